@@ -1,0 +1,13 @@
+//! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
+//!
+//! Each folder is a layer, and the arrows between them point one way (`tests/it/layers.rs` holds the table):
+//! `plugin`, `framework`, `api` and `sandbox` stand alone; `protocol` drives `framework`; `provider` is written
+//! in `framework` on top of `api`; `commands` may use everything.
+
+pub mod api;
+pub mod commands;
+pub mod framework;
+pub mod plugin;
+pub mod protocol;
+pub mod provider;
+pub mod sandbox;
