@@ -1,1 +1,34 @@
-//! framework
+//! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private data and
+//! the life-cycle traits. It knows nothing of gRPC and nothing of the service.
+
+mod attr;
+mod config_rules;
+mod data_source;
+mod diagnostics;
+mod erased;
+mod fill;
+mod model;
+mod path;
+mod plan_rules;
+mod private;
+mod provider;
+mod resource;
+pub mod schema;
+pub mod server;
+mod settle;
+pub mod timeouts;
+pub mod value;
+
+pub use attr::{Attr, Secret};
+pub use data_source::DataSource;
+pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use model::{Model, ModelError, from_value, shape, to_value};
+pub use path::{Path, Step};
+pub use private::Private;
+pub use provider::{Provider, Registry};
+pub use resource::{
+    Context, Create, Outcome, Plan, PlanContext, PlanKind, Resource, State, Update,
+};
+pub use schema::Schema;
+pub use server::Server;
+pub use value::{Type, Value};

@@ -1,0 +1,163 @@
+use std::{fmt, marker::PhantomData};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
+
+/// Names under which the model's (de)serializer recognises an attribute, an unknown one and a number.
+pub(super) const ATTR: &str = "$attr";
+pub(super) const UNKNOWN: &str = "$unknown";
+
+/// The value of one attribute in a typed model: null and unknown are part of the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attr<T> {
+    /// No value.
+    #[default]
+    Null,
+    /// A value that only an apply can tell.
+    Unknown,
+    /// A value.
+    Known(T),
+}
+
+impl<T> Attr<T> {
+    /// The value, if there is a known one.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Null | Self::Unknown => None,
+        }
+    }
+
+    /// The value, if there is a known one.
+    pub fn into_known(self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Null | Self::Unknown => None,
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Whether the value cannot be told yet.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+}
+
+impl<T: AsRef<str>> Attr<T> {
+    /// The text, if there is a known one.
+    pub fn as_str(&self) -> Option<&str> {
+        self.known().map(AsRef::as_ref)
+    }
+}
+
+impl<T> From<T> for Attr<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+impl<T> From<Option<T>> for Attr<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Self::Known)
+    }
+}
+
+impl From<&str> for Attr<String> {
+    fn from(text: &str) -> Self {
+        Self::Known(text.to_owned())
+    }
+}
+
+impl<T: Serialize> Serialize for Attr<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_none(),
+            Self::Unknown => serializer.serialize_unit_struct(UNKNOWN),
+            Self::Known(value) => serializer.serialize_some(value),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Attr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AttrVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for AttrVisitor<T> {
+            type Value = Attr<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an attribute")
+            }
+
+            fn visit_none<E>(self) -> Result<Self::Value, E> {
+                Ok(Attr::Null)
+            }
+
+            /// Only the model's deserializer comes here, for unknown.
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Attr::Unknown)
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(
+                self,
+                deserializer: D,
+            ) -> Result<Self::Value, D::Error> {
+                T::deserialize(deserializer).map(Attr::Known)
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(ATTR, AttrVisitor(PhantomData))
+    }
+}
+
+/// Text that is never printed: its `Debug` and `Display` show nothing, and it is wiped from memory when dropped.
+///
+/// Serializing it yields the text, which only the model's serializer is meant to do, on the way to the core.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(SecretString::from(text.into()))
+    }
+
+    /// The secret for a library that takes one.
+    pub fn into_inner(self) -> SecretString {
+        self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("(secret)")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.expose_secret() == other.0.expose_secret()
+    }
+}
+
+impl From<SecretString> for Secret {
+    fn from(secret: SecretString) -> Self {
+        Self(secret)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.expose_secret())
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}

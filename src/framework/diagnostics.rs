@@ -1,0 +1,137 @@
+use super::path::Path;
+
+/// How grave a diagnostic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The step failed.
+    Error,
+    /// The step went on; the operator should know.
+    Warning,
+}
+
+/// One message to the operator, shown by the core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How grave it is.
+    pub severity: Severity,
+    /// What happened, in one line without a full stop.
+    pub summary: String,
+    /// Why, what state things are in now, and what to do. Never holds a secret or a body.
+    pub detail: String,
+    /// The attribute to blame, where one is.
+    pub path: Option<Path>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(summary: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            summary: summary.into(),
+            detail: detail.into(),
+            path: None,
+        }
+    }
+
+    /// A warning.
+    pub fn warning(summary: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            summary: summary.into(),
+            detail: detail.into(),
+            path: None,
+        }
+    }
+
+    /// The same, pointing at an attribute.
+    #[must_use]
+    pub fn at(mut self, path: Path) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    /// Whether this is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// The messages of one step, in the order in which they came up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one; a second copy of the same is dropped, since the core repeats calls.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.0.contains(&diagnostic) {
+            self.0.push(diagnostic);
+        }
+    }
+
+    /// Adds an error about the whole thing.
+    pub fn error(&mut self, summary: impl Into<String>, detail: impl Into<String>) {
+        self.push(Diagnostic::error(summary, detail));
+    }
+
+    /// Adds an error about one attribute.
+    pub fn error_at(&mut self, path: Path, summary: impl Into<String>, detail: impl Into<String>) {
+        self.push(Diagnostic::error(summary, detail).at(path));
+    }
+
+    /// Adds a warning about the whole thing.
+    pub fn warning(&mut self, summary: impl Into<String>, detail: impl Into<String>) {
+        self.push(Diagnostic::warning(summary, detail));
+    }
+
+    /// Adds a warning about one attribute.
+    pub fn warning_at(
+        &mut self,
+        path: Path,
+        summary: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
+        self.push(Diagnostic::warning(summary, detail).at(path));
+    }
+
+    /// Adds all of another step.
+    pub fn extend(&mut self, other: Self) {
+        for diagnostic in other.0 {
+            self.push(diagnostic);
+        }
+    }
+
+    /// Whether any of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(Diagnostic::is_error)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.0.iter()
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}

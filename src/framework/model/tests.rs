@@ -1,0 +1,69 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::framework::{Attr, Secret, value::Type};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Disk {
+    size_gb: Attr<i64>,
+    path: Attr<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Machine {
+    name: Attr<String>,
+    price: Attr<f64>,
+    running: Attr<bool>,
+    password: Attr<Secret>,
+    disks: Attr<Vec<Disk>>,
+    tags: Attr<BTreeMap<String, String>>,
+}
+
+fn machine() -> Machine {
+    Machine {
+        name: "a".into(),
+        price: Attr::Known(2.0),
+        running: Attr::Unknown,
+        password: Attr::Known(Secret::new("planted")),
+        disks: Attr::Known(vec![Disk {
+            size_gb: Attr::Known(20),
+            path: Attr::Null,
+        }]),
+        tags: Attr::Known(BTreeMap::from([("k".to_owned(), "v".to_owned())])),
+    }
+}
+
+#[test]
+fn a_model_survives_the_way_through_a_value() {
+    let value = to_value(&machine()).unwrap();
+    assert!(value.attribute("running").is_unknown());
+    assert_eq!(from_value::<Machine>(&value).unwrap(), machine());
+}
+
+#[test]
+fn the_shape_of_a_model_is_its_type() {
+    let disk = Type::object([("size_gb", Type::Number), ("path", Type::String)]);
+    let expected = Type::object([
+        ("name", Type::String),
+        ("price", Type::Number),
+        ("running", Type::Bool),
+        ("password", Type::String),
+        ("disks", Type::list(disk)),
+        ("tags", Type::map(Type::String)),
+    ]);
+    assert_eq!(shape::<Machine>().unwrap(), expected);
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let value = to_value(&machine()).unwrap();
+    assert!(!format!("{value:?}").contains("planted"));
+    assert!(!format!("{:?}", machine()).contains("planted"));
+}
+
+#[test]
+fn a_missing_attribute_is_an_error() {
+    assert!(from_value::<Disk>(&Value::object([("size_gb", Value::from(20))])).is_err());
+}

@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// What a resource keeps beside its state and never shows: the core stores it and hands it back (plugin protocol, messages).
+///
+/// It is JSON by key. It lies in the state file in clear, so it holds no secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Private(BTreeMap<String, serde_json::Value>);
+
+impl Private {
+    /// Reads what the core handed back; bytes that are no JSON object of ours count as empty, since older or foreign data must
+    /// not make a machine unmanageable.
+    pub fn decode(bytes: &[u8]) -> Self {
+        Self(serde_json::from_slice(bytes).unwrap_or_default())
+    }
+
+    /// The bytes for the core; none when there is nothing to keep.
+    pub fn encode(&self) -> Vec<u8> {
+        if self.0.is_empty() {
+            Vec::new()
+        } else {
+            serde_json::to_vec(&self.0).unwrap_or_default()
+        }
+    }
+
+    /// The entry under `key`, if it is there and has the type asked for.
+    pub fn entry<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.0.get(key).and_then(|value| T::deserialize(value).ok())
+    }
+
+    /// Keeps an entry. A value that JSON cannot hold is dropped.
+    pub fn insert(&mut self, key: &str, value: impl Serialize) {
+        if let Ok(value) = serde_json::to_value(value) {
+            self.0.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Forgets an entry.
+    pub fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_survive_the_core() {
+        let mut private = Private::default();
+        private.insert("created_at", 1_700_000_000);
+        let back = Private::decode(&private.encode());
+        assert_eq!(back.entry::<i64>("created_at"), Some(1_700_000_000));
+        assert_eq!(back.entry::<String>("created_at"), None);
+    }
+
+    #[test]
+    fn foreign_bytes_count_as_empty() {
+        assert_eq!(Private::decode(b"\x00not json"), Private::default());
+        assert!(Private::decode(b"").encode().is_empty());
+    }
+}

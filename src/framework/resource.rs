@@ -1,0 +1,228 @@
+use std::{future::Future, sync::Arc};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    diagnostics::{Diagnostic, Diagnostics},
+    model::Model,
+    path::Path,
+    private::Private,
+    schema::Schema,
+    timeouts::DefaultTimeouts,
+};
+
+/// A thing whose life cycle the core manages. One value of the implementing type serves all instances of it.
+///
+/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and read-only
+/// checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that are wholly known
+/// and equal to their plan. What is left here is the life cycle itself.
+pub trait Resource: Send + Sync + 'static {
+    /// What the provider's configuration became.
+    type Client: Send + Sync + 'static;
+    /// The typed form of a configuration, a plan or a state.
+    type Model: Model;
+
+    /// The full type name, such as `damodel_instance`.
+    fn type_name(&self) -> &'static str;
+
+    /// The schema, without the `timeouts` block.
+    fn schema(&self) -> Schema;
+
+    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a field
+    /// `timeouts: Attr<Timeouts>`.
+    fn timeouts(&self) -> DefaultTimeouts;
+
+    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no care:
+    /// unknown attributes are ignored and missing ones become null.
+    fn upgrade(
+        &self,
+        version: i64,
+        _state: serde_json::Value,
+    ) -> Result<serde_json::Value, Diagnostics> {
+        Err(Diagnostic::error(
+            "The state is of an unknown version",
+            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+        )
+        .into())
+    }
+
+    /// Refines a plan after the framework's own rules: live checks, computed values that are known early, warnings.
+    fn plan(
+        &self,
+        _plan: &mut Plan<Self::Model>,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Makes the thing. Whatever exists afterwards is in the outcome's state, with or without errors.
+    fn create(
+        &self,
+        change: Create<Self::Model>,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+
+    /// Looks at the thing. No state means that it is gone for sure.
+    fn read(
+        &self,
+        current: State<Self::Model>,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+
+    /// Changes the thing in place. The outcome's state is what was really reached.
+    fn update(
+        &self,
+        change: Update<Self::Model>,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+
+    /// Ends the thing. An outcome with a state says that it is still there, and comes with an error.
+    fn delete(
+        &self,
+        current: State<Self::Model>,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+
+    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in by the
+    /// framework.
+    fn import(
+        &self,
+        id: &str,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+}
+
+/// What every step that may call the service has.
+#[derive(Debug)]
+pub struct Context<C> {
+    /// The configured client.
+    pub client: Arc<C>,
+    /// Ends waits when the core is told to stop (plugin protocol, StopProvider).
+    pub cancel: CancellationToken,
+    /// When the step's timeout runs out.
+    pub deadline: Instant,
+}
+
+/// What planning has. There may be no client yet.
+#[derive(Debug)]
+pub struct PlanContext<'a, C> {
+    /// The configured client; none while the provider's configuration holds unknown values.
+    pub client: Option<&'a Arc<C>>,
+    /// Ends waits when the core is told to stop.
+    pub cancel: CancellationToken,
+}
+
+/// What kind of change is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanKind {
+    /// Something new; also the second plan of a replacement, whose private data are those of the first.
+    Create,
+    /// The end of the thing. There is no configuration and no planned state.
+    Destroy,
+    /// A change of an existing thing, in place or, with paths in `replace`, by a new one.
+    Update,
+}
+
+/// A plan in the making.
+#[derive(Debug)]
+pub struct Plan<M> {
+    /// What is planned.
+    pub kind: PlanKind,
+    /// What the operator wrote. None for a destroy.
+    pub config: Option<M>,
+    /// The state before. None for a create.
+    pub prior: Option<M>,
+    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be changed.
+    pub planned: Option<M>,
+    /// Attributes whose change needs a new thing.
+    pub replace: Vec<Path>,
+    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the apply.
+    pub private: Private,
+    /// What the same plan kept when it was made before the apply; only newer cores store that
+    /// (plugin protocol, store_planned_private).
+    pub earlier: Option<Private>,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+/// A planned create.
+#[derive(Debug)]
+pub struct Create<M> {
+    /// What the operator wrote; the only place where write-only values are.
+    pub config: M,
+    /// The planned state, with what is still unknown.
+    pub planned: M,
+    /// What the plan kept.
+    pub private: Private,
+}
+
+/// A planned change in place.
+#[derive(Debug)]
+pub struct Update<M> {
+    /// What the operator wrote; the only place where write-only values are.
+    pub config: M,
+    /// The state before.
+    pub prior: M,
+    /// The planned state, with what is still unknown.
+    pub planned: M,
+    /// What the plan kept.
+    pub private: Private,
+}
+
+/// A state and what is kept beside it.
+#[derive(Debug)]
+pub struct State<M> {
+    /// The state.
+    pub state: M,
+    /// What is kept beside it.
+    pub private: Private,
+}
+
+/// What a step led to. State and diagnostics travel together, so that a thing that half came about cannot be dropped.
+#[derive(Debug)]
+pub struct Outcome<M> {
+    /// What exists now. Unknown parts become null.
+    pub state: Option<M>,
+    /// What is kept beside it.
+    pub private: Private,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+impl<M> Outcome<M> {
+    /// The thing exists.
+    pub fn present(state: M, private: Private) -> Self {
+        Self {
+            state: Some(state),
+            private,
+            diagnostics: Diagnostics::new(),
+        }
+    }
+
+    /// The thing does not exist.
+    pub fn absent() -> Self {
+        Self {
+            state: None,
+            private: Private::default(),
+            diagnostics: Diagnostics::new(),
+        }
+    }
+
+    /// The same with messages.
+    #[must_use]
+    pub fn with(mut self, diagnostics: impl Into<Diagnostics>) -> Self {
+        self.diagnostics.extend(diagnostics.into());
+        self
+    }
+}
+
+impl<M> State<M> {
+    /// Nothing changed, and here is why.
+    pub fn unchanged(self, diagnostics: impl Into<Diagnostics>) -> Outcome<M> {
+        Outcome::present(self.state, self.private).with(diagnostics)
+    }
+}

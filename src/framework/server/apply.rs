@@ -1,0 +1,180 @@
+use tokio::time::Instant;
+
+use super::{Server, configure::model_fault};
+use crate::framework::{
+    Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value,
+    erased::AnyResource, fill::without_write_only, model::ModelError, settle::settled,
+};
+
+/// An apply asked for.
+#[derive(Debug)]
+pub struct ApplyRequest {
+    /// What the operator wrote, write-only values included; null for a destroy.
+    pub config: Value,
+    /// The state before; null for a create.
+    pub prior: Value,
+    /// The planned state; null for a destroy.
+    pub planned: Value,
+    /// What the plan kept.
+    pub private: Private,
+}
+
+/// What an apply led to.
+#[derive(Debug)]
+pub struct ApplyResponse {
+    /// The state now: wholly known, and equal to the plan where that was known, unless there are errors.
+    pub state: Value,
+    /// What is kept beside it.
+    pub private: Private,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+impl<P: Provider> Server<P> {
+    /// Carries out a planned change (plugin protocol, ApplyResourceChange).
+    pub async fn apply(&self, type_name: &str, request: ApplyRequest) -> ApplyResponse {
+        let before = (request.prior.clone(), request.private.clone());
+        let ready = self
+            .resource(type_name)
+            .and_then(|resource| Ok((resource, self.configuration().client()?)));
+        let (resource, client) = match ready {
+            Ok(ready) => ready,
+            Err(diagnostics) => return unchanged(before, diagnostics),
+        };
+        let timeouts = resource.timeouts(if request.planned.is_null() {
+            &request.prior
+        } else {
+            &request.planned
+        });
+        let timeout = match (&request.prior, &request.planned) {
+            (_, Value::Null) => timeouts.delete,
+            (Value::Null, _) => timeouts.create,
+            _ => timeouts.update,
+        };
+        let context = Context {
+            client,
+            cancel: self.cancel(),
+            deadline: Instant::now() + timeout,
+        };
+        let planned = request.planned.clone();
+        match carry_out(resource, request, context).await {
+            Err(error) => unchanged(before, model_fault(&error)),
+            Ok(outcome) if planned.is_null() => deleted(before, outcome),
+            Ok(outcome) => changed(before, outcome, &planned, resource),
+        }
+    }
+}
+
+async fn carry_out<C>(
+    resource: &dyn AnyResource<C>,
+    request: ApplyRequest,
+    context: Context<C>,
+) -> Result<Outcome<Value>, ModelError> {
+    let ApplyRequest {
+        config,
+        prior,
+        planned,
+        private,
+    } = request;
+    match (&prior, &planned) {
+        (_, Value::Null) => {
+            resource
+                .delete(
+                    State {
+                        state: prior,
+                        private,
+                    },
+                    context,
+                )
+                .await
+        }
+        (Value::Null, _) => {
+            resource
+                .create(
+                    Create {
+                        config,
+                        planned,
+                        private,
+                    },
+                    context,
+                )
+                .await
+        }
+        _ => {
+            resource
+                .update(
+                    Update {
+                        config,
+                        prior,
+                        planned,
+                        private,
+                    },
+                    context,
+                )
+                .await
+        }
+    }
+}
+
+fn unchanged((state, private): (Value, Private), diagnostics: Diagnostics) -> ApplyResponse {
+    ApplyResponse {
+        state,
+        private,
+        diagnostics,
+    }
+}
+
+fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
+    let mut diagnostics = outcome.diagnostics;
+    match outcome.state {
+        None if !diagnostics.has_errors() => ApplyResponse {
+            state: Value::Null,
+            private: Private::default(),
+            diagnostics,
+        },
+        None => unchanged(before, diagnostics),
+        Some(state) => {
+            if !diagnostics.has_errors() {
+                diagnostics.error(
+                    "The destroy did not end",
+                    "This is a bug in the provider, please report it: a destroy left the thing in place without saying why. \
+                     It is still in the state.",
+                );
+            }
+            ApplyResponse {
+                state: state.unknown_as_null(),
+                private: outcome.private,
+                diagnostics,
+            }
+        }
+    }
+}
+
+fn changed<C>(
+    before: (Value, Private),
+    outcome: Outcome<Value>,
+    planned: &Value,
+    resource: &dyn AnyResource<C>,
+) -> ApplyResponse {
+    let mut diagnostics = outcome.diagnostics;
+    let Some(state) = outcome.state else {
+        if !diagnostics.has_errors() {
+            diagnostics.error(
+                "The apply led to nothing",
+                "This is a bug in the provider, please report it: a change ended without a state and without an error.",
+            );
+        }
+        return unchanged(before, diagnostics);
+    };
+    // With errors the core compares nothing, and the state is what was really reached.
+    let state = if diagnostics.has_errors() {
+        state.unknown_as_null()
+    } else {
+        settled(planned, &state)
+    };
+    ApplyResponse {
+        state: without_write_only(resource.schema(), &state),
+        private: outcome.private,
+        diagnostics,
+    }
+}

@@ -1,0 +1,122 @@
+use super::{
+    Server,
+    configure::{Configuration, model_fault},
+};
+use crate::framework::{
+    Diagnostics, Path, Plan, PlanContext, PlanKind, Private, Provider, Value,
+    fill::without_write_only,
+    plan_rules::{guarded, planned_state, replacements},
+};
+
+/// A plan asked for.
+#[derive(Debug)]
+pub struct PlanRequest {
+    /// What the operator wrote; null for a destroy.
+    pub config: Value,
+    /// The state before; null for a create.
+    pub prior: Value,
+    /// The core's merge of both; null for a destroy.
+    pub proposed: Value,
+    /// What is kept beside the prior state, or what the first plan of a replacement kept.
+    pub private: Private,
+    /// What the same plan kept before the apply, where the core stored it.
+    pub earlier: Option<Private>,
+}
+
+/// A plan.
+#[derive(Debug)]
+pub struct PlanResponse {
+    /// The state to come; null for a destroy.
+    pub planned: Value,
+    /// The attributes that need a new thing.
+    pub replace: Vec<Path>,
+    /// What the plan keeps for the apply.
+    pub private: Private,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+impl<P: Provider> Server<P> {
+    /// Plans a change (plugin protocol, planning).
+    pub async fn plan(&self, type_name: &str, request: PlanRequest) -> PlanResponse {
+        let resource = match self.resource(type_name) {
+            Ok(resource) => resource,
+            Err(diagnostics) => return failed(request, diagnostics),
+        };
+        let schema = resource.schema();
+        let kind = match (&request.proposed, &request.prior) {
+            (Value::Null, _) => PlanKind::Destroy,
+            (_, Value::Null) => PlanKind::Create,
+            _ => PlanKind::Update,
+        };
+        let (planned, replace) = if kind == PlanKind::Destroy {
+            (Value::Null, Vec::new())
+        } else {
+            let planned = planned_state(schema, &request.config, &request.proposed, &request.prior);
+            let replace = match kind {
+                PlanKind::Update => replacements(schema, &planned, &request.prior),
+                PlanKind::Create | PlanKind::Destroy => Vec::new(),
+            };
+            (planned, replace)
+        };
+        let some = |value: &Value| (!value.is_null()).then(|| value.clone());
+        let draft = Plan {
+            kind,
+            config: some(&request.config),
+            prior: some(&request.prior),
+            planned: some(&planned),
+            replace,
+            private: request.private.clone(),
+            earlier: request.earlier.clone(),
+            diagnostics: Diagnostics::new(),
+        };
+        let configuration = self.configuration();
+        let client = if let Configuration::Ready(client) = &configuration {
+            Some(client)
+        } else {
+            None
+        };
+        let refined = match resource
+            .plan(
+                draft,
+                PlanContext {
+                    client,
+                    cancel: self.cancel(),
+                },
+            )
+            .await
+        {
+            Ok(refined) => refined,
+            Err(error) => return failed(request, model_fault(&error)),
+        };
+        let mut replace = if kind == PlanKind::Update {
+            refined.replace
+        } else {
+            Vec::new()
+        };
+        replace.sort();
+        replace.dedup();
+        let planned = match refined.planned {
+            Some(refined) => without_write_only(
+                schema,
+                &guarded(schema, &request.config, &refined, &planned),
+            ),
+            None => Value::Null,
+        };
+        PlanResponse {
+            planned,
+            replace,
+            private: refined.private,
+            diagnostics: refined.diagnostics,
+        }
+    }
+}
+
+fn failed(request: PlanRequest, diagnostics: Diagnostics) -> PlanResponse {
+    PlanResponse {
+        planned: request.proposed,
+        replace: Vec::new(),
+        private: request.private,
+        diagnostics,
+    }
+}

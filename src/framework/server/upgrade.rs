@@ -1,0 +1,20 @@
+use super::Server;
+use crate::framework::{Diagnostics, Provider};
+
+impl<P: Provider> Server<P> {
+    /// Brings the JSON of a stored state into today's layout. Cores ask for every stored state, whatever its version
+    /// (plugin protocol, UpgradeResourceState).
+    pub fn upgrade(
+        &self,
+        type_name: &str,
+        version: i64,
+        state: serde_json::Value,
+    ) -> Result<serde_json::Value, Diagnostics> {
+        let resource = self.resource(type_name)?;
+        if version == resource.schema().version {
+            Ok(state)
+        } else {
+            resource.upgrade(version, state)
+        }
+    }
+}

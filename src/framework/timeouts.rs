@@ -1,0 +1,125 @@
+//! How long steps may take: the `timeouts` block and durations as people write them.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    attr::Attr,
+    schema::{Attribute, Block, validator},
+    value::Type,
+};
+
+/// How long each step of a resource may take when the configuration does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultTimeouts {
+    /// Of a create, waits included.
+    pub create: Duration,
+    /// Of one refresh.
+    pub read: Duration,
+    /// Of an update in place.
+    pub update: Duration,
+    /// Of a destroy, waits included.
+    pub delete: Duration,
+}
+
+/// The customary `timeouts` block, as configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeouts {
+    /// Of a create.
+    pub create: Attr<String>,
+    /// Of a refresh.
+    pub read: Attr<String>,
+    /// Of an update.
+    pub update: Attr<String>,
+    /// Of a destroy.
+    pub delete: Attr<String>,
+}
+
+impl DefaultTimeouts {
+    /// The block's schema.
+    pub fn block(&self) -> Block {
+        let attribute = |name: &str, step: &str, default: Duration| {
+            Attribute::optional(
+                name,
+                Type::String,
+                format!(
+                    "How long {step} may take, such as `90s`, `30m` or `1h30m`. Default `{}`.",
+                    print_duration(default)
+                ),
+            )
+            .validate(validator::duration())
+        };
+        Block {
+            name: "timeouts".to_owned(),
+            description: "How long the steps may take.".to_owned(),
+            attributes: vec![
+                attribute("create", "a create, with all its waiting,", self.create),
+                attribute("read", "a refresh", self.read),
+                attribute("update", "an update in place", self.update),
+                attribute("delete", "a destroy, with all its waiting,", self.delete),
+            ],
+        }
+    }
+
+    /// The configured durations, with the defaults for those that are not configured.
+    pub(super) fn with(&self, configured: &Timeouts) -> Self {
+        let or = |value: &Attr<String>, default| {
+            value
+                .known()
+                .and_then(|text| parse_duration(text))
+                .unwrap_or(default)
+        };
+        Self {
+            create: or(&configured.create, self.create),
+            read: or(&configured.read, self.read),
+            update: or(&configured.update, self.update),
+            delete: or(&configured.delete, self.delete),
+        }
+    }
+}
+
+/// Reads a duration above zero as people write it: `90s`, `30m`, `1h30m`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let duration: SignedDuration = text.parse().ok()?;
+    Duration::try_from(duration)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+}
+
+/// Writes a duration as people write it: `30m`, `1h30m`.
+pub fn print_duration(duration: Duration) -> String {
+    let printer = jiff::fmt::friendly::SpanPrinter::new();
+    SignedDuration::try_from(duration).map_or_else(
+        |_| format!("{}s", duration.as_secs()),
+        |duration| printer.duration_to_string(&duration).replace(' ', ""),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        assert_eq!(parse_duration("90s"), Some(Duration::from_secs(90)));
+        assert_eq!(parse_duration("1h30m"), Some(Duration::from_secs(5400)));
+        for text in ["", "30", "-5m", "0s", "soon"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_they_are_read() {
+        for text in ["30m", "2h", "1h30m", "90s"] {
+            let duration = parse_duration(text).unwrap();
+            assert_eq!(
+                parse_duration(&print_duration(duration)),
+                Some(duration),
+                "{text}"
+            );
+        }
+        assert_eq!(print_duration(Duration::from_secs(1800)), "30m");
+    }
+}

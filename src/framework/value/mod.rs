@@ -1,0 +1,197 @@
+//! Values as the core sees them: null and unknown are values of every type.
+
+mod number;
+mod ty;
+
+use std::{collections::BTreeMap, fmt};
+
+pub use number::{InvalidNumber, Number};
+pub use ty::Type;
+
+/// One value, or a tree of them.
+///
+/// What shape is meant (a map or an object, a list or a set) is part of the value, so that equality is structural: sets are kept
+/// sorted, numbers are compared by value. `Debug` shows the shape and never the text, since any string may be a secret.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// A value that only an apply can tell. Refinements that a core sends with it are dropped: a provider may
+    /// (plugin protocol, value encoding).
+    Unknown,
+    /// A truth value.
+    Bool(bool),
+    /// A decimal number of any size.
+    Number(Number),
+    /// Text, normalised to NFC by the codec.
+    String(String),
+    /// Elements of one type, in order.
+    List(Vec<Self>),
+    /// Elements of one type, sorted; made by [`Value::set`].
+    Set(Vec<Self>),
+    /// Elements of one type, by key.
+    Map(BTreeMap<String, Self>),
+    /// Elements of different types, in order.
+    Tuple(Vec<Self>),
+    /// Attributes by name; all of the type's attributes are there.
+    Object(BTreeMap<String, Self>),
+    /// A value in a place whose type is [`Type::Dynamic`], with the type that it has here.
+    Dynamic(Box<Dynamic>),
+}
+
+/// A value together with its type, where the schema leaves the type open.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dynamic {
+    /// The type the value has; never [`Type::Dynamic`] itself.
+    pub ty: Type,
+    /// The value, of that type.
+    pub value: Value,
+}
+
+impl Value {
+    /// Makes a set: sorts, and drops known elements that are there twice. Unknown ones may differ, so each is kept.
+    pub fn set(mut elements: Vec<Self>) -> Self {
+        elements.sort();
+        elements.dedup_by(|a, b| a == b && a.is_wholly_known());
+        Self::Set(elements)
+    }
+
+    /// Makes an object from names and values.
+    pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
+        Self::Object(
+            attributes
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        )
+    }
+
+    /// Whether this is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Whether this itself is unknown; parts of a known value may still be.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+
+    /// Whether neither this nor any part of it is unknown.
+    pub fn is_wholly_known(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::List(elements) | Self::Set(elements) | Self::Tuple(elements) => {
+                elements.iter().all(Self::is_wholly_known)
+            }
+            Self::Map(elements) | Self::Object(elements) => {
+                elements.values().all(Self::is_wholly_known)
+            }
+            Self::Dynamic(dynamic) => dynamic.value.is_wholly_known(),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => true,
+        }
+    }
+
+    /// The same value with null wherever something was unknown: what an apply leaves in the state for parts it never saw.
+    #[must_use]
+    pub fn unknown_as_null(self) -> Self {
+        match self {
+            Self::Unknown => Self::Null,
+            Self::List(elements) => {
+                Self::List(elements.into_iter().map(Self::unknown_as_null).collect())
+            }
+            Self::Set(elements) => {
+                Self::set(elements.into_iter().map(Self::unknown_as_null).collect())
+            }
+            Self::Tuple(elements) => {
+                Self::Tuple(elements.into_iter().map(Self::unknown_as_null).collect())
+            }
+            Self::Map(elements) => Self::Map(
+                elements
+                    .into_iter()
+                    .map(|(key, value)| (key, value.unknown_as_null()))
+                    .collect(),
+            ),
+            Self::Object(attributes) => Self::Object(
+                attributes
+                    .into_iter()
+                    .map(|(name, value)| (name, value.unknown_as_null()))
+                    .collect(),
+            ),
+            Self::Dynamic(dynamic) => Self::Dynamic(Box::new(Dynamic {
+                ty: dynamic.ty,
+                value: dynamic.value.unknown_as_null(),
+            })),
+            known => known,
+        }
+    }
+
+    /// The named attribute of an object; null where this is no object or has no such attribute.
+    pub fn attribute(&self, name: &str) -> &Self {
+        match self {
+            Self::Object(attributes) => attributes.get(name).unwrap_or(&Self::Null),
+            _ => &Self::Null,
+        }
+    }
+
+    /// Sets an attribute of an object; does nothing to any other value.
+    pub fn set_attribute(&mut self, name: &str, value: Self) {
+        if let Self::Object(attributes) = self {
+            attributes.insert(name.to_owned(), value);
+        }
+    }
+
+    /// The text, of a known string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Bool(truth)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => formatter.write_str("null"),
+            Self::Unknown => formatter.write_str("unknown"),
+            Self::Bool(_) => formatter.write_str("bool"),
+            Self::Number(_) => formatter.write_str("number"),
+            Self::String(_) => formatter.write_str("string"),
+            Self::List(elements) => formatter.debug_list().entries(elements).finish(),
+            Self::Set(elements) => formatter.debug_set().entries(elements).finish(),
+            Self::Tuple(elements) => formatter.debug_tuple("tuple").field(elements).finish(),
+            Self::Map(elements) | Self::Object(elements) => {
+                formatter.debug_map().entries(elements).finish()
+            }
+            Self::Dynamic(dynamic) => formatter
+                .debug_tuple("dynamic")
+                .field(&dynamic.value)
+                .finish(),
+        }
+    }
+}
