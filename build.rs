@@ -10,9 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Clients without a transport: the tests call the services in process and through the real socket.
         .build_client(true)
         .build_transport(false)
-        .file_descriptor_set_path(
-            std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin"),
-        )
+        .file_descriptor_set_path(std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin"))
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -3,10 +3,7 @@
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/layers.rs` holds the table):
 //! `plugin`, `framework`, `api` and `sandbox` stand alone; `protocol` drives `framework`; `provider` is written
 //! in `framework` on top of `api`; `commands` may use everything.
-#![cfg_attr(
-    test,
-    expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")
-)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 pub mod api;
 pub mod commands;

@@ -102,10 +102,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Attr<T> {
                 Ok(Attr::Unknown)
             }
 
-            fn visit_newtype_struct<D: Deserializer<'de>>(
-                self,
-                deserializer: D,
-            ) -> Result<Self::Value, D::Error> {
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
                 T::deserialize(deserializer).map(Attr::Known)
             }
         }

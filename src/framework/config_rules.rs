@@ -9,17 +9,10 @@ use super::{
 
 /// Checks a configuration against its schema. `write_only_allowed` says whether the core keeps write-only values out of its plan.
 pub(super) fn check(schema: &Schema, config: &Value, write_only_allowed: bool) -> Diagnostics {
-    let mut checker = Checker {
-        write_only_allowed,
-        diagnostics: Diagnostics::new(),
-    };
+    let mut checker = Checker { write_only_allowed, diagnostics: Diagnostics::new() };
     checker.attributes(&schema.attributes, config, &Path::root());
     for block in &schema.blocks {
-        checker.attributes(
-            &block.attributes,
-            config.attribute(&block.name),
-            &Path::to(&block.name),
-        );
+        checker.attributes(&block.attributes, config.attribute(&block.name), &Path::to(&block.name));
     }
     checker.diagnostics
 }
@@ -33,11 +26,7 @@ impl Checker {
     fn attributes(&mut self, attributes: &[Attribute], object: &Value, parent: &Path) {
         let Value::Object(_) = object else { return };
         for attribute in attributes {
-            self.attribute(
-                attribute,
-                object.attribute(&attribute.name),
-                &parent.attribute(&attribute.name),
-            );
+            self.attribute(attribute, object.attribute(&attribute.name), &parent.attribute(&attribute.name));
         }
     }
 
@@ -68,11 +57,7 @@ impl Checker {
             );
         }
         if let Some(message) = &attribute.deprecated {
-            self.diagnostics.warning_at(
-                path.clone(),
-                "Deprecated argument",
-                format!("{path}: {message}"),
-            );
+            self.diagnostics.warning_at(path.clone(), "Deprecated argument", format!("{path}: {message}"));
         }
         self.rules(attribute, value, path);
         if let AttributeType::Nested(_, children) = &attribute.ty {
@@ -109,29 +94,17 @@ fn shown(attribute: &Attribute, value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         _ => return String::new(),
     };
-    if attribute.sensitive || attribute.write_only {
-        String::new()
-    } else {
-        format!("; it is {text}")
-    }
+    if attribute.sensitive || attribute.write_only { String::new() } else { format!("; it is {text}") }
 }
 
 /// The elements of a collection with their paths, or a single value with its own. Elements of sets have no path of their own.
 fn elements<'a>(value: &'a Value, path: &Path) -> Vec<(&'a Value, Path)> {
     match value {
-        Value::List(elements) | Value::Tuple(elements) => elements
-            .iter()
-            .enumerate()
-            .map(|(index, element)| (element, path.index(index)))
-            .collect(),
-        Value::Map(elements) => elements
-            .iter()
-            .map(|(key, element)| (element, path.key(key)))
-            .collect(),
-        Value::Set(elements) => elements
-            .iter()
-            .map(|element| (element, path.clone()))
-            .collect(),
+        Value::List(elements) | Value::Tuple(elements) => {
+            elements.iter().enumerate().map(|(index, element)| (element, path.index(index))).collect()
+        }
+        Value::Map(elements) => elements.iter().map(|(key, element)| (element, path.key(key))).collect(),
+        Value::Set(elements) => elements.iter().map(|element| (element, path.clone())).collect(),
         single => vec![(single, path.clone())],
     }
 }

@@ -25,22 +25,12 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error.
     pub fn error(summary: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Error,
-            summary: summary.into(),
-            detail: detail.into(),
-            path: None,
-        }
+        Self { severity: Severity::Error, summary: summary.into(), detail: detail.into(), path: None }
     }
 
     /// A warning.
     pub fn warning(summary: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            summary: summary.into(),
-            detail: detail.into(),
-            path: None,
-        }
+        Self { severity: Severity::Warning, summary: summary.into(), detail: detail.into(), path: None }
     }
 
     /// The same, pointing at an attribute.
@@ -89,12 +79,7 @@ impl Diagnostics {
     }
 
     /// Adds a warning about one attribute.
-    pub fn warning_at(
-        &mut self,
-        path: Path,
-        summary: impl Into<String>,
-        detail: impl Into<String>,
-    ) {
+    pub fn warning_at(&mut self, path: Path, summary: impl Into<String>, detail: impl Into<String>) {
         self.push(Diagnostic::warning(summary, detail).at(path));
     }
 

@@ -32,36 +32,12 @@ pub(super) trait AnyResource<C>: Send + Sync {
     /// The type of the model, to be compared with the schema's.
     fn shape(&self) -> Result<Type, ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
-    fn upgrade(
-        &self,
-        version: i64,
-        state: serde_json::Value,
-    ) -> Result<serde_json::Value, Diagnostics>;
-    async fn plan(
-        &self,
-        plan: Plan<Value>,
-        context: PlanContext<'_, C>,
-    ) -> Result<Plan<Value>, ModelError>;
-    async fn create(
-        &self,
-        change: Create<Value>,
-        context: Context<C>,
-    ) -> Result<Outcome<Value>, ModelError>;
-    async fn read(
-        &self,
-        current: State<Value>,
-        context: Context<C>,
-    ) -> Result<Outcome<Value>, ModelError>;
-    async fn update(
-        &self,
-        change: Update<Value>,
-        context: Context<C>,
-    ) -> Result<Outcome<Value>, ModelError>;
-    async fn delete(
-        &self,
-        current: State<Value>,
-        context: Context<C>,
-    ) -> Result<Outcome<Value>, ModelError>;
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics>;
+    async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, C>) -> Result<Plan<Value>, ModelError>;
+    async fn create(&self, change: Create<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
+    async fn read(&self, current: State<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
+    async fn update(&self, change: Update<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
+    async fn delete(&self, current: State<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
     async fn import(&self, id: &str, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
 }
 
@@ -107,10 +83,7 @@ impl<T> Erased<T> {
 }
 
 fn state<M: DeserializeOwned>(current: &State<Value>) -> Result<State<M>, ModelError> {
-    Ok(State {
-        state: from_value(&current.state)?,
-        private: current.private.clone(),
-    })
+    Ok(State { state: from_value(&current.state)?, private: current.private.clone() })
 }
 
 #[async_trait]
@@ -137,19 +110,11 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
         Ok(())
     }
 
-    fn upgrade(
-        &self,
-        version: i64,
-        state: serde_json::Value,
-    ) -> Result<serde_json::Value, Diagnostics> {
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         self.typed.upgrade(version, state)
     }
 
-    async fn plan(
-        &self,
-        plan: Plan<Value>,
-        context: PlanContext<'_, R::Client>,
-    ) -> Result<Plan<Value>, ModelError> {
+    async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, R::Client>) -> Result<Plan<Value>, ModelError> {
         let read = |value: &Option<Value>| value.as_ref().map(from_value::<R::Model>).transpose();
         let mut typed = Plan {
             kind: plan.kind,
@@ -166,10 +131,7 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
             kind: plan.kind,
             config: plan.config,
             prior: plan.prior,
-            planned: typed
-                .planned
-                .map(|planned| self.value(&planned))
-                .transpose()?,
+            planned: typed.planned.map(|planned| self.value(&planned)).transpose()?,
             replace: typed.replace,
             private: typed.private,
             earlier: typed.earlier,
@@ -177,11 +139,7 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
         })
     }
 
-    async fn create(
-        &self,
-        change: Create<Value>,
-        context: Context<R::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn create(&self, change: Create<Value>, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         let change = Create {
             config: from_value(&change.config)?,
             planned: from_value(&change.planned)?,
@@ -190,19 +148,11 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
         self.outcome(self.typed.create(change, context).await)
     }
 
-    async fn read(
-        &self,
-        current: State<Value>,
-        context: Context<R::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn read(&self, current: State<Value>, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         self.outcome(self.typed.read(state(&current)?, context).await)
     }
 
-    async fn update(
-        &self,
-        change: Update<Value>,
-        context: Context<R::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn update(&self, change: Update<Value>, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         let change = Update {
             config: from_value(&change.config)?,
             prior: from_value(&change.prior)?,
@@ -212,19 +162,11 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
         self.outcome(self.typed.update(change, context).await)
     }
 
-    async fn delete(
-        &self,
-        current: State<Value>,
-        context: Context<R::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn delete(&self, current: State<Value>, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         self.outcome(self.typed.delete(state(&current)?, context).await)
     }
 
-    async fn import(
-        &self,
-        id: &str,
-        context: Context<R::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn import(&self, id: &str, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         self.outcome(self.typed.import(id, context).await)
     }
 }
@@ -252,11 +194,7 @@ impl<D: DataSource> AnyDataSource<D::Client> for Erased<D> {
         Ok(())
     }
 
-    async fn read(
-        &self,
-        config: Value,
-        context: Context<D::Client>,
-    ) -> Result<Outcome<Value>, ModelError> {
+    async fn read(&self, config: Value, context: Context<D::Client>) -> Result<Outcome<Value>, ModelError> {
         self.outcome(self.typed.read(from_value(&config)?, context).await)
     }
 }

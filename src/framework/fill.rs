@@ -7,33 +7,21 @@ use super::{
 
 /// The value with the schema's defaults where it has none.
 pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
-    walk_schema(
-        schema,
-        value,
-        &|attribute, value| match (&attribute.default, value) {
-            (Some(default), Value::Null) => default.clone(),
-            (_, value) => value,
-        },
-    )
+    walk_schema(schema, value, &|attribute, value| match (&attribute.default, value) {
+        (Some(default), Value::Null) => default.clone(),
+        (_, value) => value,
+    })
 }
 
 /// The value with null for every write-only attribute: plan, state and answers never hold one
 /// (plugin protocol, meaning of the plan inputs).
 pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
     walk_schema(schema, value, &|attribute, value| {
-        if attribute.write_only {
-            Value::Null
-        } else {
-            value
-        }
+        if attribute.write_only { Value::Null } else { value }
     })
 }
 
-fn walk_schema(
-    schema: &Schema,
-    value: &Value,
-    change: &dyn Fn(&Attribute, Value) -> Value,
-) -> Value {
+fn walk_schema(schema: &Schema, value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
     let mut walked = walk(&schema.attributes, value, change);
     for block in &schema.blocks {
         let inner = walk(&block.attributes, value.attribute(&block.name), change);
@@ -42,11 +30,7 @@ fn walk_schema(
     walked
 }
 
-fn walk(
-    attributes: &[Attribute],
-    value: &Value,
-    change: &dyn Fn(&Attribute, Value) -> Value,
-) -> Value {
+fn walk(attributes: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
     let Value::Object(_) = value else {
         return value.clone();
     };
@@ -59,31 +43,14 @@ fn walk(
     }))
 }
 
-fn walk_nested(
-    children: &[Attribute],
-    value: &Value,
-    change: &dyn Fn(&Attribute, Value) -> Value,
-) -> Value {
+fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
     match value {
         Value::Object(_) => walk(children, value, change),
-        Value::List(elements) => Value::List(
-            elements
-                .iter()
-                .map(|element| walk(children, element, change))
-                .collect(),
-        ),
-        Value::Set(elements) => Value::set(
-            elements
-                .iter()
-                .map(|element| walk(children, element, change))
-                .collect(),
-        ),
-        Value::Map(elements) => Value::Map(
-            elements
-                .iter()
-                .map(|(key, element)| (key.clone(), walk(children, element, change)))
-                .collect(),
-        ),
+        Value::List(elements) => Value::List(elements.iter().map(|element| walk(children, element, change)).collect()),
+        Value::Set(elements) => Value::set(elements.iter().map(|element| walk(children, element, change)).collect()),
+        Value::Map(elements) => {
+            Value::Map(elements.iter().map(|(key, element)| (key.clone(), walk(children, element, change))).collect())
+        }
         other => other.clone(),
     }
 }
@@ -92,39 +59,21 @@ fn walk_nested(
 /// says, and an object gets the attributes that it lacks.
 pub(super) fn conform(ty: &Type, value: Value) -> Value {
     match (ty, value) {
-        (Type::List(element), Value::List(elements)) => Value::List(
-            elements
-                .into_iter()
-                .map(|value| conform(element, value))
-                .collect(),
-        ),
-        (Type::Set(element), Value::List(elements) | Value::Set(elements)) => Value::set(
-            elements
-                .into_iter()
-                .map(|value| conform(element, value))
-                .collect(),
-        ),
-        (Type::Tuple(types), Value::List(elements) | Value::Tuple(elements)) => Value::Tuple(
-            types
-                .iter()
-                .zip(elements)
-                .map(|(ty, value)| conform(ty, value))
-                .collect(),
-        ),
-        (Type::Map(element), Value::Map(elements)) => Value::Map(
-            elements
-                .into_iter()
-                .map(|(key, value)| (key, conform(element, value)))
-                .collect(),
-        ),
-        (Type::Object(types), Value::Object(mut attributes)) => {
-            Value::object(types.iter().map(|(name, ty)| {
-                (
-                    name.clone(),
-                    conform(ty, attributes.remove(name).unwrap_or_default()),
-                )
-            }))
+        (Type::List(element), Value::List(elements)) => {
+            Value::List(elements.into_iter().map(|value| conform(element, value)).collect())
         }
+        (Type::Set(element), Value::List(elements) | Value::Set(elements)) => {
+            Value::set(elements.into_iter().map(|value| conform(element, value)).collect())
+        }
+        (Type::Tuple(types), Value::List(elements) | Value::Tuple(elements)) => {
+            Value::Tuple(types.iter().zip(elements).map(|(ty, value)| conform(ty, value)).collect())
+        }
+        (Type::Map(element), Value::Map(elements)) => {
+            Value::Map(elements.into_iter().map(|(key, value)| (key, conform(element, value))).collect())
+        }
+        (Type::Object(types), Value::Object(mut attributes)) => Value::object(
+            types.iter().map(|(name, ty)| (name.clone(), conform(ty, attributes.remove(name).unwrap_or_default()))),
+        ),
         (_, value) => value,
     }
 }

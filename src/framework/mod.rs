@@ -1,6 +1,7 @@
 //! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private data and
 //! the life-cycle traits. It knows nothing of gRPC and nothing of the service.
 
+mod assumed;
 mod attr;
 mod config_rules;
 mod data_source;
@@ -26,9 +27,7 @@ pub use model::{Model, ModelError, from_value, shape, to_value};
 pub use path::{Path, Step};
 pub use private::Private;
 pub use provider::{Provider, Registry};
-pub use resource::{
-    Context, Create, Outcome, Plan, PlanContext, PlanKind, Resource, State, Update,
-};
+pub use resource::{Context, Create, Outcome, Plan, PlanContext, PlanKind, Resource, State, Update};
 pub use schema::Schema;
 pub use server::Server;
 pub use value::{Type, Value};

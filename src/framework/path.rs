@@ -78,10 +78,7 @@ mod tests {
 
     #[test]
     fn a_path_reads_as_hcl() {
-        let path = Path::to("new_disks")
-            .index(0)
-            .attribute("labels")
-            .key("a b");
+        let path = Path::to("new_disks").index(0).attribute("labels").key("a b");
         assert_eq!(path.to_string(), r#"new_disks[0].labels["a b"]"#);
     }
 }

@@ -17,11 +17,7 @@ impl Private {
 
     /// The bytes for the core; none when there is nothing to keep.
     pub fn encode(&self) -> Vec<u8> {
-        if self.0.is_empty() {
-            Vec::new()
-        } else {
-            serde_json::to_vec(&self.0).unwrap_or_default()
-        }
+        if self.0.is_empty() { Vec::new() } else { serde_json::to_vec(&self.0).unwrap_or_default() }
     }
 
     /// The entry under `key`, if it is there and has the type asked for.

@@ -42,10 +42,7 @@ pub struct Registry<C> {
 impl<C: Send + Sync + 'static> Registry<C> {
     /// Nothing yet.
     pub fn new() -> Self {
-        Self {
-            resources: Vec::new(),
-            data_sources: Vec::new(),
-        }
+        Self { resources: Vec::new(), data_sources: Vec::new() }
     }
 
     /// Adds a resource.
@@ -58,8 +55,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     /// Adds a data source.
     #[must_use]
     pub fn data_source<D: DataSource<Client = C>>(mut self, data_source: D) -> Self {
-        self.data_sources
-            .push(Box::new(Erased::data_source(data_source)));
+        self.data_sources.push(Box::new(Erased::data_source(data_source)));
         self
     }
 }

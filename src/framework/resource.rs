@@ -38,11 +38,7 @@ pub trait Resource: Send + Sync + 'static {
 
     /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no care:
     /// unknown attributes are ignored and missing ones become null.
-    fn upgrade(
-        &self,
-        version: i64,
-        _state: serde_json::Value,
-    ) -> Result<serde_json::Value, Diagnostics> {
+    fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
             format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
@@ -89,11 +85,7 @@ pub trait Resource: Send + Sync + 'static {
 
     /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in by the
     /// framework.
-    fn import(
-        &self,
-        id: &str,
-        context: Context<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    fn import(&self, id: &str, context: Context<Self::Client>) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
 /// What every step that may call the service has.
@@ -196,20 +188,12 @@ pub struct Outcome<M> {
 impl<M> Outcome<M> {
     /// The thing exists.
     pub fn present(state: M, private: Private) -> Self {
-        Self {
-            state: Some(state),
-            private,
-            diagnostics: Diagnostics::new(),
-        }
+        Self { state: Some(state), private, diagnostics: Diagnostics::new() }
     }
 
     /// The thing does not exist.
     pub fn absent() -> Self {
-        Self {
-            state: None,
-            private: Private::default(),
-            diagnostics: Diagnostics::new(),
-        }
+        Self { state: None, private: Private::default(), diagnostics: Diagnostics::new() }
     }
 
     /// The same with messages.

@@ -9,33 +9,23 @@ pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
     match (planned, actual) {
         (Value::Unknown, actual) => actual.clone().unknown_as_null(),
         (Value::Object(attributes), actual) => Value::object(
-            attributes
-                .iter()
-                .map(|(name, planned)| (name.clone(), settled(planned, actual.attribute(name)))),
+            attributes.iter().map(|(name, planned)| (name.clone(), settled(planned, actual.attribute(name)))),
         ),
         (Value::List(elements), actual) => Value::List(settled_elements(elements, actual)),
         (Value::Tuple(elements), actual) => Value::Tuple(settled_elements(elements, actual)),
         (Value::Map(elements), actual) => {
-            let actual = if let Value::Map(actual) = actual {
-                Some(actual)
-            } else {
-                None
-            };
+            let actual = if let Value::Map(actual) = actual { Some(actual) } else { None };
             Value::Map(
                 elements
                     .iter()
                     .map(|(key, planned)| {
-                        let actual = actual
-                            .and_then(|actual| actual.get(key))
-                            .unwrap_or(&Value::Null);
+                        let actual = actual.and_then(|actual| actual.get(key)).unwrap_or(&Value::Null);
                         (key.clone(), settled(planned, actual))
                     })
                     .collect(),
             )
         }
-        (Value::Set(_), actual @ Value::Set(_)) if !planned.is_wholly_known() => {
-            actual.clone().unknown_as_null()
-        }
+        (Value::Set(_), actual @ Value::Set(_)) if !planned.is_wholly_known() => actual.clone().unknown_as_null(),
         (planned, _) => planned.clone().unknown_as_null(),
     }
 }

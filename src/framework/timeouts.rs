@@ -65,12 +65,7 @@ impl DefaultTimeouts {
 
     /// The configured durations, with the defaults for those that are not configured.
     pub(super) fn with(&self, configured: &Timeouts) -> Self {
-        let or = |value: &Attr<String>, default| {
-            value
-                .known()
-                .and_then(|text| parse_duration(text))
-                .unwrap_or(default)
-        };
+        let or = |value: &Attr<String>, default| value.known().and_then(|text| parse_duration(text)).unwrap_or(default);
         Self {
             create: or(&configured.create, self.create),
             read: or(&configured.read, self.read),
@@ -83,9 +78,7 @@ impl DefaultTimeouts {
 /// Reads a duration above zero as people write it: `90s`, `30m`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let duration: SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration)
-        .ok()
-        .filter(|duration| !duration.is_zero())
+    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero())
 }
 
 /// Writes a duration as people write it: `30m`, `1h30m`.
@@ -114,11 +107,7 @@ mod tests {
     fn durations_are_written_as_they_are_read() {
         for text in ["30m", "2h", "1h30m", "90s"] {
             let duration = parse_duration(text).unwrap();
-            assert_eq!(
-                parse_duration(&print_duration(duration)),
-                Some(duration),
-                "{text}"
-            );
+            assert_eq!(parse_duration(&print_duration(duration)), Some(duration), "{text}");
         }
         assert_eq!(print_duration(Duration::from_secs(1800)), "30m");
     }

@@ -29,13 +29,9 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
             Value::List(elements) | Value::Set(elements) | Value::Tuple(elements) => {
                 visitor.visit_seq(SeqDeserializer::new(elements.iter().map(ValueDeserializer)))
             }
-            Value::Map(elements) | Value::Object(elements) => {
-                visitor.visit_map(MapDeserializer::new(
-                    elements
-                        .iter()
-                        .map(|(name, value)| (name.as_str(), ValueDeserializer(value))),
-                ))
-            }
+            Value::Map(elements) | Value::Object(elements) => visitor.visit_map(MapDeserializer::new(
+                elements.iter().map(|(name, value)| (name.as_str(), ValueDeserializer(value))),
+            )),
             Value::Dynamic(dynamic) => ValueDeserializer(&dynamic.value).deserialize_any(visitor),
         }
     }

@@ -66,9 +66,7 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_f64(self, number: f64) -> Result<Value, ModelError> {
-        Number::try_from(number)
-            .map(Value::Number)
-            .map_err(ModelError::custom)
+        Number::try_from(number).map(Value::Number).map_err(ModelError::custom)
     }
 
     fn serialize_char(self, character: char) -> Result<Value, ModelError> {
@@ -96,27 +94,14 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_unit_struct(self, name: &'static str) -> Result<Value, ModelError> {
-        Ok(if name == UNKNOWN {
-            Value::Unknown
-        } else {
-            Value::Null
-        })
+        Ok(if name == UNKNOWN { Value::Unknown } else { Value::Null })
     }
 
-    fn serialize_unit_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-    ) -> Result<Value, ModelError> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Value, ModelError> {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<Value, ModelError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Value, ModelError> {
         value.serialize(self)
     }
 
@@ -127,9 +112,7 @@ impl Serializer for ValueSerializer {
         _: &'static str,
         _: &T,
     ) -> Result<Value, ModelError> {
-        Err(ModelError::custom(
-            "a variant with data has no form as a value",
-        ))
+        Err(ModelError::custom("a variant with data has no form as a value"))
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Elements, ModelError> {
@@ -137,30 +120,18 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Entries, ModelError> {
-        Ok(Entries {
-            entries: BTreeMap::new(),
-            key: String::new(),
-            whole: Value::Map,
-        })
+        Ok(Entries { entries: BTreeMap::new(), key: String::new(), whole: Value::Map })
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Entries, ModelError> {
-        Ok(Entries {
-            entries: BTreeMap::new(),
-            key: String::new(),
-            whole: Value::Object,
-        })
+        Ok(Entries { entries: BTreeMap::new(), key: String::new(), whole: Value::Object })
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ModelError> {
         Err(ModelError::custom("a tuple has no place in a model"))
     }
 
-    fn serialize_tuple_struct(
-        self,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleStruct, ModelError> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, ModelError> {
         Err(ModelError::custom("a tuple has no place in a model"))
     }
 
@@ -181,9 +152,7 @@ impl Serializer for ValueSerializer {
         _: &'static str,
         _: usize,
     ) -> Result<Self::SerializeStructVariant, ModelError> {
-        Err(ModelError::custom(
-            "a variant with data has no form as a value",
-        ))
+        Err(ModelError::custom("a variant with data has no form as a value"))
     }
 }
 
@@ -224,10 +193,7 @@ impl SerializeMap for Entries {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ModelError> {
-        self.entries.insert(
-            std::mem::take(&mut self.key),
-            value.serialize(ValueSerializer)?,
-        );
+        self.entries.insert(std::mem::take(&mut self.key), value.serialize(ValueSerializer)?);
         Ok(())
     }
 
@@ -240,13 +206,8 @@ impl SerializeStruct for Entries {
     type Ok = Value;
     type Error = ModelError;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), ModelError> {
-        self.entries
-            .insert(name.to_owned(), value.serialize(ValueSerializer)?);
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), ModelError> {
+        self.entries.insert(name.to_owned(), value.serialize(ValueSerializer)?);
         Ok(())
     }
 

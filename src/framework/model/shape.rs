@@ -14,9 +14,7 @@ use crate::framework::value::Type;
 pub fn shape<M: DeserializeOwned>() -> Result<Type, ModelError> {
     let found = RefCell::new(None);
     M::deserialize(Probe(&found))?;
-    found
-        .into_inner()
-        .ok_or_else(|| ModelError::custom("the model reads nothing"))
+    found.into_inner().ok_or_else(|| ModelError::custom("the model reads nothing"))
 }
 
 /// A deserializer that answers every question with some value, and notes what was asked for.
@@ -56,30 +54,20 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         deserialize_string visit_str "", Type::String;
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, ModelError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ModelError> {
         visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         let element = RefCell::new(None);
-        let value = visitor.visit_seq(Once {
-            slot: &element,
-            done: false,
-        })?;
+        let value = visitor.visit_seq(Once { slot: &element, done: false })?;
         self.note(Type::list(element.into_inner().unwrap_or(Type::Dynamic)));
         Ok(value)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         let element = RefCell::new(None);
-        let value = visitor.visit_map(Once {
-            slot: &element,
-            done: false,
-        })?;
+        let value = visitor.visit_map(Once { slot: &element, done: false })?;
         self.note(Type::map(element.into_inner().unwrap_or(Type::Dynamic)));
         Ok(value)
     }
@@ -91,11 +79,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor: V,
     ) -> Result<V::Value, ModelError> {
         let found = RefCell::new(BTreeMap::new());
-        let value = visitor.visit_map(Fields {
-            names: fields.iter(),
-            current: "",
-            found: &found,
-        })?;
+        let value = visitor.visit_map(Fields { names: fields.iter(), current: "", found: &found })?;
         self.note(Type::Object(found.into_inner()));
         Ok(value)
     }
@@ -122,10 +106,7 @@ struct Once<'a> {
 impl<'de> SeqAccess<'de> for Once<'_> {
     type Error = ModelError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, ModelError> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ModelError> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
@@ -136,20 +117,14 @@ impl<'de> SeqAccess<'de> for Once<'_> {
 impl<'de> MapAccess<'de> for Once<'_> {
     type Error = ModelError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, ModelError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ModelError> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
         seed.deserialize(Probe(&RefCell::new(None))).map(Some)
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<T::Value, ModelError> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ModelError> {
         seed.deserialize(Probe(self.slot))
     }
 }
@@ -164,27 +139,18 @@ struct Fields<'a> {
 impl<'de> MapAccess<'de> for Fields<'_> {
     type Error = ModelError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, ModelError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ModelError> {
         let Some(name) = self.names.next() else {
             return Ok(None);
         };
         self.current = name;
-        seed.deserialize(serde::de::value::StrDeserializer::new(name))
-            .map(Some)
+        seed.deserialize(serde::de::value::StrDeserializer::new(name)).map(Some)
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<T::Value, ModelError> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ModelError> {
         let slot = RefCell::new(None);
         let value = seed.deserialize(Probe(&slot))?;
-        let ty = slot
-            .into_inner()
-            .ok_or_else(|| ModelError::custom("a field reads nothing"))?;
+        let ty = slot.into_inner().ok_or_else(|| ModelError::custom("a field reads nothing"))?;
         self.found.borrow_mut().insert(self.current.to_owned(), ty);
         Ok(value)
     }

@@ -27,10 +27,7 @@ fn machine() -> Machine {
         price: Attr::Known(2.0),
         running: Attr::Unknown,
         password: Attr::Known(Secret::new("planted")),
-        disks: Attr::Known(vec![Disk {
-            size_gb: Attr::Known(20),
-            path: Attr::Null,
-        }]),
+        disks: Attr::Known(vec![Disk { size_gb: Attr::Known(20), path: Attr::Null }]),
         tags: Attr::Known(BTreeMap::from([("k".to_owned(), "v".to_owned())])),
     }
 }

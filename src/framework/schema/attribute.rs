@@ -104,44 +104,23 @@ pub struct Attribute {
 
 impl Attribute {
     /// An attribute that the configuration must set.
-    pub fn required(
-        name: &str,
-        ty: impl Into<AttributeType>,
-        description: impl Into<String>,
-    ) -> Self {
+    pub fn required(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Presence::Required, description.into())
     }
 
     /// An attribute that the configuration may set.
-    pub fn optional(
-        name: &str,
-        ty: impl Into<AttributeType>,
-        description: impl Into<String>,
-    ) -> Self {
+    pub fn optional(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Presence::Optional, description.into())
     }
 
     /// An attribute that only the provider sets.
-    pub fn computed(
-        name: &str,
-        ty: impl Into<AttributeType>,
-        description: impl Into<String>,
-    ) -> Self {
+    pub fn computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Presence::Computed, description.into())
     }
 
     /// An attribute that the configuration may set and the provider otherwise does.
-    pub fn optional_computed(
-        name: &str,
-        ty: impl Into<AttributeType>,
-        description: impl Into<String>,
-    ) -> Self {
-        Self::new(
-            name,
-            ty.into(),
-            Presence::OptionalComputed,
-            description.into(),
-        )
+    pub fn optional_computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
+        Self::new(name, ty.into(), Presence::OptionalComputed, description.into())
     }
 
     /// An attribute with a default, which shows in plan and state and so is optional and computed on the wire.
@@ -200,10 +179,7 @@ impl Attribute {
 
     /// Whether the provider may set it.
     pub fn is_computed(&self) -> bool {
-        matches!(
-            self.presence,
-            Presence::Computed | Presence::OptionalComputed
-        )
+        matches!(self.presence, Presence::Computed | Presence::OptionalComputed)
     }
 
     fn new(name: &str, ty: AttributeType, presence: Presence, description: String) -> Self {

@@ -16,68 +16,33 @@ impl Schema {
     pub fn faults(&self) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
         let mut names = BTreeSet::new();
-        for name in self
-            .attributes
-            .iter()
-            .map(|a| &a.name)
-            .chain(self.blocks.iter().map(|b| &b.name))
-        {
+        for name in self.attributes.iter().map(|a| &a.name).chain(self.blocks.iter().map(|b| &b.name)) {
             if !names.insert(name) {
-                faults.push(SchemaFault {
-                    path: Path::to(name),
-                    fault: "the name is used twice",
-                });
+                faults.push(SchemaFault { path: Path::to(name), fault: "the name is used twice" });
             }
         }
         check_attributes(&self.attributes, &Path::root(), false, &mut faults);
         for block in &self.blocks {
-            check_attributes(
-                &block.attributes,
-                &Path::to(&block.name),
-                false,
-                &mut faults,
-            );
+            check_attributes(&block.attributes, &Path::to(&block.name), false, &mut faults);
         }
         for attribute in &self.attributes {
-            for name in attribute
-                .follows
-                .iter()
-                .filter(|name| self.attribute(name).is_none())
-            {
-                faults.push(SchemaFault {
-                    path: Path::to(name),
-                    fault: "followed, but there is no such attribute",
-                });
+            for name in attribute.follows.iter().filter(|name| self.attribute(name).is_none()) {
+                faults.push(SchemaFault { path: Path::to(name), fault: "followed, but there is no such attribute" });
             }
         }
         if self.version < 0 {
-            faults.push(SchemaFault {
-                path: Path::root(),
-                fault: "the version is negative",
-            });
+            faults.push(SchemaFault { path: Path::root(), fault: "the version is negative" });
         }
         faults
     }
 }
 
-fn check_attributes(
-    attributes: &[Attribute],
-    parent: &Path,
-    in_set: bool,
-    faults: &mut Vec<SchemaFault>,
-) {
+fn check_attributes(attributes: &[Attribute], parent: &Path, in_set: bool, faults: &mut Vec<SchemaFault>) {
     for attribute in attributes {
         let path = parent.attribute(&attribute.name);
-        let mut fault = |fault| {
-            faults.push(SchemaFault {
-                path: path.clone(),
-                fault,
-            })
-        };
+        let mut fault = |fault| faults.push(SchemaFault { path: path.clone(), fault });
         let mut letters = attribute.name.chars();
-        if !letters
-            .next()
-            .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        if !letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
             || !letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         {
             fault("the name is not lower case letters, digits and underscores");
@@ -92,9 +57,7 @@ fn check_attributes(
             fault("a write-only attribute may be neither computed nor inside a set");
         }
         match &attribute.ty {
-            AttributeType::Plain(ty) if has_dynamic_inside(ty) => {
-                fault("dynamic inside a collection")
-            }
+            AttributeType::Plain(ty) if has_dynamic_inside(ty) => fault("dynamic inside a collection"),
             AttributeType::Plain(_) => {}
             AttributeType::Nested(nesting, children) => {
                 check_attributes(children, &path, in_set || *nesting == Nesting::Set, faults);
@@ -141,8 +104,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_found() {
-        let mut defaulted =
-            Attribute::optional("defaulted", Type::Bool, "A default without computed.");
+        let mut defaulted = Attribute::optional("defaulted", Type::Bool, "A default without computed.");
         defaulted.default = Some(Value::Bool(true));
         let schema = Schema::new(
             "Faults.",
@@ -150,11 +112,9 @@ mod tests {
                 Attribute::optional("Upper", Type::String, "Upper case."),
                 Attribute::optional("silent", Type::String, ""),
                 defaulted,
-                Attribute::computed("secret", Type::String, "Computed and write-only.")
-                    .write_only(),
+                Attribute::computed("secret", Type::String, "Computed and write-only.").write_only(),
                 Attribute::optional("mixed", Type::list(Type::Dynamic), "Dynamic in a list."),
-                Attribute::optional("silent", Type::String, "The name again.")
-                    .follows(&["nothing"]),
+                Attribute::optional("silent", Type::String, "The name again.").follows(&["nothing"]),
             ],
         );
         assert_eq!(schema.faults().len(), 7);

@@ -43,12 +43,7 @@ pub struct Block {
 impl Schema {
     /// A schema of version 0.
     pub fn new(description: impl Into<String>, attributes: Vec<Attribute>) -> Self {
-        Self {
-            version: 0,
-            description: description.into(),
-            attributes,
-            blocks: Vec::new(),
-        }
+        Self { version: 0, description: description.into(), attributes, blocks: Vec::new() }
     }
 
     /// The same with a block.
@@ -62,25 +57,17 @@ impl Schema {
     pub fn ty(&self) -> Type {
         let mut attributes = object_type(&self.attributes);
         for block in &self.blocks {
-            attributes.insert(
-                block.name.clone(),
-                Type::Object(object_type(&block.attributes)),
-            );
+            attributes.insert(block.name.clone(), Type::Object(object_type(&block.attributes)));
         }
         Type::Object(attributes)
     }
 
     /// The attribute of this name, at the top.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
-        self.attributes
-            .iter()
-            .find(|attribute| attribute.name == name)
+        self.attributes.iter().find(|attribute| attribute.name == name)
     }
 }
 
 fn object_type(attributes: &[Attribute]) -> BTreeMap<String, Type> {
-    attributes
-        .iter()
-        .map(|attribute| (attribute.name.clone(), attribute.ty.ty()))
-        .collect()
+    attributes.iter().map(|attribute| (attribute.name.clone(), attribute.ty.ty())).collect()
 }

@@ -32,17 +32,14 @@ pub fn text(rule: &'static str, accepts: fn(&str) -> bool) -> impl Validator {
 
 /// The text must be a regular expression.
 pub fn regular_expression() -> impl Validator {
-    text("a regular expression", |pattern| {
-        Regex::new(pattern).is_ok()
-    })
+    text("a regular expression", |pattern| Regex::new(pattern).is_ok())
 }
 
 /// The text must be a positive duration such as `30s`, `10m` or `1h30m`.
 pub fn duration() -> impl Validator {
-    text(
-        "a duration above zero such as \"90s\", \"30m\" or \"1h30m\"",
-        |value| crate::framework::timeouts::parse_duration(value).is_some(),
-    )
+    text("a duration above zero such as \"90s\", \"30m\" or \"1h30m\"", |value| {
+        crate::framework::timeouts::parse_duration(value).is_some()
+    })
 }
 
 #[derive(Debug)]
@@ -50,14 +47,7 @@ struct OneOf(&'static [&'static str]);
 
 impl Validator for OneOf {
     fn rule(&self) -> String {
-        format!(
-            "one of {}",
-            self.0
-                .iter()
-                .map(|word| format!("{word:?}"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )
+        format!("one of {}", self.0.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", "))
     }
 
     fn accepts(&self, value: &Value) -> bool {
@@ -79,9 +69,7 @@ impl Validator for Between {
 
     fn accepts(&self, value: &Value) -> bool {
         match value {
-            Value::Number(number) => number
-                .to_i64()
-                .is_some_and(|number| self.0.contains(&number)),
+            Value::Number(number) => number.to_i64().is_some_and(|number| self.0.contains(&number)),
             _ => true,
         }
     }

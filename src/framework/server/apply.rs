@@ -2,7 +2,7 @@ use tokio::time::Instant;
 
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value,
+    Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value, assumed::confirm,
     erased::AnyResource, fill::without_write_only, model::ModelError, settle::settled,
 };
 
@@ -34,28 +34,18 @@ impl<P: Provider> Server<P> {
     /// Carries out a planned change (plugin protocol, ApplyResourceChange).
     pub async fn apply(&self, type_name: &str, request: ApplyRequest) -> ApplyResponse {
         let before = (request.prior.clone(), request.private.clone());
-        let ready = self
-            .resource(type_name)
-            .and_then(|resource| Ok((resource, self.configuration().client()?)));
+        let ready = self.resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
         let (resource, client) = match ready {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(before, diagnostics),
         };
-        let timeouts = resource.timeouts(if request.planned.is_null() {
-            &request.prior
-        } else {
-            &request.planned
-        });
+        let timeouts = resource.timeouts(if request.planned.is_null() { &request.prior } else { &request.planned });
         let timeout = match (&request.prior, &request.planned) {
             (_, Value::Null) => timeouts.delete,
             (Value::Null, _) => timeouts.create,
             _ => timeouts.update,
         };
-        let context = Context {
-            client,
-            cancel: self.cancel(),
-            deadline: Instant::now() + timeout,
-        };
+        let context = Context { client, cancel: self.cancel(), deadline: Instant::now() + timeout };
         let planned = request.planned.clone();
         match carry_out(resource, request, context).await {
             Err(error) => unchanged(before, model_fault(&error)),
@@ -70,68 +60,24 @@ async fn carry_out<C>(
     request: ApplyRequest,
     context: Context<C>,
 ) -> Result<Outcome<Value>, ModelError> {
-    let ApplyRequest {
-        config,
-        prior,
-        planned,
-        private,
-    } = request;
+    let ApplyRequest { config, prior, planned, private } = request;
     match (&prior, &planned) {
-        (_, Value::Null) => {
-            resource
-                .delete(
-                    State {
-                        state: prior,
-                        private,
-                    },
-                    context,
-                )
-                .await
-        }
-        (Value::Null, _) => {
-            resource
-                .create(
-                    Create {
-                        config,
-                        planned,
-                        private,
-                    },
-                    context,
-                )
-                .await
-        }
-        _ => {
-            resource
-                .update(
-                    Update {
-                        config,
-                        prior,
-                        planned,
-                        private,
-                    },
-                    context,
-                )
-                .await
-        }
+        (_, Value::Null) => resource.delete(State { state: prior, private }, context).await,
+        (Value::Null, _) => resource.create(Create { config, planned, private }, context).await,
+        _ => resource.update(Update { config, prior, planned, private }, context).await,
     }
 }
 
 fn unchanged((state, private): (Value, Private), diagnostics: Diagnostics) -> ApplyResponse {
-    ApplyResponse {
-        state,
-        private,
-        diagnostics,
-    }
+    ApplyResponse { state, private, diagnostics }
 }
 
 fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
     let mut diagnostics = outcome.diagnostics;
     match outcome.state {
-        None if !diagnostics.has_errors() => ApplyResponse {
-            state: Value::Null,
-            private: Private::default(),
-            diagnostics,
-        },
+        None if !diagnostics.has_errors() => {
+            ApplyResponse { state: Value::Null, private: Private::default(), diagnostics }
+        }
         None => unchanged(before, diagnostics),
         Some(state) => {
             if !diagnostics.has_errors() {
@@ -141,11 +87,7 @@ fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
                      It is still in the state.",
                 );
             }
-            ApplyResponse {
-                state: state.unknown_as_null(),
-                private: outcome.private,
-                diagnostics,
-            }
+            ApplyResponse { state: state.unknown_as_null(), private: outcome.private, diagnostics }
         }
     }
 }
@@ -167,14 +109,10 @@ fn changed<C>(
         return unchanged(before, diagnostics);
     };
     // With errors the core compares nothing, and the state is what was really reached.
-    let state = if diagnostics.has_errors() {
-        state.unknown_as_null()
-    } else {
-        settled(planned, &state)
-    };
-    ApplyResponse {
-        state: without_write_only(resource.schema(), &state),
-        private: outcome.private,
-        diagnostics,
+    let state = if diagnostics.has_errors() { state.unknown_as_null() } else { settled(planned, &state) };
+    let mut private = outcome.private;
+    if !diagnostics.has_errors() {
+        confirm(&before.0, planned, &mut private);
     }
+    ApplyResponse { state: without_write_only(resource.schema(), &state), private, diagnostics }
 }

@@ -59,10 +59,7 @@ impl<P: Provider> Server<P> {
     }
 
     fn set_configuration(&self, configuration: Configuration<P::Client>) {
-        *self
-            .configuration
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = configuration;
+        *self.configuration.write().unwrap_or_else(PoisonError::into_inner) = configuration;
     }
 }
 

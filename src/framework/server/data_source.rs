@@ -26,47 +26,23 @@ pub struct DataSourceResponse {
 
 impl<P: Provider> Server<P> {
     /// Reads a data source (plugin protocol, data sources).
-    pub async fn read_data_source(
-        &self,
-        type_name: &str,
-        config: Value,
-        deferral_allowed: bool,
-    ) -> DataSourceResponse {
-        let answer = |diagnostics, deferred| DataSourceResponse {
-            state: config.clone(),
-            diagnostics,
-            deferred,
-        };
+    pub async fn read_data_source(&self, type_name: &str, config: Value, deferral_allowed: bool) -> DataSourceResponse {
+        let answer = |diagnostics, deferred| DataSourceResponse { state: config.clone(), diagnostics, deferred };
         let configuration = self.configuration();
         if deferral_allowed && matches!(configuration, Configuration::Unknown(_)) {
             return answer(Diagnostics::new(), Some(Deferral::ProviderConfigUnknown));
         }
-        let ready = self
-            .any_data_source(type_name)
-            .and_then(|source| Ok((source, configuration.client()?)));
+        let ready = self.any_data_source(type_name).and_then(|source| Ok((source, configuration.client()?)));
         let (source, client) = match ready {
             Ok(ready) => ready,
             Err(diagnostics) => return answer(diagnostics, None),
         };
-        let context = Context {
-            client,
-            cancel: self.cancel(),
-            deadline: Instant::now() + source.timeout(),
-        };
-        match source
-            .read(fill_defaults(source.schema(), &config), context)
-            .await
-        {
+        let context = Context { client, cancel: self.cancel(), deadline: Instant::now() + source.timeout() };
+        match source.read(fill_defaults(source.schema(), &config), context).await {
             Err(error) => answer(model_fault(&error), None),
             Ok(outcome) => {
-                let state = outcome
-                    .state
-                    .map_or_else(|| config.clone(), Value::unknown_as_null);
-                DataSourceResponse {
-                    state,
-                    diagnostics: outcome.diagnostics,
-                    deferred: None,
-                }
+                let state = outcome.state.map_or_else(|| config.clone(), Value::unknown_as_null);
+                DataSourceResponse { state, diagnostics: outcome.diagnostics, deferred: None }
             }
         }
     }

@@ -7,12 +7,7 @@ impl<P: Provider> Server<P> {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let provider = crate::framework::shape::<P::Model>();
-        compare(
-            "the provider",
-            &self.schemas.provider,
-            provider,
-            &mut faults,
-        );
+        compare("the provider", &self.schemas.provider, provider, &mut faults);
         for (name, resource) in &self.resources {
             compare(name, resource.schema(), resource.shape(), &mut faults);
         }
@@ -24,19 +19,11 @@ impl<P: Provider> Server<P> {
 }
 
 fn compare(name: &str, schema: &Schema, shape: Result<Type, ModelError>, faults: &mut Vec<String>) {
-    faults.extend(
-        schema
-            .faults()
-            .iter()
-            .map(|fault| format!("{name}: {fault}")),
-    );
+    faults.extend(schema.faults().iter().map(|fault| format!("{name}: {fault}")));
     match shape {
         Err(error) => faults.push(format!("{name}: the model cannot be probed: {error}")),
         Ok(shape) if shape != as_model(&schema.ty()) => {
-            faults.push(format!(
-                "{name}: the model is {shape:?}, the schema {:?}",
-                schema.ty()
-            ));
+            faults.push(format!("{name}: the model is {shape:?}, the schema {:?}", schema.ty()));
         }
         Ok(_) => {}
     }
@@ -47,11 +34,7 @@ fn as_model(ty: &Type) -> Type {
     match ty {
         Type::List(element) | Type::Set(element) => Type::list(as_model(element)),
         Type::Map(element) => Type::map(as_model(element)),
-        Type::Object(attributes) => Type::object(
-            attributes
-                .iter()
-                .map(|(name, ty)| (name.clone(), as_model(ty))),
-        ),
+        Type::Object(attributes) => Type::object(attributes.iter().map(|(name, ty)| (name.clone(), as_model(ty)))),
         Type::Tuple(elements) => Type::Tuple(elements.iter().map(as_model).collect()),
         Type::Bool | Type::Dynamic | Type::Number | Type::String => ty.clone(),
     }

@@ -3,6 +3,7 @@ use tokio::time::Instant;
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Context, Diagnostics, Private, Provider, Value,
+    assumed::assume_defaults,
     fill::{fill_defaults, without_write_only},
 };
 
@@ -20,24 +21,14 @@ pub struct ImportResponse {
 impl<P: Provider> Server<P> {
     /// Imports by id (plugin protocol, import). Arguments with a default get it, so that the plan that follows is empty.
     pub async fn import(&self, type_name: &str, id: &str) -> ImportResponse {
-        let failed = |diagnostics| ImportResponse {
-            state: Value::Null,
-            private: Private::default(),
-            diagnostics,
-        };
-        let ready = self
-            .resource(type_name)
-            .and_then(|resource| Ok((resource, self.configuration().client()?)));
+        let failed = |diagnostics| ImportResponse { state: Value::Null, private: Private::default(), diagnostics };
+        let ready = self.resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
         let (resource, client) = match ready {
             Ok(ready) => ready,
             Err(diagnostics) => return failed(diagnostics),
         };
         let deadline = Instant::now() + resource.timeouts(&Value::Null).read;
-        let context = Context {
-            client,
-            cancel: self.cancel(),
-            deadline,
-        };
+        let context = Context { client, cancel: self.cancel(), deadline };
         let outcome = match resource.import(id, context).await {
             Ok(outcome) => outcome,
             Err(error) => return failed(model_fault(&error)),
@@ -47,19 +38,13 @@ impl<P: Provider> Server<P> {
             _ if diagnostics.has_errors() => failed(diagnostics),
             Some(state) => {
                 let schema = resource.schema();
-                let state =
-                    without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
-                ImportResponse {
-                    state,
-                    private: outcome.private,
-                    diagnostics,
-                }
+                let mut private = outcome.private;
+                assume_defaults(schema, &state, &mut private);
+                let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
+                ImportResponse { state, private, diagnostics }
             }
             None => {
-                diagnostics.error(
-                    "Nothing to import",
-                    format!("There is no {type_name} with the id {id:?}."),
-                );
+                diagnostics.error("Nothing to import", format!("There is no {type_name} with the id {id:?}."));
                 failed(diagnostics)
             }
         }

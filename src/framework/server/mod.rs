@@ -59,26 +59,14 @@ impl<P: Provider> Server<P> {
     /// Serves a provider.
     pub fn new(provider: P) -> Self {
         let registry = provider.registry();
-        let resources: BTreeMap<_, _> = registry
-            .resources
-            .into_iter()
-            .map(|resource| (resource.type_name(), resource))
-            .collect();
-        let data_sources: BTreeMap<_, _> = registry
-            .data_sources
-            .into_iter()
-            .map(|source| (source.type_name(), source))
-            .collect();
+        let resources: BTreeMap<_, _> =
+            registry.resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
+        let data_sources: BTreeMap<_, _> =
+            registry.data_sources.into_iter().map(|source| (source.type_name(), source)).collect();
         let schemas = Schemas {
             provider: provider.schema(),
-            resources: resources
-                .iter()
-                .map(|(name, resource)| (*name, resource.schema().clone()))
-                .collect(),
-            data_sources: data_sources
-                .iter()
-                .map(|(name, source)| (*name, source.schema().clone()))
-                .collect(),
+            resources: resources.iter().map(|(name, resource)| (*name, resource.schema().clone())).collect(),
+            data_sources: data_sources.iter().map(|(name, source)| (*name, source.schema().clone())).collect(),
         };
         Self {
             provider,
@@ -108,35 +96,19 @@ impl<P: Provider> Server<P> {
 
     /// The token that the next stop cancels.
     fn cancel(&self) -> CancellationToken {
-        self.stop
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn resource(&self, type_name: &str) -> Result<&dyn AnyResource<P::Client>, Diagnostics> {
-        self.resources
-            .get(type_name)
-            .map(AsRef::as_ref)
-            .ok_or_else(|| unknown_type("resource", type_name))
+        self.resources.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("resource", type_name))
     }
 
-    fn any_data_source(
-        &self,
-        type_name: &str,
-    ) -> Result<&dyn AnyDataSource<P::Client>, Diagnostics> {
-        self.data_sources
-            .get(type_name)
-            .map(AsRef::as_ref)
-            .ok_or_else(|| unknown_type("data source", type_name))
+    fn any_data_source(&self, type_name: &str) -> Result<&dyn AnyDataSource<P::Client>, Diagnostics> {
+        self.data_sources.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("data source", type_name))
     }
 
     fn configuration(&self) -> Configuration<P::Client> {
-        match &*self
-            .configuration
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
+        match &*self.configuration.read().unwrap_or_else(PoisonError::into_inner) {
             Configuration::Missing => Configuration::Missing,
             Configuration::Ready(client) => Configuration::Ready(Arc::clone(client)),
             Configuration::Unknown(arguments) => Configuration::Unknown(arguments.clone()),
@@ -146,18 +118,13 @@ impl<P: Provider> Server<P> {
 
 impl<P: Provider> std::fmt::Debug for Server<P> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Server")
-            .field("schemas", &self.schemas)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Server").field("schemas", &self.schemas).finish_non_exhaustive()
     }
 }
 
 fn unknown_type(kind: &str, type_name: &str) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
-    diagnostics.error(
-        format!("No such {kind}"),
-        format!("This version of the provider has no {kind} of type {type_name:?}."),
-    );
+    diagnostics
+        .error(format!("No such {kind}"), format!("This version of the provider has no {kind} of type {type_name:?}."));
     diagnostics
 }

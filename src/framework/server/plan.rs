@@ -4,6 +4,7 @@ use super::{
 };
 use crate::framework::{
     Diagnostics, Path, Plan, PlanContext, PlanKind, Private, Provider, Value,
+    assumed::without_assumed,
     fill::without_write_only,
     plan_rules::{guarded, planned_state, replacements},
 };
@@ -54,7 +55,7 @@ impl<P: Provider> Server<P> {
         } else {
             let planned = planned_state(schema, &request.config, &request.proposed, &request.prior);
             let replace = match kind {
-                PlanKind::Update => replacements(schema, &planned, &request.prior),
+                PlanKind::Update => without_assumed(replacements(schema, &planned, &request.prior), &request.private),
                 PlanKind::Create | PlanKind::Destroy => Vec::new(),
             };
             (planned, replace)
@@ -71,52 +72,22 @@ impl<P: Provider> Server<P> {
             diagnostics: Diagnostics::new(),
         };
         let configuration = self.configuration();
-        let client = if let Configuration::Ready(client) = &configuration {
-            Some(client)
-        } else {
-            None
-        };
-        let refined = match resource
-            .plan(
-                draft,
-                PlanContext {
-                    client,
-                    cancel: self.cancel(),
-                },
-            )
-            .await
-        {
+        let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
+        let refined = match resource.plan(draft, PlanContext { client, cancel: self.cancel() }).await {
             Ok(refined) => refined,
             Err(error) => return failed(request, model_fault(&error)),
         };
-        let mut replace = if kind == PlanKind::Update {
-            refined.replace
-        } else {
-            Vec::new()
-        };
+        let mut replace = if kind == PlanKind::Update { refined.replace } else { Vec::new() };
         replace.sort();
         replace.dedup();
         let planned = match refined.planned {
-            Some(refined) => without_write_only(
-                schema,
-                &guarded(schema, &request.config, &refined, &planned),
-            ),
+            Some(refined) => without_write_only(schema, &guarded(schema, &request.config, &refined, &planned)),
             None => Value::Null,
         };
-        PlanResponse {
-            planned,
-            replace,
-            private: refined.private,
-            diagnostics: refined.diagnostics,
-        }
+        PlanResponse { planned, replace, private: refined.private, diagnostics: refined.diagnostics }
     }
 }
 
 fn failed(request: PlanRequest, diagnostics: Diagnostics) -> PlanResponse {
-    PlanResponse {
-        planned: request.proposed,
-        replace: Vec::new(),
-        private: request.private,
-        diagnostics,
-    }
+    PlanResponse { planned: request.proposed, replace: Vec::new(), private: request.private, diagnostics }
 }

@@ -4,9 +4,7 @@ use super::{
     Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{
-    Context, Diagnostics, Private, Provider, State, Value, fill::without_write_only,
-};
+use crate::framework::{Context, Diagnostics, Private, Provider, State, Value, fill::without_write_only};
 
 /// A refresh asked for.
 #[derive(Debug)]
@@ -32,44 +30,27 @@ impl<P: Provider> Server<P> {
     /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as they are.
     pub async fn read(&self, type_name: &str, request: ReadRequest) -> ReadResponse {
         let ReadRequest { state, private } = request;
-        let unchanged = |diagnostics| ReadResponse {
-            state: state.clone(),
-            private: private.clone(),
-            diagnostics,
-        };
+        let unchanged = |diagnostics| ReadResponse { state: state.clone(), private: private.clone(), diagnostics };
         let configuration = self.configuration();
         if matches!(configuration, Configuration::Unknown(_)) {
             return unchanged(Diagnostics::new());
         }
-        let ready = self
-            .resource(type_name)
-            .and_then(|resource| Ok((resource, configuration.client()?)));
+        let ready = self.resource(type_name).and_then(|resource| Ok((resource, configuration.client()?)));
         let (resource, client) = match ready {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(diagnostics),
         };
         let deadline = Instant::now() + resource.timeouts(&state).read;
-        let context = Context {
-            client,
-            cancel: self.cancel(),
-            deadline,
-        };
-        let current = State {
-            state: state.clone(),
-            private: private.clone(),
-        };
+        let context = Context { client, cancel: self.cancel(), deadline };
+        let current = State { state: state.clone(), private: private.clone() };
         match resource.read(current, context).await {
             Err(error) => unchanged(model_fault(&error)),
             Ok(outcome) if outcome.diagnostics.has_errors() => unchanged(outcome.diagnostics),
             Ok(outcome) => {
-                let state = outcome.state.map_or(Value::Null, |state| {
-                    without_write_only(resource.schema(), &state.unknown_as_null())
-                });
-                ReadResponse {
-                    state,
-                    private: outcome.private,
-                    diagnostics: outcome.diagnostics,
-                }
+                let state = outcome
+                    .state
+                    .map_or(Value::Null, |state| without_write_only(resource.schema(), &state.unknown_as_null()));
+                ReadResponse { state, private: outcome.private, diagnostics: outcome.diagnostics }
             }
         }
     }

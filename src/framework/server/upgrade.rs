@@ -11,10 +11,6 @@ impl<P: Provider> Server<P> {
         state: serde_json::Value,
     ) -> Result<serde_json::Value, Diagnostics> {
         let resource = self.resource(type_name)?;
-        if version == resource.schema().version {
-            Ok(state)
-        } else {
-            resource.upgrade(version, state)
-        }
+        if version == resource.schema().version { Ok(state) } else { resource.upgrade(version, state) }
     }
 }

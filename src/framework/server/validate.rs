@@ -1,7 +1,5 @@
 use super::{Server, configure::model_fault};
-use crate::framework::{
-    Diagnostics, Provider, Value, config_rules::check, fill::fill_defaults, model::from_value,
-};
+use crate::framework::{Diagnostics, Provider, Value, config_rules::check, fill::fill_defaults, model::from_value};
 
 impl<P: Provider> Server<P> {
     /// Checks the provider's configuration.
@@ -17,20 +15,14 @@ impl<P: Provider> Server<P> {
     }
 
     /// Checks a resource's configuration. `write_only_allowed` says whether the core understands write-only attributes.
-    pub fn validate_resource(
-        &self,
-        type_name: &str,
-        config: &Value,
-        write_only_allowed: bool,
-    ) -> Diagnostics {
+    pub fn validate_resource(&self, type_name: &str, config: &Value, write_only_allowed: bool) -> Diagnostics {
         let resource = match self.resource(type_name) {
             Ok(resource) => resource,
             Err(diagnostics) => return diagnostics,
         };
         let mut diagnostics = check(resource.schema(), config, write_only_allowed);
         if !diagnostics.has_errors()
-            && let Err(error) =
-                resource.validate(&fill_defaults(resource.schema(), config), &mut diagnostics)
+            && let Err(error) = resource.validate(&fill_defaults(resource.schema(), config), &mut diagnostics)
         {
             diagnostics.extend(model_fault(&error));
         }
@@ -45,8 +37,7 @@ impl<P: Provider> Server<P> {
         };
         let mut diagnostics = check(source.schema(), config, true);
         if !diagnostics.has_errors()
-            && let Err(error) =
-                source.validate(&fill_defaults(source.schema(), config), &mut diagnostics)
+            && let Err(error) = source.validate(&fill_defaults(source.schema(), config), &mut diagnostics)
         {
             diagnostics.extend(model_fault(&error));
         }

@@ -59,12 +59,7 @@ impl Value {
 
     /// Makes an object from names and values.
     pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
-        Self::Object(
-            attributes
-                .into_iter()
-                .map(|(name, value)| (name.into(), value))
-                .collect(),
-        )
+        Self::Object(attributes.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
     /// Whether this is null.
@@ -84,9 +79,7 @@ impl Value {
             Self::List(elements) | Self::Set(elements) | Self::Tuple(elements) => {
                 elements.iter().all(Self::is_wholly_known)
             }
-            Self::Map(elements) | Self::Object(elements) => {
-                elements.values().all(Self::is_wholly_known)
-            }
+            Self::Map(elements) | Self::Object(elements) => elements.values().all(Self::is_wholly_known),
             Self::Dynamic(dynamic) => dynamic.value.is_wholly_known(),
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => true,
         }
@@ -97,31 +90,18 @@ impl Value {
     pub fn unknown_as_null(self) -> Self {
         match self {
             Self::Unknown => Self::Null,
-            Self::List(elements) => {
-                Self::List(elements.into_iter().map(Self::unknown_as_null).collect())
+            Self::List(elements) => Self::List(elements.into_iter().map(Self::unknown_as_null).collect()),
+            Self::Set(elements) => Self::set(elements.into_iter().map(Self::unknown_as_null).collect()),
+            Self::Tuple(elements) => Self::Tuple(elements.into_iter().map(Self::unknown_as_null).collect()),
+            Self::Map(elements) => {
+                Self::Map(elements.into_iter().map(|(key, value)| (key, value.unknown_as_null())).collect())
             }
-            Self::Set(elements) => {
-                Self::set(elements.into_iter().map(Self::unknown_as_null).collect())
+            Self::Object(attributes) => {
+                Self::Object(attributes.into_iter().map(|(name, value)| (name, value.unknown_as_null())).collect())
             }
-            Self::Tuple(elements) => {
-                Self::Tuple(elements.into_iter().map(Self::unknown_as_null).collect())
+            Self::Dynamic(dynamic) => {
+                Self::Dynamic(Box::new(Dynamic { ty: dynamic.ty, value: dynamic.value.unknown_as_null() }))
             }
-            Self::Map(elements) => Self::Map(
-                elements
-                    .into_iter()
-                    .map(|(key, value)| (key, value.unknown_as_null()))
-                    .collect(),
-            ),
-            Self::Object(attributes) => Self::Object(
-                attributes
-                    .into_iter()
-                    .map(|(name, value)| (name, value.unknown_as_null()))
-                    .collect(),
-            ),
-            Self::Dynamic(dynamic) => Self::Dynamic(Box::new(Dynamic {
-                ty: dynamic.ty,
-                value: dynamic.value.unknown_as_null(),
-            })),
             known => known,
         }
     }
@@ -185,13 +165,8 @@ impl fmt::Debug for Value {
             Self::List(elements) => formatter.debug_list().entries(elements).finish(),
             Self::Set(elements) => formatter.debug_set().entries(elements).finish(),
             Self::Tuple(elements) => formatter.debug_tuple("tuple").field(elements).finish(),
-            Self::Map(elements) | Self::Object(elements) => {
-                formatter.debug_map().entries(elements).finish()
-            }
-            Self::Dynamic(dynamic) => formatter
-                .debug_tuple("dynamic")
-                .field(&dynamic.value)
-                .finish(),
+            Self::Map(elements) | Self::Object(elements) => formatter.debug_map().entries(elements).finish(),
+            Self::Dynamic(dynamic) => formatter.debug_tuple("dynamic").field(&dynamic.value).finish(),
         }
     }
 }

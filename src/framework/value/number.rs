@@ -21,11 +21,7 @@ pub struct InvalidNumber;
 impl Number {
     /// The number as an i64, if it is whole and fits.
     pub fn to_i64(&self) -> Option<i64> {
-        if self.0.is_integer() {
-            self.0.to_i64()
-        } else {
-            None
-        }
+        if self.0.is_integer() { self.0.to_i64() } else { None }
     }
 
     /// The nearest f64.
@@ -63,11 +59,7 @@ impl TryFrom<f64> for Number {
     type Error = InvalidNumber;
 
     fn try_from(number: f64) -> Result<Self, InvalidNumber> {
-        if number.is_finite() {
-            format!("{number:e}").parse()
-        } else {
-            Err(InvalidNumber)
-        }
+        if number.is_finite() { format!("{number:e}").parse() } else { Err(InvalidNumber) }
     }
 }
 
@@ -78,15 +70,11 @@ impl FromStr for Number {
         if text.len() > LONGEST_TEXT {
             return Err(InvalidNumber);
         }
-        let exponent = text.find(['e', 'E']).map_or(Ok(0), |at| {
-            text.get(at + 1..).unwrap_or_default().parse::<i64>()
-        });
+        let exponent = text.find(['e', 'E']).map_or(Ok(0), |at| text.get(at + 1..).unwrap_or_default().parse::<i64>());
         if exponent.map_err(|_| InvalidNumber)?.abs() > LARGEST_EXPONENT {
             return Err(InvalidNumber);
         }
-        BigDecimal::from_str(text)
-            .map(|number| Self(number.normalized()))
-            .map_err(|_| InvalidNumber)
+        BigDecimal::from_str(text).map(|number| Self(number.normalized())).map_err(|_| InvalidNumber)
     }
 }
 
@@ -136,15 +124,7 @@ mod tests {
 
     #[test]
     fn nonsense_and_giants_are_refused() {
-        for text in [
-            "",
-            "x",
-            "1e999999999",
-            "NaN",
-            "inf",
-            "1e",
-            &"9".repeat(2000),
-        ] {
+        for text in ["", "x", "1e999999999", "NaN", "inf", "1e", &"9".repeat(2000)] {
             assert!(text.parse::<Number>().is_err(), "{text}");
         }
         assert!(Number::try_from(f64::INFINITY).is_err());

@@ -41,11 +41,6 @@ impl Type {
 
     /// An object with these attributes.
     pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
-        Self::Object(
-            attributes
-                .into_iter()
-                .map(|(name, ty)| (name.into(), ty))
-                .collect(),
-        )
+        Self::Object(attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect())
     }
 }

@@ -11,23 +11,10 @@ use super::{
 ///
 /// `prior` is null for a create. Where the configuration leaves a computed attribute open, a create makes it unknown; an update
 /// keeps what the state says, unless the attribute follows one that changes.
-pub(super) fn planned_state(
-    schema: &Schema,
-    config: &Value,
-    proposed: &Value,
-    prior: &Value,
-) -> Value {
-    let mut planned = with_blocks(
-        schema,
-        with_defaults(&schema.attributes, config, proposed),
-        config,
-    );
+pub(super) fn planned_state(schema: &Schema, config: &Value, proposed: &Value, prior: &Value) -> Value {
+    let mut planned = with_blocks(schema, with_defaults(&schema.attributes, config, proposed), config);
     if prior.is_null() || planned != *prior {
-        planned = with_blocks(
-            schema,
-            open_computed(&schema.attributes, config, &planned, prior),
-            config,
-        );
+        planned = with_blocks(schema, open_computed(&schema.attributes, config, &planned, prior), config);
         if !prior.is_null() {
             open_followers(&schema.attributes, config, &mut planned, prior);
         }
@@ -38,24 +25,14 @@ pub(super) fn planned_state(
 /// The attributes whose change needs a new thing, in order.
 pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> Vec<Path> {
     let mut paths = Vec::new();
-    collect_replacements(
-        &schema.attributes,
-        planned,
-        prior,
-        &Path::root(),
-        &mut paths,
-    );
+    collect_replacements(&schema.attributes, planned, prior, &Path::root(), &mut paths);
     paths
 }
 
 /// The plan with everything put back that only the configuration may say, whatever a resource's own refinement made of it
 /// (plugin protocol, PlanResourceChange: rule for each attribute).
 pub(super) fn guarded(schema: &Schema, config: &Value, refined: &Value, planned: &Value) -> Value {
-    with_blocks(
-        schema,
-        guard_attributes(&schema.attributes, config, refined, planned),
-        config,
-    )
+    with_blocks(schema, guard_attributes(&schema.attributes, config, refined, planned), config)
 }
 
 /// Adds the blocks as they are configured: nothing in them is computed or has a default.
@@ -71,21 +48,17 @@ fn with_defaults(attributes: &[Attribute], config: &Value, proposed: &Value) -> 
         return proposed.clone();
     };
     Value::object(attributes.iter().map(|attribute| {
-        let (configured, proposed) = (
-            config.attribute(&attribute.name),
-            proposed.attribute(&attribute.name),
-        );
+        let (configured, proposed) = (config.attribute(&attribute.name), proposed.attribute(&attribute.name));
         let planned = match (&attribute.ty, configured, &attribute.default) {
             _ if attribute.write_only => Value::Null,
             (_, Value::Null, Some(default)) => default.clone(),
             (_, Value::Null, None) if !attribute.is_computed() => Value::Null,
             (_, Value::Null, None) => proposed.clone(),
-            (AttributeType::Nested(_, children), configured, _) => each_element(
-                configured,
-                proposed,
-                &Value::Null,
-                &|configured, proposed, _| with_defaults(children, configured, proposed),
-            ),
+            (AttributeType::Nested(_, children), configured, _) => {
+                each_element(configured, proposed, &Value::Null, &|configured, proposed, _| {
+                    with_defaults(children, configured, proposed)
+                })
+            }
             (AttributeType::Plain(_), configured, _) => configured.clone(),
         };
         (attribute.name.clone(), planned)
@@ -93,12 +66,7 @@ fn with_defaults(attributes: &[Attribute], config: &Value, proposed: &Value) -> 
 }
 
 /// Makes computed attributes unknown in every object that has no prior one.
-fn open_computed(
-    attributes: &[Attribute],
-    config: &Value,
-    planned: &Value,
-    prior: &Value,
-) -> Value {
+fn open_computed(attributes: &[Attribute], config: &Value, planned: &Value, prior: &Value) -> Value {
     let Value::Object(_) = planned else {
         return planned.clone();
     };
@@ -113,12 +81,11 @@ fn open_computed(
                     planned.clone()
                 }
             }
-            AttributeType::Nested(_, children) if !configured.is_null() => each_element(
-                configured,
-                planned,
-                prior.attribute(name),
-                &|configured, planned, prior| open_computed(children, configured, planned, prior),
-            ),
+            AttributeType::Nested(_, children) if !configured.is_null() => {
+                each_element(configured, planned, prior.attribute(name), &|configured, planned, prior| {
+                    open_computed(children, configured, planned, prior)
+                })
+            }
             _ => planned.clone(),
         };
         (name.clone(), opened)
@@ -137,12 +104,7 @@ fn open_followers(attributes: &[Attribute], config: &Value, planned: &mut Value,
             .iter()
             .filter(|attribute| is_open(attribute, config.attribute(&attribute.name)))
             .filter(|attribute| !planned.attribute(&attribute.name).is_unknown())
-            .filter(|attribute| {
-                attribute
-                    .follows
-                    .iter()
-                    .any(|name| changed.contains(&name.as_str()))
-            })
+            .filter(|attribute| attribute.follows.iter().any(|name| changed.contains(&name.as_str())))
             .collect();
         if followers.is_empty() {
             return;
@@ -166,10 +128,7 @@ fn collect_replacements(
     paths: &mut Vec<Path>,
 ) {
     for attribute in attributes {
-        let (after, before) = (
-            planned.attribute(&attribute.name),
-            prior.attribute(&attribute.name),
-        );
+        let (after, before) = (planned.attribute(&attribute.name), prior.attribute(&attribute.name));
         if after == before {
             continue;
         }
@@ -185,33 +144,21 @@ fn collect_replacements(
     }
 }
 
-fn guard_attributes(
-    attributes: &[Attribute],
-    config: &Value,
-    refined: &Value,
-    planned: &Value,
-) -> Value {
+fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, planned: &Value) -> Value {
     let Value::Object(_) = planned else {
         return planned.clone();
     };
     Value::object(attributes.iter().map(|attribute| {
         let name = &attribute.name;
-        let (configured, refined, planned) = (
-            config.attribute(name),
-            refined.attribute(name),
-            planned.attribute(name),
-        );
+        let (configured, refined, planned) = (config.attribute(name), refined.attribute(name), planned.attribute(name));
         let guarded = match &attribute.ty {
             _ if attribute.write_only => Value::Null,
             _ if attribute.is_computed() && configured.is_null() => refined.clone(),
-            AttributeType::Nested(_, children) if !configured.is_null() => each_element(
-                configured,
-                refined,
-                planned,
-                &|configured, refined, planned| {
+            AttributeType::Nested(_, children) if !configured.is_null() => {
+                each_element(configured, refined, planned, &|configured, refined, planned| {
                     guard_attributes(children, configured, refined, planned)
-                },
-            ),
+                })
+            }
             _ => planned.clone(),
         };
         (name.clone(), guarded)
@@ -238,19 +185,11 @@ fn each_element(
         Value::Map(elements) => Value::Map(
             elements
                 .iter()
-                .map(|(key, element)| {
-                    (
-                        key.clone(),
-                        make(element, under(first, key), under(second, key)),
-                    )
-                })
+                .map(|(key, element)| (key.clone(), make(element, under(first, key), under(second, key))))
                 .collect(),
         ),
         Value::Set(elements) => Value::set(
-            elements
-                .iter()
-                .map(|element| make(element, agreeing(first, element), agreeing(second, element)))
-                .collect(),
+            elements.iter().map(|element| make(element, agreeing(first, element), agreeing(second, element))).collect(),
         ),
         other => other.clone(),
     }
@@ -274,9 +213,9 @@ fn under<'a>(map: &'a Value, key: &str) -> &'a Value {
 /// done; the core does the same.
 fn agreeing<'a>(set: &'a Value, configured: &Value) -> &'a Value {
     let agrees = |candidate: &&Value| match (configured, candidate) {
-        (Value::Object(said), candidate @ Value::Object(_)) => said
-            .iter()
-            .all(|(name, value)| value.is_null() || value == candidate.attribute(name)),
+        (Value::Object(said), candidate @ Value::Object(_)) => {
+            said.iter().all(|(name, value)| value.is_null() || value == candidate.attribute(name))
+        }
         (configured, candidate) => configured == *candidate,
     };
     match set {
@@ -284,3 +223,6 @@ fn agreeing<'a>(set: &'a Value, configured: &Value) -> &'a Value {
         _ => &Value::Null,
     }
 }
+
+#[cfg(test)]
+mod tests;
