@@ -8,7 +8,10 @@ use serde::{
 };
 
 use super::ModelError;
-use crate::framework::{attr::ATTR, value::Value};
+use crate::framework::{
+    attr::ATTR,
+    value::{NUMBER, Value},
+};
 
 /// Reads a model from a borrowed value.
 pub(super) struct ValueDeserializer<'a>(pub(super) &'a Value);
@@ -44,6 +47,9 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
         match self.0 {
             Value::Null if name == ATTR => visitor.visit_none(),
             Value::Unknown if name == ATTR => visitor.visit_unit(),
+            Value::Number(number) if name == NUMBER => {
+                visitor.visit_newtype_struct(number.to_string().into_deserializer())
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }

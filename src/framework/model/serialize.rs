@@ -8,7 +8,7 @@ use serde::{
 use super::ModelError;
 use crate::framework::{
     attr::UNKNOWN,
-    value::{Number, Value},
+    value::{NUMBER, Number, Value},
 };
 
 /// Writes a model as a value.
@@ -101,8 +101,15 @@ impl Serializer for ValueSerializer {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Value, ModelError> {
-        value.serialize(self)
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Value, ModelError> {
+        match value.serialize(self)? {
+            Value::String(text) if name == NUMBER => text.parse().map(Value::Number).map_err(ModelError::custom),
+            value => Ok(value),
+        }
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(

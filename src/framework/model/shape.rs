@@ -6,7 +6,7 @@ use serde::{
 };
 
 use super::ModelError;
-use crate::framework::value::Type;
+use crate::framework::value::{NUMBER, Type};
 
 /// The type that a model would have in a schema, found out by letting it read itself from a value that has every field.
 ///
@@ -54,7 +54,15 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         deserialize_string visit_str "", Type::String;
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ModelError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ModelError> {
+        if name == NUMBER {
+            self.note(Type::Number);
+            return visitor.visit_newtype_struct(serde::de::value::StrDeserializer::new("0"));
+        }
         visitor.visit_newtype_struct(self)
     }
 

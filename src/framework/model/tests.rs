@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::framework::{Attr, Secret, value::Type};
+use crate::framework::{
+    Attr, Secret,
+    value::{Number, Type},
+};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Disk {
@@ -15,6 +18,7 @@ struct Disk {
 struct Machine {
     name: Attr<String>,
     price: Attr<f64>,
+    exact: Attr<Number>,
     running: Attr<bool>,
     password: Attr<Secret>,
     disks: Attr<Vec<Disk>>,
@@ -25,6 +29,7 @@ fn machine() -> Machine {
     Machine {
         name: "a".into(),
         price: Attr::Known(2.0),
+        exact: Attr::Known("0.1234567890123456789".parse().unwrap()),
         running: Attr::Unknown,
         password: Attr::Known(Secret::new("planted")),
         disks: Attr::Known(vec![Disk { size_gb: Attr::Known(20), path: Attr::Null }]),
@@ -45,6 +50,7 @@ fn the_shape_of_a_model_is_its_type() {
     let expected = Type::object([
         ("name", Type::String),
         ("price", Type::Number),
+        ("exact", Type::Number),
         ("running", Type::Bool),
         ("password", Type::String),
         ("disks", Type::list(disk)),

@@ -5,6 +5,7 @@ mod ty;
 
 use std::{collections::BTreeMap, fmt};
 
+pub(in crate::framework) use number::NUMBER;
 pub use number::{InvalidNumber, Number};
 pub use ty::Type;
 

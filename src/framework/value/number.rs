@@ -1,6 +1,7 @@
 use std::{fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, ToPrimitive};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// Longest decimal text that is read: 512 bits of precision need 155 digits, and f64's range 309 more.
 const LONGEST_TEXT: usize = 1024;
@@ -54,6 +55,12 @@ impl From<u64> for Number {
     }
 }
 
+impl From<BigDecimal> for Number {
+    fn from(number: BigDecimal) -> Self {
+        Self(number.normalized())
+    }
+}
+
 /// Reads an f64 by its shortest decimal text, as the core does: the float nearest to 0.1 is 0.1.
 impl TryFrom<f64> for Number {
     type Error = InvalidNumber;
@@ -88,6 +95,25 @@ impl fmt::Display for Number {
 impl fmt::Debug for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// The name under which the model's (de)serializer recognises a number in its decimal text.
+pub(in crate::framework) const NUMBER: &str = "$number";
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(NUMBER, &self.to_string())
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename = "$number")]
+        struct Text(String);
+
+        Text::deserialize(deserializer)?.0.parse().map_err(D::Error::custom)
     }
 }
 

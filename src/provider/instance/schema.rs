@@ -1,0 +1,222 @@
+//! The attributes of `damodel_instance`.
+
+use crate::{
+    framework::{
+        Type,
+        schema::{Attribute, Replacement, Schema, validator},
+    },
+    provider::rules,
+};
+
+pub(super) const DEFAULT_MOUNT_PATH: &str = "/root/damodel-tmp";
+
+/// Attributes that only a create decides, and that a changed machine would therefore need to be made anew for.
+fn fixed(attribute: Attribute) -> Attribute {
+    attribute.replaces(Replacement::IfKnown)
+}
+
+pub(super) fn schema() -> Schema {
+    let mut attributes = arguments();
+    attributes.extend(behaviour());
+    attributes.extend(reported());
+    Schema::new(
+        "A machine with GPUs (or without), a system disk and a local data disk.\n\n\
+         A create is accepted at once and goes on in the service; by default the apply waits until the machine is Running. \
+         A destroy, and every change that forces replacement, deletes the system disk and the local data disk.",
+        attributes,
+    )
+}
+
+/// What a create is made of (service API, POST /api/instance/create).
+fn arguments() -> Vec<Attribute> {
+    vec![
+        Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
+            .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
+        fixed(Attribute::optional_computed("region", Type::String, "Region. Default: the provider's `region`."))
+            .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        fixed(Attribute::with_default(
+            "payment_type",
+            Type::String,
+            "Hourly",
+            "How the machine is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, and the \
+             service may refuse to release a prepaid machine before its term ends.",
+        ))
+        .validate(validator::one_of(&["Hourly", "Daily", "Weekly", "Monthly"])),
+        fixed(Attribute::optional(
+            "purchase_duration",
+            Type::Number,
+            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`.",
+        ))
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed(
+            "spec_id",
+            Type::Number,
+            "The specification's number (see the data source `damodel_specs`). It wins over `spec_type`.",
+        ))
+        .follows(&["spec_type"])
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed(
+            "spec_type",
+            Type::String,
+            "The specification's code within the region. One of `spec_id` and `spec_type` is needed.",
+        ))
+        .follows(&["spec_id"])
+        .validate(validator::text("text that is not empty", |code| !code.is_empty())),
+        fixed(Attribute::required(
+            "gpu_num",
+            Type::Number,
+            "How many GPUs, from 1 to the specification's `max_gpu_count`.",
+        ))
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::with_default(
+            "data_disk_expand_size_gb",
+            Type::Number,
+            0,
+            "Extra size of the local data disk in GB, at most the specification's `data_disk_expand_quota_gb`.",
+        ))
+        .validate(validator::between(0..=i64::MAX)),
+        fixed(Attribute::with_default(
+            "data_disk_mount_path",
+            Type::String,
+            DEFAULT_MOUNT_PATH,
+            "Where the local data disk is mounted: an absolute path.",
+        ))
+        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path)),
+        fixed(Attribute::optional_computed(
+            "image",
+            Type::String,
+            "The image's full address. Either this, or `image_id` with `image_type`; the pair wins.",
+        ))
+        .follows(&["image_id", "image_type"])
+        .validate(validator::text("an image address: host/path", |address| {
+            address.split_once('/').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
+                && !address.contains(char::is_whitespace)
+        })),
+        fixed(Attribute::optional_computed("image_id", Type::Number, "The image's number, together with `image_type`."))
+            .follows(&["image", "image_type"])
+            .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed("image_type", Type::String, "`public` or `private`, together with `image_id`."))
+            .follows(&["image", "image_id"])
+            .validate(validator::one_of(&["public", "private"])),
+        fixed(Attribute::optional(
+            "hostname",
+            Type::String,
+            "The machine's host name: at most 42 letters, digits and hyphens, with a letter or digit at both ends.",
+        ))
+        .validate(validator::text(
+            "at most 42 letters, digits and hyphens, with a letter or digit at both ends",
+            rules::is_hostname,
+        )),
+        fixed(Attribute::optional_computed("login_method", Type::String, "How one logs in: `ssh_key` or `password`."))
+            .validate(validator::one_of(&["ssh_key", "password"])),
+        fixed(Attribute::optional(
+            "ssh_pubkey_id",
+            Type::Number,
+            "The number of the registered public key. Needed to create a machine with `login_method = \"ssh_key\"`.",
+        ))
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed(
+            "ssh_pubkey_name",
+            Type::String,
+            "The name of the registered public key. Needed to create a machine with `login_method = \"ssh_key\"`.",
+        )),
+        fixed(Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before."))
+            .validate(validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),
+        fixed(Attribute::with_default(
+            "auto_renew",
+            Type::Bool,
+            false,
+            "Whether the service renews the term of a prepaid machine by itself.",
+        )),
+    ]
+}
+
+/// How the provider itself behaves; none of it is sent.
+fn behaviour() -> Vec<Attribute> {
+    vec![
+        Attribute::with_default(
+            "wait_for_running",
+            Type::Bool,
+            true,
+            "Whether a create waits until the machine is Running.",
+        ),
+        Attribute::optional(
+            "wait_for_capacity",
+            Type::String,
+            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`. Default: \
+             not at all.",
+        )
+        .validate(validator::duration()),
+        Attribute::with_default(
+            "deletion_protection",
+            Type::Bool,
+            false,
+            "Whether destroying or replacing the machine is an error. What counts is the value in the state: to destroy the \
+             machine, set this to `false`, apply, then destroy.",
+        ),
+        Attribute::with_default(
+            "on_unreleasable",
+            Type::String,
+            "fail",
+            "What a destroy does when the service forbids the release (160012), as with prepaid machines: `fail`, or `abandon` \
+             to drop the machine from the state and leave it to its term. The environment variable `DAMODEL_ON_UNRELEASABLE` \
+             overrides it.",
+        )
+        .validate(validator::one_of(&["fail", "abandon"])),
+        Attribute::with_default(
+            "store_credentials",
+            Type::Bool,
+            true,
+            "Whether `ssh_password` and `jupyter_token` are kept in the state.",
+        ),
+    ]
+}
+
+/// What the service reports (service API, Instance).
+fn reported() -> Vec<Attribute> {
+    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    vec![
+        text("id", "The instance's UID."),
+        number("instance_id", "The service's database number of the instance."),
+        text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
+        text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
+        text("gpu_name", "The GPU model.").follows(SPEC),
+        text("image_name", "The image's display name.").follows(IMAGE),
+        text("ssh_host", "The address for SSH."),
+        number("ssh_port", "The port for SSH."),
+        text("internal_ip", "The address within the service's network."),
+        text("jupyter_url", "The notebook's address, without its token."),
+        text("start_time", "When the machine started (RFC 3339, UTC)."),
+        text("stop_time", "When the machine stopped (RFC 3339, UTC)."),
+        text("release_time", "When the machine was or will be released (RFC 3339, UTC)."),
+        text("cpu_core", "The CPU cores, as the service reports them.").follows(SPEC),
+        text("memory_size", "The memory, as the service reports it.").follows(SPEC),
+        text("gpu_memory", "The GPU memory, as the service reports it.").follows(SPEC),
+        number("sys_disk_size_gb", "The system disk in GB.").follows(SPEC),
+        number("data_disk_size_gb", "The local data disk in GB.").follows(SPEC),
+        number("gpu_price", "The GPU price of the current billing period."),
+        number("data_disk_price", "The data disk price of the current billing period."),
+        text("rent_deadline", "When the rental ends, as the service reports it."),
+        Attribute::computed("support_power", Type::Bool, "Whether the machine can be powered on and off."),
+        Attribute::computed(
+            "cloud_disks",
+            Type::list(Type::String),
+            "The mounted cloud disks, each a JSON document as the service reports it.",
+        ),
+        Attribute::computed(
+            "services",
+            Type::list(Type::String),
+            "The services that the machine exposes, each a JSON document as the service reports it, with passwords and tokens \
+             cut out.",
+        ),
+        text("shutdown_status", "The status of a shutdown task, as JSON."),
+        text("shutdown_stage", "The stage of a shutdown task, as JSON."),
+        text("shutdown_push_progress", "How far a shutdown task has pushed the image, as JSON."),
+        text("ssh_password", "The password for SSH. Null with `store_credentials = false`.").sensitive(),
+        text("jupyter_token", "The notebook's token. Null with `store_credentials = false`.").sensitive(),
+    ]
+}
+
+const SPEC: &[&str] = &["spec_id", "spec_type", "gpu_num"];
+const IMAGE: &[&str] = &["image", "image_id", "image_type"];

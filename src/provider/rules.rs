@@ -1,0 +1,47 @@
+//! The service's rules for names and paths, as far as they can be judged without it.
+
+/// Whether this is an absolute path that means what it says: no empty, `.` or `..` parts and no control characters
+/// (service API, POST /api/instance/create: data_disk_mount_path).
+pub(super) fn is_absolute_path(path: &str) -> bool {
+    path.strip_prefix('/').is_some_and(|rest| {
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        !rest.is_empty()
+            && rest.split('/').all(|part| !matches!(part, "" | "." | ".."))
+            && !path.contains(|c: char| c.is_control())
+    })
+}
+
+/// Whether this is a host name that the service takes (service API, Limits).
+pub(super) fn is_hostname(name: &str) -> bool {
+    const LONGEST: usize = 42;
+    let at_ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    name.len() <= LONGEST
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && at_ends(name.chars().next())
+        && at_ends(name.chars().next_back())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_are_told_from_others() {
+        for path in ["/data", "/root/damodel-tmp", "/a/b/", "/a b"] {
+            assert!(is_absolute_path(path), "{path}");
+        }
+        for path in ["", "/", "data", "/a/../b", "/a//b", "/./a", "/a\n", "//"] {
+            assert!(!is_absolute_path(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn host_names_obey_the_service() {
+        for name in ["a", "gpu-1", "A0", &"x".repeat(42)] {
+            assert!(is_hostname(name), "{name}");
+        }
+        for name in ["", "-a", "a-", "a_b", "a.b", "é", &"x".repeat(43)] {
+            assert!(!is_hostname(name), "{name}");
+        }
+    }
+}
