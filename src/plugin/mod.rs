@@ -1,1 +1,68 @@
-//! plugin
+//! How Terraform's core starts this process and talks to it: the server half of go-plugin.
+//!
+//! The layer knows nothing of Terraform's schema or of any provider: it is handed gRPC routes and serves them
+//! (plugin protocol, go-plugin handshake, AutoMTLS, other gRPC services, logging, reattach mode).
+//!
+//! # What `main` does with it
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use damodel::plugin;
+//!
+//! fn main() -> ExitCode {
+//!     plugin::install_panic_hook();
+//!     let variable = |name: &str| std::env::var_os(name);
+//!     plugin::log::install(&plugin::log::Settings::read("damodel", variable));
+//!     if !plugin::started_by_core(variable) {
+//!         return plugin::help();
+//!     }
+//!     let serving = async {
+//!         let environment = plugin::Environment::read(variable)?;
+//!         let routes = tonic::service::Routes::default();
+//!         plugin::serve(routes, &environment, plugin::Options::default()).await
+//!     };
+//!     plugin::block_on(serving)
+//! }
+//! ```
+//!
+//! # The end of the process
+//!
+//! [`Options::stop`] is cancelled the moment the process is going to end, whatever the reason: the core asked for
+//! it, the core died, or the process was terminated. [`Options::work`] counts the tasks that may not be cut
+//! short; they are waited for within a [grace](Options). Work that changes something in the outside world runs
+//! in a task spawned on that tracker, and on cancellation writes down what it knows and ends.
+//!
+//! # Standard streams
+//!
+//! Standard input is never read: it belongs to the core, and its end means nothing. Standard output carries the
+//! handshake line and nothing else, ever. Standard error carries one JSON object a line ([`log`]).
+
+mod cookie;
+mod debug;
+mod environment;
+mod error;
+mod generated;
+mod handshake;
+mod health;
+mod incoming;
+mod listener;
+pub mod log;
+mod negotiation;
+mod panic;
+mod parent;
+mod runtime;
+mod serve;
+mod server;
+mod services;
+mod signals;
+mod tls;
+
+pub use cookie::{help, started_by_core};
+pub use debug::serve_debug;
+pub use environment::Environment;
+pub use error::Error;
+pub use panic::install_panic_hook;
+pub use runtime::block_on;
+pub use serve::serve;
+pub use server::Options;

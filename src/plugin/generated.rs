@@ -1,0 +1,22 @@
+//! The code generated from `proto/plugin.proto` and `proto/health.proto`.
+
+#[expect(
+    clippy::or_fun_call,
+    unnameable_types,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "generated code"
+)]
+pub(super) mod plugin {
+    tonic::include_proto!("plugin");
+}
+
+#[expect(
+    unnameable_types,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "generated code"
+)]
+pub(super) mod health {
+    tonic::include_proto!("grpc.health.v1");
+}

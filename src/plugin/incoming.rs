@@ -1,0 +1,149 @@
+//! Connections on their way to the gRPC server, through the TLS handshake where there is one.
+
+use std::{
+    convert::Infallible,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::Stream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::mpsc::{Receiver, Sender, channel},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::Connected;
+
+use super::listener::{Duplex, Listener};
+
+/// Accepts from `listener` until the stream is dropped.
+///
+/// Nothing that a peer does ends it: each TLS handshake has its own task and deadline, and one that fails is
+/// logged and forgotten, as the right client may still come, or come back after a long idle time.
+pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>) -> Incoming {
+    let (sender, receiver) = channel(1);
+    tokio::spawn(accept_all(listener, tls, sender));
+    Incoming(receiver)
+}
+
+/// The connections that are ready for HTTP/2.
+#[derive(Debug)]
+pub(super) struct Incoming(Receiver<Connection>);
+
+impl Stream for Incoming {
+    type Item = Result<Connection, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|connection| connection.map(Ok))
+    }
+}
+
+async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, ready: Sender<Connection>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ready.closed() => return,
+        };
+        match accepted {
+            Ok(stream) => {
+                tokio::spawn(establish(stream, tls.clone(), ready.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                // Usually out of file descriptors: trying again at once would only burn the processor.
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, ready: Sender<Connection>) {
+    let stream = match tls {
+        None => stream,
+        Some(tls) => match timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
+            Ok(Ok(encrypted)) => Box::new(encrypted),
+            Ok(Err(error)) if is_probe(&error) => return,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "refused a connection");
+                return;
+            }
+            Err(_) => {
+                tracing::warn!("refused a connection that took too long to be secured");
+                return;
+            }
+        },
+    };
+    // The server is gone when nobody takes it.
+    let _ = ready.send(Connection(stream)).await;
+}
+
+/// Whether the peer only looked if somebody listens: it went away without a word of TLS.
+fn is_probe(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
+    )
+}
+
+/// The host is on this machine, but may be busy or stopped in a debugger.
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(30);
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection as the gRPC server wants it.
+pub(super) struct Connection(Box<dyn Duplex>);
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+}

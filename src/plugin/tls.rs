@@ -1,0 +1,179 @@
+//! Mutual TLS with one-off certificates: each side trusts exactly the other's (plugin protocol, AutoMTLS).
+//!
+//! The only file that knows rustls and rcgen.
+
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName as RootHint, ServerConfig,
+    SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
+        verify_tls13_signature,
+    },
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::{
+        NoServerSessionStorage,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::Error;
+
+/// The certificate of the only client that is let in.
+#[derive(Clone, Debug)]
+pub(super) struct ClientCertificate(CertificateDer<'static>);
+
+impl ClientCertificate {
+    /// Takes the first certificate of `pem`; the private key of it stays with the client.
+    pub(super) fn from_pem(pem: &str) -> Result<Self, Error> {
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
+        certificate
+            .map(Self)
+            .map_err(|error| Error::ClientCertificate {
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// The server's half of the connection's security, made anew for each process.
+pub(super) struct Identity {
+    /// Completes the TLS handshake of an accepted connection.
+    pub(super) acceptor: TlsAcceptor,
+    /// The certificate that the host is told to trust.
+    pub(super) certificate: CertificateDer<'static>,
+}
+
+impl Identity {
+    /// Makes a key, a certificate for it, and the settings that let in `client` and nobody else.
+    pub(super) fn for_client(client: &ClientCertificate) -> Result<Self, Error> {
+        let (certificate, key) =
+            self_signed().map_err(|error| Error::Certificate(error.into()))?;
+        let config = server_config(client, certificate.clone(), key)
+            .map_err(|error| Error::Certificate(error.into()))?;
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            certificate,
+        })
+    }
+}
+
+/// Makes the server's certificate after go-plugin's own, but for P-256: it is what the host accepts for sure, and
+/// the smaller key is made and used several times faster.
+fn self_signed() -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), rcgen::Error> {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+    // The host looks for this name; the common name is not looked at.
+    let mut params = CertificateParams::new([SERVER_NAME.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, SERVER_NAME);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+        KeyUsagePurpose::KeyAgreement,
+        KeyUsagePurpose::KeyCertSign,
+    ];
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ClientAuth,
+        ExtendedKeyUsagePurpose::ServerAuth,
+    ];
+    let certificate = params.self_signed(&key)?;
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    Ok((certificate.der().clone(), key))
+}
+
+fn server_config(
+    client: &ClientCertificate,
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, rustls::Error> {
+    // Named, never the process-wide default: another library may have installed its own. And this one, as ring
+    // cannot verify the P-521 signatures of go-plugin's clients.
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = Arc::new(PinnedClient::new(client, &provider));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate], key)?;
+    // The host's gRPC library gives up when no protocol is negotiated.
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    // Every connection proves its key anew: there are a handful in a life, so resumption would save nothing.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The name that the host expects in the server's certificate.
+const SERVER_NAME: &str = "localhost";
+
+/// Lets in the holder of the key of one certificate.
+///
+/// The usual verifier builds a chain to a root and refuses go-plugin's certificate, which is self-signed and
+/// marked as an authority. Here the trust decision is that the certificate is the expected one, byte for byte;
+/// as a certificate is public, the signature checks below are what proves that the peer is its owner.
+#[derive(Debug)]
+struct PinnedClient {
+    algorithms: WebPkiSupportedAlgorithms,
+    certificate: CertificateDer<'static>,
+}
+
+impl PinnedClient {
+    fn new(client: &ClientCertificate, provider: &CryptoProvider) -> Self {
+        Self {
+            algorithms: provider.signature_verification_algorithms,
+            certificate: client.0.clone(),
+        }
+    }
+}
+
+impl ClientCertVerifier for PinnedClient {
+    fn root_hint_subjects(&self) -> &[RootHint] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        if *end_entity == self.certificate {
+            Ok(ClientCertVerified::assertion())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;
