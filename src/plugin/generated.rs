@@ -1,7 +1,7 @@
 //! The code generated from `proto/plugin.proto` and `proto/health.proto`.
 
 #[expect(
-    clippy::or_fun_call,
+    clippy::allow_attributes_without_reason,
     unnameable_types,
     unreachable_pub,
     unused_qualifications,
@@ -12,6 +12,7 @@ pub(super) mod plugin {
 }
 
 #[expect(
+    clippy::allow_attributes_without_reason,
     unnameable_types,
     unreachable_pub,
     unused_qualifications,

@@ -42,7 +42,10 @@ fn crash_report(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
 }
 
 fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
-    panic.payload_as_str().unwrap_or("of an unknown kind")
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("of an unknown kind")
 }
 
 fn place(panic: &PanicHookInfo<'_>) -> String {

@@ -53,8 +53,7 @@ pub(super) struct Identity {
 impl Identity {
     /// Makes a key, a certificate for it, and the settings that let in `client` and nobody else.
     pub(super) fn for_client(client: &ClientCertificate) -> Result<Self, Error> {
-        let (certificate, key) =
-            self_signed().map_err(|error| Error::Certificate(error.into()))?;
+        let (certificate, key) = self_signed().map_err(|error| Error::Certificate(error.into()))?;
         let config = server_config(client, certificate.clone(), key)
             .map_err(|error| Error::Certificate(error.into()))?;
         Ok(Self {

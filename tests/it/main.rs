@@ -1,2 +1,8 @@
 //! The integration tests, one binary: each topic is a module, listed here.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod plugin;
+mod plugin_end;
+mod plugin_panic;
+mod plugin_tls;
+mod support;

@@ -94,10 +94,7 @@ fn a_port_range_that_is_none_is_refused(#[case] minimum: &str, #[case] maximum: 
 #[case("-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")]
 fn a_client_certificate_that_is_none_is_refused(#[case] pem: &str) {
     let error = read(&[("PLUGIN_CLIENT_CERT", pem)]).unwrap_err();
-    assert!(
-        matches!(error, Error::ClientCertificate { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::ClientCertificate { .. }), "{error}");
 }
 
 #[cfg(unix)]
@@ -106,7 +103,6 @@ fn paths_need_not_be_text() {
     use std::os::unix::ffi::OsStringExt;
 
     let odd = OsString::from_vec(vec![b'/', 0xff]);
-    let environment =
-        Environment::read(|name| (name == "TMPDIR").then(|| odd.clone())).unwrap();
+    let environment = Environment::read(|name| (name == "TMPDIR").then(|| odd.clone())).unwrap();
     assert_eq!(environment.socket.temporary, Some(PathBuf::from(odd)));
 }

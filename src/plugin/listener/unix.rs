@@ -141,7 +141,11 @@ mod tests {
     #[tokio::test]
     async fn a_directory_that_cannot_be_told_falls_back() {
         let temporary = tempfile::tempdir().unwrap();
-        let names = [OsStr::new("a|b"), OsStr::new("a\nb"), OsStr::from_bytes(b"\xff")];
+        let names = [
+            OsStr::new("a|b"),
+            OsStr::new("a\nb"),
+            OsStr::from_bytes(b"\xff"),
+        ];
         for name in names {
             let odd = temporary.path().join(name);
             std::fs::create_dir(&odd).unwrap();

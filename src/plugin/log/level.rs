@@ -119,7 +119,10 @@ mod tests {
     fn single_targets_can_be_asked_for() {
         let settings = settings(&[
             ("TF_LOG", "info"),
-            ("TF_LOG_PROVIDER_DA_MODEL_TARGETS", "h2=debug,damodel::plugin=off"),
+            (
+                "TF_LOG_PROVIDER_DA_MODEL_TARGETS",
+                "h2=debug,damodel::plugin=off",
+            ),
         ]);
         assert_eq!(level(&settings, "h2::client"), LevelFilter::DEBUG);
         assert_eq!(level(&settings, "hyper"), LevelFilter::WARN);

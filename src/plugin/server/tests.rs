@@ -1,13 +1,15 @@
-//! The end of the server, in paused time: no client is connected.
+//! The end of the server; in paused time where no client is connected.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::future::{pending, ready};
 
 use tokio::time::{Instant, sleep};
+use tonic::{Request, codegen::http::uri::PathAndQuery};
 
 use super::*;
 use crate::plugin::{
+    generated::plugin::{Empty, grpc_controller_client::GrpcControllerClient},
     incoming::incoming,
     listener::Listener,
 };
@@ -70,7 +72,49 @@ async fn work_that_does_not_end_is_waited_for_within_its_grace() {
         let options = Options::default();
         options.work.spawn(pending::<()>());
         let (took, left) = ended(ready(ending), &options).await;
-        assert!(took.as_millis().abs_diff(grace) < 10, "{ending:?} took {took:?}");
+        assert!(
+            took.as_millis().abs_diff(grace) < 10,
+            "{ending:?} took {took:?}"
+        );
         assert_eq!(left, 1);
     }
+}
+
+/// A call that never comes back is cut after the grace of the host's Shutdown, and the call for that is answered.
+#[tokio::test]
+async fn a_call_in_flight_is_given_its_grace() {
+    let Listener::Tcp(listener) = listener().await else {
+        unreachable!("it is made of a port");
+    };
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let mut routes = Routes::default();
+    let router = routes.axum_router_mut();
+    *router = router
+        .clone()
+        .route("/test.Slow/Hang", axum::routing::post(pending::<()>));
+    let options = Options::default();
+    let server = {
+        let options = options.clone();
+        let incoming = incoming(Listener::Tcp(listener), None);
+        tokio::spawn(async move { run(incoming, routes, &options, pending()).await })
+    };
+
+    let channel = tonic::transport::Endpoint::from_shared(address).unwrap();
+    let channel = channel.connect().await.unwrap();
+    let mut hanging = tonic::client::Grpc::new(channel.clone());
+    hanging.ready().await.unwrap();
+    let call = tokio::spawn(async move {
+        let codec = tonic_prost::ProstCodec::<Empty, Empty>::default();
+        let path = PathAndQuery::from_static("/test.Slow/Hang");
+        hanging.unary(Request::new(Empty {}), path, codec).await
+    });
+
+    let asked = Instant::now();
+    let mut controller = GrpcControllerClient::new(channel);
+    controller.shutdown(Empty {}).await.unwrap();
+    server.await.unwrap();
+    let took = asked.elapsed();
+    assert!(took >= Duration::from_millis(400), "{took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(!call.is_finished());
 }

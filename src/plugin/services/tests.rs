@@ -66,7 +66,10 @@ async fn the_plugin_and_the_server_as_a_whole_are_healthy() {
         let answer = client.check(health(service)).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving);
     }
-    let refusal = client.check(health("tfplugin6.Provider")).await.unwrap_err();
+    let refusal = client
+        .check(health("tfplugin6.Provider"))
+        .await
+        .unwrap_err();
     assert_eq!(refusal.code(), Code::NotFound);
 }
 

@@ -59,7 +59,8 @@ fn a_timestamp_always_has_six_digits_and_is_in_utc(#[case] at: &str, #[case] exp
 
 #[test]
 fn fields_cannot_pose_as_the_keys_of_the_line() {
-    let hostile = json!({"@level": 5, "@message": null, "@timestamp": 1.5, "@module": [], "span": 7, "@": 1});
+    let hostile =
+        json!({"@level": 5, "@message": null, "@timestamp": 1.5, "@module": [], "span": 7, "@": 1});
     let mut line = line("real", hostile);
     line.span = "outer".to_owned();
     let value = parsed(line);
@@ -104,7 +105,9 @@ fn a_short_string_beside_a_long_one_is_left_alone() {
 
 #[test]
 fn too_many_fields_are_left_out() {
-    let fields: Map<_, _> = (0..10_000).map(|n| (format!("field{n}"), n.into())).collect();
+    let fields: Map<_, _> = (0..10_000)
+        .map(|n| (format!("field{n}"), n.into()))
+        .collect();
     let value = parsed(line("still here", fields.into()));
     assert_eq!(value["@message"], "still here");
     assert_eq!(value["fields_dropped"], 10_000);

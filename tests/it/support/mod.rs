@@ -1,0 +1,5 @@
+//! What several topics need.
+
+pub(crate) mod plugin;
+pub(crate) mod proto;
+mod tls;

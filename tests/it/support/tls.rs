@@ -1,0 +1,172 @@
+//! The client's half of go-plugin's mutual TLS.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P521_SHA512,
+};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme,
+    SupportedProtocolVersion,
+    client::{
+        ResolvesClientCert,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+    sign::CertifiedKey,
+};
+
+/// A one-off client certificate with its key, as go-plugin makes them: P-521, self-signed, an authority.
+#[derive(Debug)]
+pub(crate) struct ClientIdentity {
+    pub(crate) certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Clone for ClientIdentity {
+    fn clone(&self) -> Self {
+        Self {
+            certificate: self.certificate.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
+impl ClientIdentity {
+    pub(crate) fn generate() -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+            KeyUsagePurpose::KeyAgreement,
+            KeyUsagePurpose::KeyCertSign,
+        ];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ClientAuth,
+            ExtendedKeyUsagePurpose::ServerAuth,
+        ];
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        Self { certificate, key }
+    }
+
+    /// This identity's certificate with the key of another: what somebody has who read the environment.
+    pub(crate) fn with_key_of(&self, other: &Self) -> Self {
+        Self {
+            certificate: self.certificate.clone(),
+            key: other.key.clone_key(),
+        }
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        let text = STANDARD.encode(&self.certificate);
+        let lines: Vec<_> = text
+            .as_bytes()
+            .chunks(64)
+            .map(|line| str::from_utf8(line).unwrap())
+            .collect();
+        let lines = lines.join("\n");
+        format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
+    }
+}
+
+/// A client that trusts `server` and nobody else, and presents `identity`, if any.
+pub(crate) fn client_config(
+    server: &CertificateDer<'static>,
+    identity: Option<&ClientIdentity>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(PinnedServer {
+            certificate: server.clone(),
+            provider: Arc::clone(&provider),
+        }));
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let key = provider
+                .key_provider
+                .load_private_key(identity.key.clone_key());
+            // Made by hand, as the usual way refuses a key that does not belong to the certificate.
+            let pair = CertifiedKey::new(vec![identity.certificate.clone()], key.unwrap());
+            builder.with_client_cert_resolver(Arc::new(Always(Arc::new(pair))))
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config
+}
+
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Always {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Go takes the certificate of the handshake line for a root, and for the leaf below it; rustls' own verifier
+/// would not, as it is marked as an authority. The name and the signatures are checked all the same.
+#[derive(Debug)]
+struct PinnedServer {
+    certificate: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for PinnedServer {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if *end_entity != self.certificate {
+            return Err(CertificateError::UnknownIssuer.into());
+        }
+        verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
