@@ -18,12 +18,14 @@ pub struct Environment {
     )]
     pub(super) ports: RangeInclusive<u16>,
     /// Where the unix socket goes.
+    #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
     pub(super) socket: SocketPlace,
     /// Major versions of the provider protocol that the host speaks, in no order.
     pub(super) versions: Vec<u32>,
 }
 
 /// Where the unix socket goes, and who may use it.
+#[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketPlace {
     /// The directory the host insists on.

@@ -147,3 +147,49 @@ impl AsyncWrite for Connection {
         self.0.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use futures_util::StreamExt;
+    use tokio::{
+        io::AsyncReadExt,
+        net::{TcpListener, TcpStream},
+        time::Instant,
+    };
+
+    use super::*;
+    use crate::plugin::tls::{Identity, tests::client};
+
+    async fn bound() -> (Listener, std::net::SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (Listener::Tcp(listener), address)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_never_says_a_word_is_dropped_in_the_end() {
+        let (listener, address) = bound().await;
+        let tls = Identity::for_client(&client()).unwrap().acceptor;
+        let mut connections = incoming(listener, Some(tls));
+        let start = Instant::now();
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        assert_eq!(silent.read(&mut [0]).await.unwrap(), 0);
+        assert!(start.elapsed() >= HANDSHAKE_DEADLINE);
+        // It was not passed on, and the stream goes on.
+        let next = timeout(Duration::from_secs(60), connections.next());
+        assert!(next.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_stream_closes_the_listener() {
+        let (listener, address) = bound().await;
+        let mut connections = incoming(listener, None);
+        let _peer = TcpStream::connect(address).await.unwrap();
+        assert!(connections.next().await.is_some());
+        drop(connections);
+        let closed = async { while TcpStream::connect(address).await.is_ok() {} };
+        timeout(Duration::from_secs(20), closed).await.unwrap();
+    }
+}

@@ -175,4 +175,4 @@ impl ClientCertVerifier for PinnedClient {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -99,6 +99,26 @@ async fn a_log_that_nobody_reads_harms_nothing() {
     plugin.shut_down().await;
 }
 
+#[test]
+fn a_core_that_is_gone_before_the_handshake_leaves_nothing_behind() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = std::process::Command::new(BINARY)
+        .env(COOKIE.0, COOKIE.1)
+        .env("TMPDIR", temporary.path())
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let reason = String::from_utf8(output.stderr).unwrap();
+    assert!(reason.contains("write to standard output"), "{reason}");
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
 #[tokio::test]
 async fn a_closed_connection_ends_nothing() {
     let plugin = PluginProcess::start().await;

@@ -6,15 +6,14 @@ use rustls::{
     AlertDescription, SupportedProtocolVersion,
     version::{TLS12, TLS13},
 };
-use tokio::io::AsyncReadExt;
-use tonic::transport::Channel;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
 
 use crate::{
     plugin::check,
-    support::{
-        plugin::{ClientIdentity, PluginProcess, client_config, connect_plain},
-        proto::health::{HealthCheckRequest, health_client::HealthClient},
-    },
+    support::plugin::{ClientIdentity, PluginProcess, client_config},
 };
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
@@ -101,16 +100,21 @@ async fn a_client_that_has_the_certificate_but_not_its_key_is_refused() {
 #[tokio::test]
 async fn a_client_that_does_not_speak_tls_is_refused() {
     let plugin = PluginProcess::start().await;
-    if let Ok(channel) = connect_plain(plugin.handshake.socket()).await {
-        assert!(health(channel).await.is_err());
-    }
+    let mut stream = UnixStream::connect(plugin.handshake.socket())
+        .await
+        .unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert_eq!(answer.first(), Some(&TLS_ALERT), "{answer:?}");
     still_serves(plugin, 1).await;
 }
 
-async fn health(channel: Channel) -> Result<(), tonic::Status> {
-    let request = HealthCheckRequest::default();
-    HealthClient::new(channel).check(request).await.map(drop)
-}
+/// The type of a TLS record that carries an alert.
+const TLS_ALERT: u8 = 21;
 
 /// The right client comes after those that were `refused`, each of which is worth a warning.
 async fn still_serves(plugin: PluginProcess, refused: usize) {

@@ -25,7 +25,7 @@ impl Settings {
             .or_else(|| text("TF_LOG"));
         let level = wish.map_or(LevelFilter::WARN, |wish| parse(&wish));
         let mut filter = Targets::new().with_default(level.min(LevelFilter::WARN));
-        filter.extend(OWN_CRATES.map(|name| (name, level)));
+        filter.extend(own_crates().map(|name| (name, level)));
         // A typing error in the list is no reason not to start.
         let targets = text(&format!("{own}_TARGETS")).and_then(|list| list.parse::<Targets>().ok());
         filter.extend(targets.iter().flat_map(Targets::iter));
@@ -37,8 +37,11 @@ impl Settings {
     }
 }
 
-/// The library's and the binary's own events.
-const OWN_CRATES: [&str; 2] = [env!("CARGO_CRATE_NAME"), "terraform_provider_damodel"];
+/// The targets of the library's and the binary's own events.
+fn own_crates() -> [String; 2] {
+    let binary = env!("CARGO_PKG_NAME").replace('-', "_");
+    [env!("CARGO_CRATE_NAME").to_owned(), binary]
+}
 
 fn parse(wish: &str) -> LevelFilter {
     match wish.to_ascii_uppercase().as_str() {

@@ -4,7 +4,12 @@ use rcgen::PKCS_ECDSA_P521_SHA512;
 
 use super::*;
 
-fn client() -> CertificateDer<'static> {
+/// A client like go-plugin's.
+pub(in crate::plugin) fn client() -> ClientCertificate {
+    ClientCertificate(client_certificate())
+}
+
+fn client_certificate() -> CertificateDer<'static> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -20,12 +25,12 @@ fn pinned(certificate: &CertificateDer<'static>) -> PinnedClient {
 
 #[test]
 fn the_pinned_certificate_is_accepted_and_any_other_refused() {
-    let right = client();
+    let right = client_certificate();
     let verifier = pinned(&right);
     let now = UnixTime::now();
     assert!(verifier.verify_client_cert(&right, &[], now).is_ok());
 
-    let wrong = client();
+    let wrong = client_certificate();
     // The right one among the intermediates does not help.
     let refused = verifier.verify_client_cert(&wrong, std::slice::from_ref(&right), now);
     assert_eq!(
@@ -36,7 +41,7 @@ fn the_pinned_certificate_is_accepted_and_any_other_refused() {
 
 #[test]
 fn a_longer_or_a_shorter_certificate_is_refused() {
-    let right = client();
+    let right = client_certificate();
     let verifier = pinned(&right);
     let mut longer = right.to_vec();
     longer.push(0);
@@ -50,7 +55,7 @@ fn a_longer_or_a_shorter_certificate_is_refused() {
 
 #[test]
 fn a_certificate_is_asked_for_and_required() {
-    let verifier = pinned(&client());
+    let verifier = pinned(&client_certificate());
     assert!(verifier.offer_client_auth());
     assert!(verifier.client_auth_mandatory());
     assert!(verifier.root_hint_subjects().is_empty());
@@ -58,13 +63,13 @@ fn a_certificate_is_asked_for_and_required() {
 
 #[test]
 fn the_signature_of_go_plugin_clients_is_offered() {
-    let schemes = pinned(&client()).supported_verify_schemes();
+    let schemes = pinned(&client_certificate()).supported_verify_schemes();
     assert!(schemes.contains(&SignatureScheme::ECDSA_NISTP521_SHA512));
 }
 
 #[test]
 fn every_process_has_another_certificate() {
-    let client = ClientCertificate(client());
+    let client = client();
     let one = Identity::for_client(&client).unwrap();
     let other = Identity::for_client(&client).unwrap();
     assert_ne!(one.certificate, other.certificate);
@@ -73,7 +78,7 @@ fn every_process_has_another_certificate() {
 #[test]
 fn http2_is_negotiated_and_no_session_resumed() {
     let (certificate, key) = self_signed().unwrap();
-    let config = server_config(&ClientCertificate(client()), certificate, key).unwrap();
+    let config = server_config(&client(), certificate, key).unwrap();
     assert_eq!(config.alpn_protocols, [b"h2".to_vec()]);
     assert!(!config.session_storage.can_cache());
     assert_eq!(config.send_tls13_tickets, 0);
