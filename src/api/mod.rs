@@ -1,1 +1,98 @@
-//! api
+//! The service's client, as a library by itself: it knows nothing of Terraform.
+//!
+//! [`Client`] is made from [`Settings`], and hands out the endpoint groups of the service API:
+//! [`Instances`], [`Images`], [`Specs`] and [`CloudDisks`]. Every call takes a [`Context`], which says when it has
+//! gone on for long enough, and fails with an [`Error`], which says how far the request came.
+//!
+//! What each part is for:
+//! - `settings`, `context`, `error`, `code`, `endpoint`: the vocabulary;
+//! - `transport`, `envelope`, `lenient`, `records`, `redact`: bytes to records, read leniently, logged carefully;
+//! - `client`, `clock`, `token`, `pace`, `retry`: one call with all that belongs to it;
+//! - `listing`, `flight`, `snapshots`: whole lists, and one request for all who want one;
+//! - `watch`: one poller for all who wait;
+//! - `create`, `marker`, `pending`: creates that are sent once and never lost;
+//! - `instances`, `create_instance`, `images`, `specs`, `cloud_disks`: one file an endpoint group.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use damodel::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! let client = Client::new(Settings {
+//!     base_url: Some(BaseUrl::parse("http://127.0.0.1:8080", PlainHttp::LoopbackOnly)?),
+//!     token: Some(TokenSource::Command(vec!["pass".to_owned(), "damodel/token".to_owned()])),
+//!     ..Settings::default()
+//! });
+//! let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
+//! let specs = client.specs().fresh("region-1", &context).await?;
+//! println!("{} specifications", specs.records.len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod client;
+mod clock;
+mod cloud_disks;
+mod code;
+mod context;
+mod create;
+mod create_instance;
+mod endpoint;
+mod envelope;
+mod error;
+mod flight;
+mod images;
+mod instances;
+mod lenient;
+mod listing;
+mod marker;
+mod pace;
+mod pending;
+mod records;
+mod redact;
+mod retry;
+mod settings;
+mod snapshots;
+mod specs;
+mod token;
+mod transport;
+mod watch;
+mod witness;
+
+pub use client::{Client, GRACE};
+pub use cloud_disks::{CloudDiskFilter, CloudDisks};
+pub use code::Code;
+pub use context::Context;
+pub use create::{Accepted, CreateOptions, Origin, VISIBILITY_WINDOW};
+pub use create_instance::{
+    CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment,
+    SpecSelector,
+};
+pub use endpoint::{Effect, Endpoint};
+pub use error::{
+    Cause, Error, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled,
+    WaitEnded,
+};
+pub use images::{Images, PrivateImageFilter, PublicImageFilter};
+pub use instances::{InstanceFilter, Instances, Presence};
+pub use listing::Listing;
+pub use pending::{
+    Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable,
+};
+pub use records::{
+    CloudDisk, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
+    PrivateImage, PublicImage, Record, Spec,
+};
+pub use settings::{
+    BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent,
+};
+pub use specs::Specs;
+pub use token::TokenError;
+pub use transport::{Incoming, Outgoing, SendFailure, Transport};
+pub use watch::Sighting;
+pub use witness::Witness;
+
+#[cfg(test)]
+mod testing;

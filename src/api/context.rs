@@ -1,0 +1,90 @@
+//! How long an operation may go on.
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// The end of an operation: a cancellation token and a deadline, given to every call.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// use damodel::api::Context;
+/// use tokio_util::sync::CancellationToken;
+///
+/// let cancel = CancellationToken::new();
+/// let context = Context::within(Duration::from_secs(120), &cancel);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Cancelled when the caller wants an end at once.
+    pub cancel: CancellationToken,
+    /// When the operation has taken long enough.
+    pub deadline: Instant,
+}
+
+/// Why an operation ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Cancelled,
+    DeadlinePassed,
+}
+
+impl Context {
+    /// A context that ends this long from now.
+    #[must_use]
+    pub fn within(limit: Duration, cancel: &CancellationToken) -> Self {
+        Self {
+            cancel: cancel.clone(),
+            deadline: Instant::now() + limit,
+        }
+    }
+
+    /// The same cancellation with a deadline that is not later than this long from now.
+    #[must_use]
+    pub fn at_most(&self, limit: Duration) -> Self {
+        Self {
+            cancel: self.cancel.clone(),
+            deadline: self.deadline.min(Instant::now() + limit),
+        }
+    }
+
+    /// The time that is left.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether the operation is over already.
+    pub(super) fn check(&self) -> Result<(), Ended> {
+        if self.cancel.is_cancelled() {
+            Err(Ended::Cancelled)
+        } else if self.remaining().is_zero() {
+            Err(Ended::DeadlinePassed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Completes when the operation is over. Cancel-safe.
+    pub(super) async fn ended(&self) -> Ended {
+        tokio::select! {
+            () = self.cancel.cancelled() => Ended::Cancelled,
+            () = sleep_until(self.deadline) => Ended::DeadlinePassed,
+        }
+    }
+
+    /// Runs work until it completes or the operation is over; then the work is dropped.
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            ended = self.ended() => Err(ended),
+        }
+    }
+
+    /// Sleeps, unless the operation is over first.
+    pub(super) async fn sleep(&self, duration: Duration) -> Result<(), Ended> {
+        self.run(tokio::time::sleep(duration)).await
+    }
+}

@@ -1,0 +1,449 @@
+//! Creates: sent once, and never lost.
+//!
+//! A create writes itself down, sends its request once, and when no answer comes looks for what it may have
+//! made by the marker in its name. It is sent again only when nothing was processed for sure.
+
+use std::{future::Future, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::api::{
+    client::{Client, Request, detached},
+    code::Code,
+    context::Context,
+    endpoint::Endpoint,
+    error::{Error, Missing, RequestIds, Unsettled},
+    marker,
+    pending::{Begin, Entry, Ids, Journal, Kind, Phase},
+    retry,
+};
+
+/// How long a thing may take from its create to its first show in a list. A create whose outcome is unknown and
+/// that is older than this, and not in a complete list, made nothing.
+pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
+
+/// How many looks in a row may fail for good before looking is given up.
+const FAILED_LOOKS: u32 = 3;
+
+/// How a create goes about it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CreateOptions {
+    /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014). Default: not at all.
+    pub wait_for_capacity: Option<Duration>,
+}
+
+impl CreateOptions {
+    /// Goes on asking for this long while there is no stock.
+    #[must_use]
+    pub fn waiting_for_capacity(wait: Option<Duration>) -> Self {
+        Self {
+            wait_for_capacity: wait,
+        }
+    }
+}
+
+/// A thing that the service took on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Accepted<T> {
+    /// What it is called.
+    pub made: T,
+    /// Its entry in the journal: to be [handed over](Entry::handed_over) just before the thing is answered.
+    /// Dropped instead, the next run's same create adopts the thing.
+    pub entry: Entry,
+    /// The name that it carries now: the wanted one with a marker.
+    pub sent_name: String,
+    /// The name that it is to be given. None was wanted, and the marker stays, when this is `None`.
+    pub rename_to: Option<String>,
+    /// What support asks for, when the service answered.
+    pub ids: RequestIds,
+    /// How we know.
+    pub origin: Origin,
+}
+
+/// How a create learned the id of what it made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An earlier run made it, and this one took it up.
+    Adopted,
+    /// The service answered.
+    Answered,
+    /// No answer came, and the marker was found.
+    Found,
+}
+
+/// What a kind of thing needs to be created this way.
+pub(super) trait Creation: Send + Sync + 'static {
+    /// What the service calls it.
+    type Made: Send + 'static;
+
+    const ENDPOINT: Endpoint;
+    const KIND: Kind;
+
+    fn wanted_name(&self) -> Option<&str>;
+
+    /// The request, with the name that is sent.
+    fn body(&self, marker: &str) -> Value;
+
+    /// What an answer says; none when it does not say what was made.
+    fn read(&self, result: &Value) -> Option<Self::Made>;
+
+    /// What carries this name now.
+    fn find(
+        &self,
+        client: &Client,
+        marker: &str,
+        context: &Context,
+    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send;
+
+    fn ids(made: &Self::Made) -> Ids;
+
+    /// What the journal remembers.
+    fn recall(&self, ids: &Ids) -> Self::Made;
+}
+
+/// What a look found.
+#[derive(Debug)]
+pub(super) struct Sought<T> {
+    pub(super) found: Vec<T>,
+    /// Whether what was not found is not there.
+    pub(super) complete: bool,
+}
+
+/// Creates a thing, on a task of its own.
+pub(super) async fn create<C: Creation>(
+    client: &Client,
+    creation: C,
+    key: &str,
+    journal: &Journal,
+    options: CreateOptions,
+    context: &Context,
+) -> Result<Accepted<C::Made>, Error> {
+    let flow = Flow {
+        client: client.clone(),
+        creation,
+        key: key.to_owned(),
+        journal: journal.clone(),
+        options,
+        context: context.clone(),
+    };
+    detached(C::ENDPOINT, flow.run()).await
+}
+
+struct Flow<C> {
+    client: Client,
+    creation: C,
+    key: String,
+    journal: Journal,
+    options: CreateOptions,
+    context: Context,
+}
+
+/// What looking for a lost create came to.
+enum Settled<T> {
+    Found(T),
+    /// Nothing carries the marker; conclusive when a complete list said so at the end.
+    NotSeen {
+        conclusive: bool,
+        cause: Option<Error>,
+    },
+}
+
+impl<C: Creation> Flow<C> {
+    async fn run(self) -> Result<Accepted<C::Made>, Error> {
+        self.context
+            .check()
+            .map_err(|ended| ended.error(C::ENDPOINT))?;
+        let base_url = self
+            .client
+            .settings()
+            .base_url
+            .as_ref()
+            .ok_or(Error::Missing(Missing::BaseUrl))?
+            .to_string();
+        let account = self.client.fingerprint(&self.context).await?;
+        let random = self.client.random();
+        let left = match self.journal.claim(C::KIND, &self.key, &base_url, random)? {
+            Some(entry) => match self.resume(entry, &account).await? {
+                Resumed::Accepted(accepted) => return Ok(*accepted),
+                Resumed::SendAgain(entry) => Some(*entry),
+                Resumed::Unexplained => None,
+            },
+            None => None,
+        };
+        let entry = match left {
+            Some(mut entry) => {
+                entry.sending(&account)?;
+                entry
+            }
+            None => {
+                let wanted_name = self.creation.wanted_name();
+                let begin = Begin {
+                    kind: C::KIND,
+                    key: &self.key,
+                    marker: &marker::mark(wanted_name, random),
+                    wanted_name,
+                    base_url: &base_url,
+                    account: &account,
+                };
+                self.journal.begin(&begin, random)?
+            }
+        };
+        self.send(entry).await
+    }
+
+    /// Takes up what an earlier run left: adopted when it is accepted, looked for when it was sent.
+    async fn resume(&self, entry: Entry, account: &str) -> Result<Resumed<C::Made>, Error> {
+        let record = entry.record().clone();
+        if let (Phase::Accepted, Some(ids)) = (record.phase, &record.ids) {
+            tracing::info!(
+                id = ids.id,
+                marker = record.marker,
+                "taking up what an earlier run created"
+            );
+            let made = self.creation.recall(ids);
+            let ids = RequestIds {
+                request_id: record.request_id,
+                trace_id: None,
+            };
+            return Ok(Resumed::Accepted(Box::new(self.accepted(
+                made,
+                entry,
+                ids,
+                Origin::Adopted,
+            ))));
+        }
+        tracing::info!(
+            marker = record.marker,
+            "looking for what an earlier run may have created"
+        );
+        let age = u64::try_from(Timestamp::now().as_second() - record.updated_at).unwrap_or(0);
+        let until = Instant::now() + VISIBILITY_WINDOW.saturating_sub(Duration::from_secs(age));
+        match self.settle(&record.marker, until).await? {
+            Settled::Found(made) => Ok(Resumed::Accepted(Box::new(self.found(
+                made,
+                entry,
+                RequestIds::default(),
+            )))),
+            Settled::NotSeen {
+                conclusive: false,
+                cause,
+            } => Err(self.unsettled(&record.marker, cause)),
+            Settled::NotSeen {
+                conclusive: true, ..
+            } if record.account == account => Ok(Resumed::SendAgain(Box::new(entry))),
+            Settled::NotSeen {
+                conclusive: true, ..
+            } => {
+                tracing::warn!(
+                    marker = record.marker,
+                    "a create that an earlier run sent under another token was not found: it stays in the journal"
+                );
+                entry.unexplained()?;
+                Ok(Resumed::Unexplained)
+            }
+        }
+    }
+
+    /// Sends the request until the service has processed it.
+    async fn send(&self, entry: Entry) -> Result<Accepted<C::Made>, Error> {
+        let marker = entry.record().marker.clone();
+        let request = Request::new(C::ENDPOINT).body(&self.creation.body(&marker));
+        let patient_until = self
+            .options
+            .wait_for_capacity
+            .map(|wait| Instant::now() + wait);
+        let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
+        let mut patience = retry::patience(self.client.random());
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let error = match self.client.attempt(&self.context, &request, attempt).await {
+                Ok(answer) => match self.creation.read(&answer.result) {
+                    Some(made) => {
+                        return Ok(self.record(made, entry, answer.ids, Origin::Answered));
+                    }
+                    None => {
+                        return self
+                            .recover(entry, None, self.context.deadline, answer.ids)
+                            .await;
+                    }
+                },
+                Err(error) => error,
+            };
+            let ids = error.request_ids();
+            let wait = if error.outcome_is_unknown() {
+                return self
+                    .recover(entry, Some(error), self.context.deadline, ids)
+                    .await;
+            } else if matches!(error.code(), Some(Code::Other(_))) && !error.nothing_was_processed()
+            {
+                // An undocumented refusal: believed when nothing shows up.
+                let until = self
+                    .context
+                    .deadline
+                    .min(Instant::now() + VISIBILITY_WINDOW);
+                return self.recover(entry, Some(error), until, ids).await;
+            } else if error.is_retryable() {
+                waits
+                    .next()
+                    .map(|wait| wait.max(error.retry_after().unwrap_or_default()))
+            } else if error.code().is_some_and(Code::is_out_of_stock) {
+                patience
+                    .next()
+                    .filter(|_| patient_until.is_some_and(|until| Instant::now() < until))
+            } else {
+                None
+            };
+            let Some(wait) = wait.filter(|wait| *wait < self.context.remaining()) else {
+                self.discard(entry);
+                return Err(error);
+            };
+            let wait_ms = wait.as_millis();
+            tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
+            if self.context.sleep(wait).await.is_err() {
+                self.discard(entry);
+                return Err(error);
+            }
+        }
+    }
+
+    /// Finds out what became of a request whose answer does not say.
+    async fn recover(
+        &self,
+        entry: Entry,
+        cause: Option<Error>,
+        until: Instant,
+        ids: RequestIds,
+    ) -> Result<Accepted<C::Made>, Error> {
+        let marker = entry.record().marker.clone();
+        tracing::info!(
+            marker,
+            cause = cause.as_ref().map(tracing::field::display),
+            "looking for what was created"
+        );
+        match (self.settle(&marker, until).await?, cause) {
+            (Settled::Found(made), _) => Ok(self.found(made, entry, ids)),
+            (
+                Settled::NotSeen {
+                    conclusive: true, ..
+                },
+                Some(error),
+            ) if !error.outcome_is_unknown() => {
+                self.discard(entry);
+                Err(error)
+            }
+            (Settled::NotSeen { cause: looking, .. }, cause) => {
+                Err(self.unsettled(&marker, cause.or(looking)))
+            }
+        }
+    }
+
+    /// Looks for the marker, at least once, until it is found, `until` is over, or the operation ends.
+    async fn settle(&self, marker: &str, until: Instant) -> Result<Settled<C::Made>, Error> {
+        let mut waits = retry::looks(self.client.random());
+        let (mut conclusive, mut cause, mut failed) = (false, None, 0);
+        while self.context.check().is_ok() {
+            let last = Instant::now() >= until;
+            match self
+                .creation
+                .find(&self.client, marker, &self.context)
+                .await
+            {
+                Ok(mut sought) => {
+                    if sought.found.len() > 1 {
+                        let found = sought.found.iter().map(|made| C::ids(made).id).collect();
+                        return Err(Error::SeveralMatches {
+                            marker: marker.to_owned(),
+                            found,
+                        });
+                    }
+                    if let Some(made) = sought.found.pop() {
+                        return Ok(Settled::Found(made));
+                    }
+                    (conclusive, cause, failed) = (last && sought.complete, None, 0);
+                }
+                Err(error) => {
+                    failed = if error.is_permanent() { failed + 1 } else { 0 };
+                    (conclusive, cause) = (false, Some(error));
+                }
+            }
+            let wait = waits
+                .next()
+                .unwrap_or_default()
+                .min(until.saturating_duration_since(Instant::now()));
+            if last || failed == FAILED_LOOKS || self.context.sleep(wait).await.is_err() {
+                break;
+            }
+        }
+        Ok(Settled::NotSeen { conclusive, cause })
+    }
+
+    fn found(&self, made: C::Made, entry: Entry, ids: RequestIds) -> Accepted<C::Made> {
+        self.record(made, entry, ids, Origin::Found)
+    }
+
+    /// Notes what was made. A journal that fails now must not hide it.
+    fn record(
+        &self,
+        made: C::Made,
+        mut entry: Entry,
+        ids: RequestIds,
+        origin: Origin,
+    ) -> Accepted<C::Made> {
+        if let Err(error) = entry.accepted(C::ids(&made), ids.request_id.clone()) {
+            tracing::warn!(%error, "what was created could not be written down");
+        }
+        self.accepted(made, entry, ids, origin)
+    }
+
+    fn accepted(
+        &self,
+        made: C::Made,
+        entry: Entry,
+        ids: RequestIds,
+        origin: Origin,
+    ) -> Accepted<C::Made> {
+        let sent_name = entry.record().marker.clone();
+        let rename_to = self
+            .creation
+            .wanted_name()
+            .map(str::to_owned)
+            .filter(|wanted| *wanted != sent_name);
+        Accepted {
+            made,
+            entry,
+            sent_name,
+            rename_to,
+            ids,
+            origin,
+        }
+    }
+
+    fn discard(&self, entry: Entry) {
+        if let Err(error) = entry.discard() {
+            tracing::warn!(%error, "a create that made nothing stays in the journal");
+        }
+    }
+
+    fn unsettled(&self, marker: &str, cause: Option<Error>) -> Error {
+        let cancelled = self.context.cancel.is_cancelled();
+        Error::Unsettled(Box::new(Unsettled {
+            marker: marker.to_owned(),
+            cause,
+            cancelled,
+        }))
+    }
+}
+
+enum Resumed<T> {
+    Accepted(Box<Accepted<T>>),
+    SendAgain(Box<Entry>),
+    Unexplained,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The documented endpoints, by name: what errors, logs and retry rules speak of.
+
+use std::fmt;
+
+/// One endpoint of the service (service API, Endpoints), in the order of that section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// `POST /chat/completions`, the hosted chat (service API, Chat completions).
+    ChatCompletions,
+    /// `POST /api/instance/create`.
+    InstanceCreate,
+    /// `GET /api/instance/list`.
+    InstanceList,
+    /// `GET /api/instance/detail`.
+    InstanceDetail,
+    /// `POST /api/instance/rename`.
+    InstanceRename,
+    /// `POST /api/instance/release`.
+    InstanceRelease,
+    /// `POST /api/storage/cloud_disk/create`.
+    CloudDiskCreate,
+    /// `GET /api/storage/cloud_disk/list`.
+    CloudDiskList,
+    /// `POST /api/storage/cloud_disk/rename`.
+    CloudDiskRename,
+    /// `POST /api/storage/cloud_disk/resize`.
+    CloudDiskResize,
+    /// `POST /api/storage/cloud_disk/release`.
+    CloudDiskRelease,
+    /// `GET /api/storage/cloud_disk/spec`.
+    CloudDiskSpecList,
+    /// `GET /api/image/publics_v2`.
+    PublicImageList,
+    /// `GET /api/image/privates`.
+    PrivateImageList,
+    /// `POST /api/instance/save_image_v2`.
+    ImageSave,
+    /// `PUT /api/image/update`.
+    ImageRename,
+    /// `DELETE /api/image/delete/{image_id}`.
+    ImageDelete,
+    /// `GET /api/spec/list`.
+    SpecList,
+}
+
+/// What sending a request twice does, which decides what may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Makes something new: two requests make two things, so it is sent once.
+    Creates,
+    /// Changes nothing.
+    Reads,
+    /// Changes something, and a second request asks for what the first one already did.
+    Repeatable,
+}
+
+impl Endpoint {
+    /// The HTTP method, as the service API writes it.
+    #[must_use]
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::InstanceList
+            | Self::InstanceDetail
+            | Self::CloudDiskList
+            | Self::CloudDiskSpecList
+            | Self::PublicImageList
+            | Self::PrivateImageList
+            | Self::SpecList => "GET",
+            Self::ImageRename => "PUT",
+            Self::ImageDelete => "DELETE",
+            Self::ChatCompletions
+            | Self::InstanceCreate
+            | Self::InstanceRename
+            | Self::InstanceRelease
+            | Self::CloudDiskCreate
+            | Self::CloudDiskRename
+            | Self::CloudDiskResize
+            | Self::CloudDiskRelease
+            | Self::ImageSave => "POST",
+        }
+    }
+
+    /// The path below the base address; the image delete's ends before its id.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "/chat/completions",
+            Self::InstanceCreate => "/api/instance/create",
+            Self::InstanceList => "/api/instance/list",
+            Self::InstanceDetail => "/api/instance/detail",
+            Self::InstanceRename => "/api/instance/rename",
+            Self::InstanceRelease => "/api/instance/release",
+            Self::CloudDiskCreate => "/api/storage/cloud_disk/create",
+            Self::CloudDiskList => "/api/storage/cloud_disk/list",
+            Self::CloudDiskRename => "/api/storage/cloud_disk/rename",
+            Self::CloudDiskResize => "/api/storage/cloud_disk/resize",
+            Self::CloudDiskRelease => "/api/storage/cloud_disk/release",
+            Self::CloudDiskSpecList => "/api/storage/cloud_disk/spec",
+            Self::PublicImageList => "/api/image/publics_v2",
+            Self::PrivateImageList => "/api/image/privates",
+            Self::ImageSave => "/api/instance/save_image_v2",
+            Self::ImageRename => "/api/image/update",
+            Self::ImageDelete => "/api/image/delete/",
+            Self::SpecList => "/api/spec/list",
+        }
+    }
+
+    /// What a second, equal request would do.
+    ///
+    /// A release, rename, resize or delete names its thing and its end: done twice it is done. A create, an image
+    /// save and a chat each make (and bill) something per request.
+    #[must_use]
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::InstanceCreate
+            | Self::CloudDiskCreate
+            | Self::ImageSave
+            | Self::ChatCompletions => Effect::Creates,
+            Self::InstanceRename
+            | Self::InstanceRelease
+            | Self::CloudDiskRename
+            | Self::CloudDiskResize
+            | Self::CloudDiskRelease
+            | Self::ImageRename
+            | Self::ImageDelete => Effect::Repeatable,
+            Self::InstanceList
+            | Self::InstanceDetail
+            | Self::CloudDiskList
+            | Self::CloudDiskSpecList
+            | Self::PublicImageList
+            | Self::PrivateImageList
+            | Self::SpecList => Effect::Reads,
+        }
+    }
+
+    /// Whether a request may change what the service holds.
+    #[must_use]
+    pub fn mutates(self) -> bool {
+        self.effect() != Effect::Reads
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method(), self.path())
+    }
+}

@@ -1,0 +1,295 @@
+//! The response envelope, read in every sensible form (service API, Response envelope and Errors).
+//!
+//! The document leaves the HTTP status and the shape of the error object open, so both are found by what they
+//! hold, not by where they are.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::{Map, Value};
+
+use crate::api::{
+    code::Code,
+    endpoint::Endpoint,
+    error::{Error, RequestIds, ServiceError, UnreadAnswer},
+    lenient::{read_integer, read_text},
+    retry,
+    transport::Incoming,
+};
+
+/// A successful answer: its payload, and what identifies it.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) result: Value,
+    pub(super) ids: RequestIds,
+}
+
+/// Reads an answer: its `result`, or the error that it is.
+pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<Answer, Error> {
+    let reader = Reader {
+        endpoint,
+        incoming,
+        now,
+    };
+    if (300..400).contains(&incoming.status) {
+        return Err(Error::Redirected {
+            endpoint,
+            status: incoming.status,
+        });
+    }
+    let Ok(document) = serde_json::from_slice::<Value>(&incoming.body) else {
+        return Err(reader.unread("not JSON", header_ids(&incoming.headers)));
+    };
+    let Value::Object(mut document) = document else {
+        return Err(reader.unread("JSON, but no object", header_ids(&incoming.headers)));
+    };
+    let metadata = [
+        "response_metadata",
+        "responseMetadata",
+        "ResponseMetadata",
+        "metadata",
+    ]
+    .iter()
+    .find_map(|name| document.get(*name)?.as_object());
+    let ids = request_ids(&document, metadata, &incoming.headers);
+    if let Some(found) = find_error(&document, metadata) {
+        return Err(reader.refusal(found, ids));
+    }
+    if !(200..300).contains(&incoming.status) {
+        return Err(reader.unread("JSON without an error object", ids));
+    }
+    if metadata.is_none() && !document.contains_key("result") {
+        return Err(reader.unread("JSON without result and response_metadata", ids));
+    }
+    Ok(Answer {
+        result: document.remove("result").unwrap_or(Value::Null),
+        ids,
+    })
+}
+
+struct Reader<'a> {
+    endpoint: Endpoint,
+    incoming: &'a Incoming,
+    now: i64,
+}
+
+impl Reader<'_> {
+    fn refusal(&self, found: Found, ids: RequestIds) -> Error {
+        Error::Service(Box::new(ServiceError {
+            endpoint: self.endpoint,
+            code: found.code(),
+            name: found.name,
+            message: found.message.unwrap_or_default(),
+            status: self.incoming.status,
+            ids,
+            retry_after: self.retry_after(),
+            server_time: retry::server_time(&self.incoming.headers),
+        }))
+    }
+
+    fn unread(&self, form: &str, ids: RequestIds) -> Error {
+        let kind = self
+            .incoming
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("no content type");
+        let kind: String = kind.chars().take(80).collect();
+        let answer = Box::new(UnreadAnswer {
+            endpoint: self.endpoint,
+            status: self.incoming.status,
+            reason: format!("{form}, {} bytes, {kind}", self.incoming.body.len()),
+            ids,
+            retry_after: self.retry_after(),
+        });
+        if (200..300).contains(&self.incoming.status) {
+            Error::Undecodable(answer)
+        } else {
+            Error::UndocumentedStatus(answer)
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        retry::retry_after(&self.incoming.headers, self.now)
+    }
+}
+
+/// What an error object says, in whatever shape.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    number: Option<i64>,
+    name: Option<String>,
+    message: Option<String>,
+}
+
+impl Found {
+    fn code(&self) -> Code {
+        let by_name = self.name.as_deref().and_then(Code::from_name);
+        match (self.number.map(Code::from_number), by_name) {
+            (Some(Code::Other(_)) | None, Some(code)) => code,
+            (Some(code), _) => code,
+            (None, None) => Code::Other(0),
+        }
+    }
+
+    /// Whether it says anything: `{}`, 0, "", false and `{"code": 0}` are how some say that all is well.
+    fn says_something(&self) -> bool {
+        let quiet = |text: &Option<String>| {
+            text.as_deref().is_none_or(|text| {
+                text.is_empty()
+                    || ["ok", "success", "succeed"]
+                        .iter()
+                        .any(|word| text.eq_ignore_ascii_case(word))
+            })
+        };
+        match self.number {
+            Some(0) => !quiet(&self.name),
+            Some(_) => true,
+            None => !quiet(&self.name) || !quiet(&self.message),
+        }
+    }
+}
+
+fn find_error(
+    document: &Map<String, Value>,
+    metadata: Option<&Map<String, Value>>,
+) -> Option<Found> {
+    let nested = [
+        metadata.and_then(|metadata| metadata.get("error").or_else(|| metadata.get("Error"))),
+        document.get("error"),
+        document.get("Error"),
+        document.get("errors"),
+    ];
+    for error in nested.into_iter().flatten() {
+        let found = read_error(error, 0);
+        if found.says_something() {
+            return Some(found);
+        }
+    }
+    // At the top level a bare message is no error, and 200 is how some write success.
+    let found = read_fields(document);
+    let failed = match found.number {
+        Some(number) => number != 0 && !(200..300).contains(&number),
+        None => found
+            .name
+            .as_deref()
+            .is_some_and(|name| Code::from_name(name).is_some()),
+    };
+    failed.then_some(found)
+}
+
+fn read_error(error: &Value, depth: usize) -> Found {
+    match error {
+        Value::Object(fields) => {
+            let found = read_fields(fields);
+            let inner = fields.get("error").or_else(|| fields.get("Error"));
+            match inner {
+                Some(inner) if !found.says_something() && depth < 3 => read_error(inner, depth + 1),
+                Some(Value::String(message)) if found.message.is_none() => Found {
+                    message: Some(message.clone()),
+                    ..found
+                },
+                _ => found,
+            }
+        }
+        Value::Array(errors) if depth < 3 => errors
+            .first()
+            .map(|first| read_error(first, depth + 1))
+            .unwrap_or_default(),
+        Value::String(text) => read_sentence(text),
+        number @ Value::Number(_) => Found {
+            number: read_integer(number),
+            ..Found::default()
+        },
+        _ => Found::default(),
+    }
+}
+
+/// An error that is one string: a code's number, a code's name, or a sentence (which may itself be JSON).
+fn read_sentence(text: &str) -> Found {
+    if let Ok(number) = text.trim().parse() {
+        return Found {
+            number: Some(number),
+            ..Found::default()
+        };
+    }
+    if let Ok(inner @ Value::Object(_)) = serde_json::from_str(text) {
+        return read_error(&inner, 3);
+    }
+    let first = text.split([':', ' ', ',']).next().unwrap_or_default();
+    Found {
+        number: None,
+        name: Code::from_name(first)
+            .and_then(Code::name)
+            .map(str::to_owned),
+        message: Some(text.to_owned()).filter(|text| !text.is_empty()),
+    }
+}
+
+fn read_fields(fields: &Map<String, Value>) -> Found {
+    let first = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| fields.get(*name))
+            .cloned()
+            .unwrap_or(Value::Null)
+    };
+    let mut found = Found {
+        number: ["code_n", "codeN", "CodeN", "code_num"]
+            .iter()
+            .find_map(|name| read_integer(fields.get(*name)?)),
+        name: None,
+        message: [
+            "message",
+            "msg",
+            "Message",
+            "detail",
+            "error_description",
+            "reason",
+        ]
+        .iter()
+        .find_map(|name| read_text(fields.get(*name)?)),
+    };
+    let code = first(&["code", "Code", "error_code", "errcode"]);
+    match (read_integer(&code), found.number) {
+        (Some(number), None) => found.number = Some(number),
+        (Some(_), Some(_)) => {}
+        (None, _) => found.name = read_text(&code),
+    }
+    found
+}
+
+fn request_ids(
+    document: &Map<String, Value>,
+    metadata: Option<&Map<String, Value>>,
+    headers: &HeaderMap,
+) -> RequestIds {
+    let from_headers = header_ids(headers);
+    let find = |names: [&str; 2]| {
+        [metadata, Some(document)]
+            .into_iter()
+            .flatten()
+            .find_map(|fields| names.iter().find_map(|name| read_text(fields.get(*name)?)))
+    };
+    RequestIds {
+        request_id: find(["request_id", "requestId"]).or(from_headers.request_id),
+        trace_id: find(["trace_id", "traceId"]).or(from_headers.trace_id),
+    }
+}
+
+fn header_ids(headers: &HeaderMap) -> RequestIds {
+    let first = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| headers.get(*name)?.to_str().ok())
+            .filter(|text| !text.is_empty())
+            .map(|text| text.chars().take(200).collect())
+    };
+    RequestIds {
+        request_id: first(&["x-request-id", "request-id", "x-service-request-id"]),
+        trace_id: first(&["x-trace-id", "trace-id", "traceparent"]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! One request for all who wait for it.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared, WeakShared},
+};
+use tokio::time::Instant;
+
+use crate::api::error::Error;
+
+/// A value that is fetched when asked for, by one request for everyone who asks meanwhile.
+///
+/// Errors go to those who waited and are not kept. A waiter that is dropped
+/// disturbs nobody; when all are gone, the fetch ends.
+#[derive(Debug)]
+pub(super) struct Flight<T> {
+    state: Arc<Mutex<State<T>>>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    kept: Option<Kept<T>>,
+    flying: Option<Flying<T>>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    value: Arc<T>,
+    asked_at: Instant,
+    stamp: u64,
+}
+
+#[derive(Debug)]
+struct Flying<T> {
+    outcome: WeakShared<BoxFuture<'static, Result<Arc<T>, Error>>>,
+    asked_at: Instant,
+    stamp: u64,
+}
+
+impl<T> Default for Flight<T> {
+    fn default() -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                kept: None,
+                flying: None,
+            })),
+        }
+    }
+}
+
+/// How old a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// Asked for after the caller asked: for waits, and for proofs.
+    Fresh,
+    /// At most this old, and asked for under the stamp that is current: for refresh and plans.
+    Within(Duration),
+}
+
+impl Freshness {
+    fn accepts(self, asked_at: Instant, stamp: u64, caller: &Caller) -> bool {
+        match self {
+            Self::Fresh => asked_at >= caller.asked_at,
+            Self::Within(age) => {
+                caller.asked_at.saturating_duration_since(asked_at) <= age && stamp == caller.stamp
+            }
+        }
+    }
+}
+
+struct Caller {
+    asked_at: Instant,
+    stamp: u64,
+}
+
+impl<T: Send + Sync + 'static> Flight<T> {
+    /// The value, as fresh as is asked. `stamp` counts what makes a value old.
+    ///
+    /// A fetch that flies already and is too old is waited out first, so that any number of callers cost two
+    /// fetches at most. Cancel-safe.
+    pub(super) async fn get<F>(
+        &self,
+        freshness: Freshness,
+        stamp: impl Fn() -> u64,
+        fetch: impl Fn() -> F,
+    ) -> Result<Arc<T>, Error>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let asked_at = Instant::now();
+        loop {
+            let caller = Caller {
+                asked_at,
+                stamp: stamp(),
+            };
+            match self.board(freshness, &caller, &fetch) {
+                Boarded::Kept(value) => return Ok(value),
+                Boarded::Flying(outcome) => return outcome.await,
+                Boarded::TooOld(outcome) => drop(outcome.await),
+            }
+        }
+    }
+
+    fn board<F>(&self, freshness: Freshness, caller: &Caller, fetch: &impl Fn() -> F) -> Boarded<T>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let mut state = lock(&self.state);
+        if let Some(kept) = &state.kept {
+            if freshness.accepts(kept.asked_at, kept.stamp, caller) {
+                return Boarded::Kept(Arc::clone(&kept.value));
+            }
+            if kept.stamp != caller.stamp {
+                state.kept = None;
+            }
+        }
+        if let Some(flying) = &state.flying
+            && let Some(outcome) = flying.outcome.upgrade()
+        {
+            if freshness.accepts(flying.asked_at, flying.stamp, caller) {
+                return Boarded::Flying(outcome);
+            }
+            if outcome.peek().is_none() {
+                return Boarded::TooOld(outcome);
+            }
+        }
+        let (asked_at, stamp) = (Instant::now(), caller.stamp);
+        let work = fetch();
+        let home = Arc::clone(&self.state);
+        let outcome = async move {
+            let value = Arc::new(work.await?);
+            lock(&home).kept = Some(Kept {
+                value: Arc::clone(&value),
+                asked_at,
+                stamp,
+            });
+            Ok(value)
+        }
+        .boxed()
+        .shared();
+        state.flying = outcome.downgrade().map(|outcome| Flying {
+            outcome,
+            asked_at,
+            stamp,
+        });
+        Boarded::Flying(outcome)
+    }
+}
+
+enum Boarded<T> {
+    Kept(Arc<T>),
+    Flying(Shared<BoxFuture<'static, Result<Arc<T>, Error>>>),
+    TooOld(Shared<BoxFuture<'static, Result<Arc<T>, Error>>>),
+}
+
+fn lock<T>(state: &Mutex<State<T>>) -> std::sync::MutexGuard<'_, State<T>> {
+    state
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+        time::Duration,
+    };
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::api::error::Missing;
+
+    struct Rig {
+        flight: Flight<usize>,
+        fetches: Arc<AtomicUsize>,
+        stamp: AtomicU64,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            Self {
+                flight: Flight::default(),
+                fetches: Arc::default(),
+                stamp: AtomicU64::new(0),
+            }
+        }
+
+        async fn get(&self, freshness: Freshness) -> Result<Arc<usize>, Error> {
+            let fetch = || {
+                let fetches = Arc::clone(&self.fetches);
+                async move {
+                    let number = fetches.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    Ok(number)
+                }
+            };
+            self.flight
+                .get(freshness, || self.stamp.load(Ordering::SeqCst), fetch)
+                .await
+        }
+    }
+
+    const OLD_WILL_DO: Freshness = Freshness::Within(Duration::from_secs(30));
+
+    #[tokio::test(start_paused = true)]
+    async fn fifty_callers_cost_one_fetch_until_it_is_too_old() {
+        let rig = Rig::new();
+        join_all((0..50).map(|_| rig.get(OLD_WILL_DO))).await;
+        rig.get(OLD_WILL_DO).await.unwrap();
+        assert_eq!(rig.fetches.load(Ordering::SeqCst), 1);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        rig.get(OLD_WILL_DO).await.unwrap();
+        assert_eq!(rig.fetches.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_who_want_it_fresh_share_the_next_fetch() {
+        let rig = Rig::new();
+        let early = rig.get(OLD_WILL_DO);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            join_all((0..50).map(|_| rig.get(Freshness::Fresh))).await
+        };
+        let (early, late) = tokio::join!(early, late);
+        assert_eq!(*early.unwrap(), 0);
+        assert!(late.into_iter().all(|value| *value.unwrap() == 1));
+        assert_eq!(rig.fetches.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_while_it_flies_or_after_makes_it_old() {
+        let rig = Rig::new();
+        let early = rig.get(OLD_WILL_DO);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            rig.stamp.fetch_add(1, Ordering::SeqCst);
+            rig.get(OLD_WILL_DO).await
+        };
+        let (_, late) = tokio::join!(early, late);
+        assert_eq!(*late.unwrap(), 1);
+        rig.stamp.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(*rig.get(OLD_WILL_DO).await.unwrap(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_waiter_hangs_nobody() {
+        let rig = Arc::new(Rig::new());
+        let first = tokio::spawn({
+            let rig = Arc::clone(&rig);
+            async move { rig.get(OLD_WILL_DO).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let second = tokio::spawn({
+            let rig = Arc::clone(&rig);
+            async move { rig.get(OLD_WILL_DO).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        first.abort();
+        assert_eq!(*second.await.unwrap().unwrap(), 0);
+        assert_eq!(rig.fetches.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_goes_to_those_who_waited_and_is_not_kept() {
+        let flight = Flight::<usize>::default();
+        let fetches = Arc::new(AtomicUsize::new(0));
+        let get = || {
+            flight.get(
+                Freshness::Fresh,
+                || 0,
+                || {
+                    let fetches = Arc::clone(&fetches);
+                    async move {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        match fetches.fetch_add(1, Ordering::SeqCst) {
+                            0 => Err(Error::Missing(Missing::BaseUrl)),
+                            later => Ok(later),
+                        }
+                    }
+                },
+            )
+        };
+        let outcomes = join_all((0..5).map(|_| get())).await;
+        assert!(outcomes.iter().all(Result::is_err));
+        assert_eq!(*get().await.unwrap(), 1);
+    }
+}

@@ -1,0 +1,321 @@
+//! The directory of the journal.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::{
+    error::Error,
+    lenient::read_integer,
+    pending::{
+        entry::{Entry, failed, file_name, handed_over_name, lock_name, sync_directory},
+        record::{Kind, Phase, Record, VERSION},
+    },
+    settings::Random,
+};
+
+/// A lister holds a lock for an instant; a claim that meets it looks again after this long.
+const SECOND_LOOK: Duration = Duration::from_millis(20);
+
+/// The journal of creates in one directory. Nothing is read or made before it is used.
+///
+/// Its functions read and write a few small files, and block while they do.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    directory: PathBuf,
+}
+
+/// All that the journal holds.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// The entries that could be read, oldest first.
+    pub entries: Vec<Listed>,
+    /// Files that could not.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// An entry of the journal, seen from outside.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it says.
+    pub record: Record,
+    /// Whether a process owns it now.
+    pub owner_lives: bool,
+}
+
+/// A file of the journal that could not be read. It is left where it is.
+#[derive(Debug, Clone)]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// Why, as a fragment.
+    pub reason: String,
+}
+
+/// What a new entry says.
+#[derive(Debug)]
+pub(in crate::api) struct Begin<'a> {
+    pub(in crate::api) kind: Kind,
+    pub(in crate::api) key: &'a str,
+    pub(in crate::api) marker: &'a str,
+    pub(in crate::api) wanted_name: Option<&'a str>,
+    pub(in crate::api) base_url: &'a str,
+    pub(in crate::api) account: &'a str,
+}
+
+impl Journal {
+    /// The journal in a directory, which is made when first needed.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes a create down, before its request; returns when the disk has it.
+    ///
+    /// # Errors
+    /// A directory that cannot be made, written or locked: nothing may be sent then.
+    pub(in crate::api) fn begin(&self, begin: &Begin<'_>, random: &Random) -> Result<Entry, Error> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&self.directory)
+            .map_err(|error| failed(&self.directory, "make", error))?;
+        let (name, lock) = self.fresh_lock(begin.kind, random)?;
+        let now = Timestamp::now().as_second();
+        let record = Record {
+            version: VERSION,
+            kind: begin.kind,
+            phase: Phase::Sent,
+            key: begin.key.to_owned(),
+            marker: begin.marker.to_owned(),
+            wanted_name: begin.wanted_name.map(str::to_owned),
+            base_url: begin.base_url.to_owned(),
+            account: begin.account.to_owned(),
+            begun_at: now,
+            updated_at: now,
+            process: std::process::id(),
+            request_id: None,
+            ids: None,
+        };
+        Entry::write_new(&self.directory, name, record, lock)
+    }
+
+    /// Takes up a create that was sent or accepted under the same key and whose owner is gone; accepted ones
+    /// first, then the oldest. Of several that claim one, one gets it.
+    ///
+    /// # Errors
+    /// A directory that cannot be read or locked.
+    pub(in crate::api) fn claim(
+        &self,
+        kind: Kind,
+        key: &str,
+        base_url: &str,
+        random: &Random,
+    ) -> Result<Option<Entry>, Error> {
+        let wanted = |record: &Record| {
+            record.kind == kind
+                && record.key == key
+                && record.base_url == base_url
+                && matches!(record.phase, Phase::Sent | Phase::Accepted)
+        };
+        let mut found: Vec<(PathBuf, Record)> = self
+            .files()?
+            .into_iter()
+            .filter_map(|path| read(&path).ok().map(|record| (path, record)))
+            .filter(|(_, record)| wanted(record))
+            .collect();
+        found.sort_by_key(|(_, record)| (record.phase == Phase::Sent, record.begun_at));
+        for (path, record) in found {
+            if let Some(entry) = self.claim_file(&path, &record, wanted, random)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn claim_file(
+        &self,
+        path: &Path,
+        seen: &Record,
+        wanted: impl Fn(&Record) -> bool,
+        random: &Random,
+    ) -> Result<Option<Entry>, Error> {
+        let old_lock = path.with_extension("lock");
+        let file = open_lock(&old_lock).map_err(|error| failed(&old_lock, "open", error))?;
+        if !try_lock(&file, &old_lock)? {
+            if seen.process == std::process::id() {
+                return Ok(None);
+            }
+            std::thread::sleep(SECOND_LOOK);
+            if !try_lock(&file, &old_lock)? {
+                return Ok(None);
+            }
+        }
+        // Under the lock the file may be gone or further than it was.
+        let record = match read(path) {
+            Ok(record) if wanted(&record) => record,
+            _ => return Ok(None),
+        };
+        let (name, lock) = self.fresh_lock(record.kind, random)?;
+        let own = self.directory.join(file_name(&name));
+        match fs::rename(path, &own) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                super::entry::remove(&self.directory.join(lock_name(&name)))?;
+                return Ok(None);
+            }
+            Err(error) => return Err(failed(path, "rename", error)),
+        }
+        sync_directory(&self.directory).map_err(|error| failed(&self.directory, "sync", error))?;
+        super::entry::remove(&old_lock)?;
+        Ok(Some(Entry::adopted(&self.directory, name, record, lock)))
+    }
+
+    /// All entries, and the files that are none.
+    ///
+    /// # Errors
+    /// A directory that cannot be read; one that does not exist is empty.
+    pub fn list(&self) -> Result<Report, Error> {
+        let mut report = Report::default();
+        for path in self.files()? {
+            match read(&path) {
+                Ok(record) => {
+                    let owner_lives = owner_lives(&path);
+                    report.entries.push(Listed {
+                        path,
+                        record,
+                        owner_lives,
+                    });
+                }
+                // Finished while we looked.
+                Err(_) if !path.exists() => {}
+                Err(reason) => report.unreadable.push(Unreadable { path, reason }),
+            }
+        }
+        report.entries.sort_by_key(|listed| listed.record.begun_at);
+        Ok(report)
+    }
+
+    /// Clears what was handed over and is shown, by its id, in a prior state. Costs one file operation.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn seen(&self, kind: Kind, id: &str) -> Result<bool, Error> {
+        let path = self.directory.join(handed_over_name(kind, id));
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(&path, "remove", error)),
+        }
+    }
+
+    /// Forgets an entry that a person has dealt with.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn forget(&self, listed: &Listed) -> Result<(), Error> {
+        super::entry::remove(&listed.path)?;
+        super::entry::remove(&listed.path.with_extension("lock"))
+    }
+
+    /// The names that this journal's creates sent.
+    pub(in crate::api) fn markers(&self, kind: Kind) -> Vec<String> {
+        let files = self.files().unwrap_or_default();
+        files
+            .iter()
+            .filter_map(|path| read(path).ok())
+            .filter(|record| record.kind == kind)
+            .map(|record| record.marker)
+            .collect()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let refused = |error| failed(&self.directory, "read", error);
+        let listing = match fs::read_dir(&self.directory) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(refused(error)),
+        };
+        let mut files = Vec::new();
+        for file in listing {
+            let path = file.map_err(refused)?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// A name that is ours alone, and its lock.
+    fn fresh_lock(&self, kind: Kind, random: &Random) -> Result<(String, File), Error> {
+        loop {
+            let name = format!("{}-{:016x}", kind.as_str(), random.next());
+            let path = self.directory.join(lock_name(&name));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) if try_lock(&file, &path)? => return Ok((name, file)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(&path, "write", error)),
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Record, String> {
+    let text = fs::read(path).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_slice(&text).map_err(|_| "it is no JSON".to_owned())?;
+    match value.get("version").and_then(read_integer) {
+        Some(version) if version == i64::from(VERSION) => {}
+        Some(version) => {
+            return Err(format!(
+                "its format is {version}, and this program reads {VERSION}"
+            ));
+        }
+        None => return Err("it names no format".to_owned()),
+    }
+    serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(failed(path, "lock", error)),
+    }
+}
+
+fn owner_lives(path: &Path) -> bool {
+    let lock = OpenOptions::new()
+        .read(true)
+        .open(path.with_extension("lock"));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}

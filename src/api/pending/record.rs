@@ -1,0 +1,89 @@
+//! What a file of the journal says. No secret is among it.
+
+use serde::{Deserialize, Serialize};
+
+/// The format that is written, and the newest that is read.
+pub(super) const VERSION: u32 = 1;
+
+/// One create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Record {
+    /// The format of this file.
+    pub version: u32,
+    /// What is made.
+    pub kind: Kind,
+    /// How far it is.
+    pub phase: Phase,
+    /// What identifies the wanted thing between runs: a fingerprint that the caller made.
+    pub key: String,
+    /// The name that was sent.
+    pub marker: String,
+    /// The name that is wanted.
+    #[serde(default)]
+    pub wanted_name: Option<String>,
+    /// The base address of the service.
+    pub base_url: String,
+    /// The fingerprint of base address and token.
+    pub account: String,
+    /// When the create began, in Unix seconds.
+    pub begun_at: i64,
+    /// When this file was written, in Unix seconds.
+    pub updated_at: i64,
+    /// The process that owns, or owned, it.
+    pub process: u32,
+    /// `request_id` of the answer.
+    #[serde(default)]
+    pub request_id: Option<String>,
+    /// What the service calls it, once accepted.
+    #[serde(default)]
+    pub ids: Option<Ids>,
+}
+
+/// What can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A cloud disk.
+    CloudDisk,
+    /// An instance.
+    Instance,
+    /// A private image.
+    PrivateImage,
+}
+
+impl Kind {
+    /// The word in file names and texts.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud_disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "private_image",
+        }
+    }
+}
+
+/// How far a create is, in the order that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The request may have been sent; nothing is known of its outcome.
+    Sent,
+    /// The service accepted it, and its id is known.
+    Accepted,
+    /// It was answered to whoever wanted it. Never adopted, only reported.
+    HandedOver,
+    /// It was looked for under another token, and not found. Never adopted, only reported.
+    Unexplained,
+}
+
+/// What the service calls a thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ids {
+    /// The id that operations use, as text.
+    pub id: String,
+    /// The database id, where it is another.
+    #[serde(default)]
+    pub database_id: Option<i64>,
+}

@@ -1,0 +1,30 @@
+//! What the service holds, as typed records, read leniently.
+
+mod cloud_disk;
+mod guarded;
+mod image;
+mod instance;
+mod spec;
+
+pub use cloud_disk::CloudDisk;
+pub use guarded::Guarded;
+pub use image::{PrivateImage, PublicImage};
+pub use instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};
+pub use spec::Spec;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A record of a list: it has a key, by which lists are ordered and pages are told apart.
+pub trait Record: DeserializeOwned + Send + Sync + 'static {
+    /// What tells two records apart.
+    type Key: Ord + Clone + Send;
+
+    /// The record's key.
+    fn key(&self) -> Self::Key;
+}
+
+/// Reads one record; none when it lacks its key.
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}

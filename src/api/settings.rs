@@ -1,0 +1,342 @@
+//! What a caller configures.
+
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+
+use secrecy::SecretString;
+use url::{Host, Url};
+
+/// Everything a [`Client`](crate::api::Client) needs to know.
+///
+/// The address and the credentials may be absent: a missing one is the error of the first call that needs it.
+///
+/// ```
+/// use damodel::api::{BaseUrl, PlainHttp, Settings, TokenSource};
+///
+/// let settings = Settings {
+///     base_url: Some(BaseUrl::parse("https://api.example.com/v1", PlainHttp::LoopbackOnly)?),
+///     token: Some(TokenSource::Value("secret".into())),
+///     ..Settings::default()
+/// };
+/// # let _ = settings;
+/// # Ok::<(), damodel::api::InvalidBaseUrl>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The base address of the service.
+    pub base_url: Option<BaseUrl>,
+    /// Where the `X-Service-Token` of the OpenAPI endpoints comes from (service API, Authentication).
+    pub token: Option<TokenSource>,
+    /// The Bearer key of the chat endpoint (service API, Authentication).
+    pub api_key: Option<SecretString>,
+    /// How long one request may take, from connecting to the last byte of its answer. Default: 30 s.
+    pub request_timeout: Duration,
+    /// How often a failed request is sent again, where that can do no harm. Default: 5.
+    pub max_retries: usize,
+    /// How many requests may be under way at once. Default: 16.
+    pub max_concurrent_requests: NonZeroUsize,
+    /// How many requests may start per second. Default: no limit.
+    pub requests_per_second: Option<RequestRate>,
+    /// A PEM bundle of roots that are trusted besides the machine's own.
+    pub extra_roots_pem: Option<Vec<u8>>,
+    /// Who we say we are.
+    pub user_agent: UserAgent,
+    /// Where markers and jitter come from.
+    pub random: Random,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            token: None,
+            api_key: None,
+            request_timeout: Duration::from_secs(30),
+            max_retries: 5,
+            max_concurrent_requests: NonZeroUsize::MIN.saturating_add(15),
+            requests_per_second: None,
+            extra_roots_pem: None,
+            user_agent: UserAgent::default(),
+            random: Random::default(),
+        }
+    }
+}
+
+/// Where the API token comes from.
+#[derive(Debug, Clone)]
+pub enum TokenSource {
+    /// A program and its arguments, run without a shell: its standard output is the token. It has no standard
+    /// input, 30 s, and its standard error is shown to nobody. Run once for all who wait, and once more when
+    /// the service still refuses the token after the clock was corrected.
+    Command(Vec<String>),
+    /// The token itself.
+    Value(SecretString),
+}
+
+/// The parts of the `User-Agent` header, in the order they are sent.
+#[derive(Debug, Clone)]
+pub struct UserAgent {
+    /// This program, as `name/version`. Default: this crate's.
+    pub product: String,
+    /// The program that uses it, as `name/version`.
+    pub core: Option<String>,
+    /// What a user wants to see appended.
+    pub append: Option<String>,
+}
+
+impl Default for UserAgent {
+    fn default() -> Self {
+        Self {
+            product: concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")).to_owned(),
+            core: None,
+            append: None,
+        }
+    }
+}
+
+impl fmt::Display for UserAgent {
+    /// Writes what is sent, without what no header may hold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            Some(&self.product),
+            self.core.as_ref(),
+            self.append.as_ref(),
+        ];
+        let mut separator = "";
+        for part in parts.into_iter().flatten() {
+            let clean: String = part.chars().filter(|c| matches!(c, ' '..='~')).collect();
+            if !clean.trim().is_empty() {
+                write!(f, "{separator}{}", clean.trim())?;
+                separator = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A source of random numbers, passed in so that tests can choose them.
+#[derive(Clone)]
+pub struct Random(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl Random {
+    /// Takes numbers from a function.
+    pub fn new(source: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(source))
+    }
+
+    /// The next number.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        (self.0)()
+    }
+
+    /// A number in `0.0..1.0`.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        f64::from(u32::try_from(self.next() >> 32).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+impl Default for Random {
+    /// The operating system's.
+    fn default() -> Self {
+        Self::new(rand::random::<u64>)
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
+    }
+}
+
+/// A number of requests per second that is positive and finite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RequestRate(f64);
+
+impl RequestRate {
+    /// Takes a rate; none for zero, negative numbers, and what is no number.
+    #[must_use]
+    pub fn try_new(per_second: f64) -> Option<Self> {
+        (per_second.is_finite() && per_second > 0.0).then_some(Self(per_second))
+    }
+
+    /// Requests per second.
+    #[must_use]
+    pub fn per_second(self) -> f64 {
+        self.0
+    }
+}
+
+/// Where plain http is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainHttp {
+    /// To any address: a private gateway.
+    Anywhere,
+    /// To this machine only.
+    LoopbackOnly,
+}
+
+/// The base address, without its trailing `/v1` and `/` (service API, Versioning: the alias says nothing).
+#[derive(Clone, PartialEq, Eq)]
+pub struct BaseUrl(Url);
+
+impl BaseUrl {
+    /// Reads a base address.
+    ///
+    /// # Errors
+    /// What is no http(s) address, plain http to another machine unless allowed, and an address that carries a
+    /// user, a query or a fragment.
+    pub fn parse(text: &str, plain_http: PlainHttp) -> Result<Self, InvalidBaseUrl> {
+        let mut url = Url::parse(text.trim()).map_err(|_| InvalidBaseUrl::NoAddress)?;
+        if url.host().is_none() {
+            return Err(InvalidBaseUrl::NoAddress);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(InvalidBaseUrl::Credentials);
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidBaseUrl::Query);
+        }
+        match url.scheme() {
+            "https" => {}
+            "http" if plain_http == PlainHttp::Anywhere || is_loopback(&url) => {}
+            "http" => return Err(InvalidBaseUrl::PlainHttp),
+            _ => return Err(InvalidBaseUrl::NoAddress),
+        }
+        let path = url.path().trim_end_matches('/');
+        let path = path
+            .strip_suffix("/v1")
+            .unwrap_or(path)
+            .trim_end_matches('/')
+            .to_owned();
+        url.set_path(&path);
+        Ok(Self(url))
+    }
+
+    /// The address of a path that begins with `/`.
+    pub(super) fn join(&self, path: &str) -> Url {
+        let mut url = self.0.clone();
+        let base = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("{base}{path}"));
+        url
+    }
+
+    /// Whether requests travel without TLS.
+    pub(super) fn is_plain(&self) -> bool {
+        self.0.scheme() == "http"
+    }
+
+    /// Whether the service is on this machine.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    /// Writes the address without a trailing `/`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BaseUrl({self})")
+    }
+}
+
+/// Why an address cannot be the base address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidBaseUrl {
+    /// It carries a user or a password.
+    #[error(
+        "an address with a user or password is not accepted: credentials have settings of their own"
+    )]
+    Credentials,
+    /// It is no http or https address.
+    #[error("not an address that begins with https:// or http://")]
+    NoAddress,
+    /// Plain http to another machine.
+    #[error(
+        "plain http is accepted for a loopback address only: the token would travel in the clear"
+    )]
+    PlainHttp,
+    /// It carries a query or a fragment.
+    #[error("an address with a query or fragment is not accepted")]
+    Query,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://api.example.com", "https://api.example.com")]
+    #[case("https://api.example.com/", "https://api.example.com")]
+    #[case("https://api.example.com/v1", "https://api.example.com")]
+    #[case("https://api.example.com/v1/", "https://api.example.com")]
+    #[case(
+        "https://api.example.com/gateway/v1",
+        "https://api.example.com/gateway"
+    )]
+    #[case("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080")]
+    #[case("http://[::1]:8080", "http://[::1]:8080")]
+    #[case("http://localhost:8080", "http://localhost:8080")]
+    fn base_address_loses_its_alias(#[case] given: &str, #[case] kept: &str) {
+        let base = BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap();
+        assert_eq!(base.to_string(), kept);
+        assert_eq!(
+            base.join("/api/spec/list").as_str(),
+            format!("{kept}/api/spec/list")
+        );
+    }
+
+    #[rstest]
+    #[case("http://10.0.0.1", InvalidBaseUrl::PlainHttp)]
+    #[case("ftp://api.example.com", InvalidBaseUrl::NoAddress)]
+    #[case("api.example.com", InvalidBaseUrl::NoAddress)]
+    #[case("", InvalidBaseUrl::NoAddress)]
+    #[case("https://user:pw@api.example.com", InvalidBaseUrl::Credentials)]
+    #[case("https://api.example.com?x=1", InvalidBaseUrl::Query)]
+    fn malformed_base_address_is_refused(#[case] given: &str, #[case] reason: InvalidBaseUrl) {
+        assert_eq!(
+            BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap_err(),
+            reason
+        );
+    }
+
+    #[test]
+    fn plain_http_is_accepted_anywhere_when_allowed() {
+        assert!(BaseUrl::parse("http://10.0.0.1", PlainHttp::Anywhere).is_ok());
+    }
+
+    #[test]
+    fn user_agent_drops_what_no_header_may_hold() {
+        let agent = UserAgent {
+            product: "a/1".to_owned(),
+            core: Some("core/2".to_owned()),
+            append: Some("x\r\ny".to_owned()),
+        };
+        assert_eq!(agent.to_string(), "a/1 core/2 xy");
+    }
+
+    #[test]
+    fn rate_refuses_nonsense() {
+        for nonsense in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(RequestRate::try_new(nonsense).is_none());
+        }
+    }
+}

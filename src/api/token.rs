@@ -1,0 +1,242 @@
+//! The API token: given, or printed by a program.
+
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use secrecy::SecretString;
+use tokio::{io::AsyncReadExt, process::Command, time::timeout};
+
+use crate::api::{
+    error::{Error, Missing},
+    flight::{Flight, Freshness},
+    settings::TokenSource,
+};
+
+/// How long the program may take.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// The longest token that is accepted, in bytes.
+const LONGEST_TOKEN: u64 = 64 * 1024;
+
+/// Hands out the token; a program is run once for all who wait.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    source: Option<TokenSource>,
+    printed: Flight<SecretString>,
+    generation: AtomicU64,
+}
+
+/// A token, and which printing it comes from.
+#[derive(Debug)]
+pub(super) struct Token {
+    pub(super) secret: SecretString,
+    generation: u64,
+}
+
+impl Tokens {
+    pub(super) fn new(source: Option<TokenSource>) -> Self {
+        Self {
+            source,
+            printed: Flight::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The token. Cancel-safe.
+    pub(super) async fn current(&self) -> Result<Token, Error> {
+        match &self.source {
+            None => Err(Error::Missing(Missing::ApiToken)),
+            Some(TokenSource::Value(secret)) => Ok(Token {
+                secret: secret.clone(),
+                generation: 0,
+            }),
+            Some(TokenSource::Command(argv)) => {
+                let generation = self.generation.load(Ordering::SeqCst);
+                let stamp = || self.generation.load(Ordering::SeqCst);
+                let run = || {
+                    let argv = argv.clone();
+                    async move { print(&argv).await.map_err(Error::Token) }
+                };
+                let secret = self
+                    .printed
+                    .get(Freshness::Within(Duration::MAX), stamp, run)
+                    .await?;
+                Ok(Token {
+                    secret: SecretString::clone(&secret),
+                    generation,
+                })
+            }
+        }
+    }
+
+    /// Forgets a token that the service refused; `true` when another one can be had.
+    ///
+    /// Of many callers that were refused with one token, the first forgets it and the others use what follows.
+    pub(super) fn forget(&self, refused: &Token) -> bool {
+        let next = refused.generation + 1;
+        let _ = self.generation.compare_exchange(
+            refused.generation,
+            next,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        );
+        matches!(self.source, Some(TokenSource::Command(_)))
+    }
+}
+
+/// Runs the program; its standard output is the token.
+async fn print(argv: &[String]) -> Result<SecretString, TokenError> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(TokenError::NoProgram);
+    };
+    match timeout(TIME_LIMIT, run(program, arguments)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(TokenError::TimedOut {
+            program: program.clone(),
+        }),
+    }
+}
+
+async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenError> {
+    let named = || program.to_owned();
+    let not_started = |error: std::io::Error| TokenError::NotStarted {
+        program: named(),
+        reason: error.kind().to_string(),
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(not_started)?;
+    let mut printed = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        output
+            .take(LONGEST_TOKEN + 1)
+            .read_to_end(&mut printed)
+            .await
+            .map_err(not_started)?;
+    }
+    if printed.len() as u64 > LONGEST_TOKEN {
+        return Err(TokenError::NoToken { program: named() });
+    }
+    let status = child.wait().await.map_err(not_started)?;
+    if !status.success() {
+        return Err(TokenError::Failed {
+            program: named(),
+            status: status.to_string(),
+        });
+    }
+    let text = String::from_utf8(printed).map_err(|_| TokenError::NoToken { program: named() })?;
+    let token = text.trim();
+    if token.is_empty() || token.chars().any(|c| !matches!(c, ' '..='~')) {
+        return Err(TokenError::NoToken { program: named() });
+    }
+    Ok(SecretString::from(token))
+}
+
+/// Why the program that prints the token gave none. Its output is never shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It ended with another status than 0. Usual cause: an expired login.
+    #[error("the token program {program} failed: {status}")]
+    Failed {
+        /// The program, without its arguments.
+        program: String,
+        /// How it ended.
+        status: String,
+    },
+    /// The list of program and arguments is empty.
+    #[error("the token program is not named")]
+    NoProgram,
+    /// It printed nothing, or what no header may hold, or more than 64 KiB.
+    #[error("the token program {program} printed no token")]
+    NoToken {
+        /// The program, without its arguments.
+        program: String,
+    },
+    /// It could not be run. Usual cause: it is not on the PATH.
+    #[error("the token program {program} could not be run: {reason}")]
+    NotStarted {
+        /// The program, without its arguments.
+        program: String,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// It took longer than 30 s. Usual cause: it waits for someone to type.
+    #[error("the token program {program} did not end within 30 s")]
+    TimedOut {
+        /// The program, without its arguments.
+        program: String,
+    },
+    /// The token holds characters that no header may hold.
+    #[error("the API token holds characters that cannot be sent in a header")]
+    Unsendable,
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use futures_util::future::join_all;
+    use rstest::rstest;
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    #[tokio::test]
+    async fn program_is_run_once_for_all_who_wait_and_again_when_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        let script = format!(
+            "echo x >> {0}; printf 'token-%s\\n' $(wc -l < {0})",
+            count.display()
+        );
+        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        let given = join_all((0..20).map(|_| tokens.current())).await;
+        let given: Vec<Token> = given.into_iter().map(Result::unwrap).collect();
+        assert!(
+            given
+                .iter()
+                .all(|token| token.secret.expose_secret() == "token-1")
+        );
+        for refused in &given {
+            assert!(tokens.forget(refused));
+        }
+        let renewed = join_all((0..20).map(|_| tokens.current())).await;
+        assert!(
+            renewed
+                .into_iter()
+                .all(|token| token.unwrap().secret.expose_secret() == "token-2")
+        );
+        assert_eq!(std::fs::read_to_string(count).unwrap().lines().count(), 2);
+    }
+
+    #[rstest]
+    #[case("echo planted >&2; echo planted; exit 3", "failed: exit status: 3")]
+    #[case("true", "printed no token")]
+    #[case("printf 'a\\001b'", "printed no token")]
+    #[case("head -c 70000 /dev/zero | tr '\\0' x", "printed no token")]
+    #[tokio::test]
+    async fn failure_says_how_and_shows_no_output(#[case] script: &str, #[case] said: &str) {
+        let error = print(&shell(script)).await.unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(said), "{text}");
+        assert!(!text.contains("planted"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn program_that_is_not_there_is_named() {
+        let error = print(&["/no/such/program".to_owned()]).await.unwrap_err();
+        assert!(matches!(error, TokenError::NotStarted { .. }), "{error}");
+        assert_eq!(print(&[]).await.unwrap_err(), TokenError::NoProgram);
+    }
+}

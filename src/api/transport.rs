@@ -1,0 +1,225 @@
+//! Bytes out and in: the HTTP client, behind a trait so that tests (and embedders) can answer in process.
+
+use std::{fmt, sync::Mutex, time::Duration};
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use reqwest::{Certificate, Method, header::HeaderMap, redirect, retry};
+use url::Url;
+
+use crate::api::{
+    endpoint::{Effect, Endpoint},
+    error::{Cause, Error},
+    settings::Settings,
+};
+
+/// The largest answer that is read, in bytes.
+const LARGEST_ANSWER: usize = 64 << 20;
+
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// What is asked.
+    pub endpoint: Endpoint,
+    /// The HTTP method.
+    pub method: Method,
+    /// The whole address, query included.
+    pub url: Url,
+    /// The headers; those with secrets are marked sensitive.
+    pub headers: HeaderMap,
+    /// The JSON body.
+    pub body: Option<Bytes>,
+}
+
+/// An answer, as it came.
+#[derive(Clone)]
+pub struct Incoming {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The whole body. May hold secrets.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Incoming {{ status: {}, body: {} bytes }}",
+            self.status,
+            self.body.len()
+        )
+    }
+}
+
+/// Why no answer came.
+#[derive(Debug, Clone)]
+pub enum SendFailure {
+    /// The client itself could not be made.
+    Impossible(String),
+    /// No byte of the request left for the service.
+    NeverSent(Cause),
+    /// The request was sent, in part at least.
+    NoAnswer(Cause),
+}
+
+impl SendFailure {
+    pub(super) fn into_error(self, endpoint: Endpoint) -> Error {
+        match self {
+            Self::Impossible(reason) => Error::Transport { reason },
+            Self::NeverSent(cause) => Error::NeverSent { endpoint, cause },
+            Self::NoAnswer(cause) => Error::NoAnswer { endpoint, cause },
+        }
+    }
+}
+
+/// Sends one request and reads its answer.
+///
+/// The future may be dropped at any time; the request then counts as sent without an answer.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends one request, once.
+    async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure>;
+}
+
+/// HTTP through reqwest, made when first needed: loading certificates takes time, and can fail.
+pub(super) struct Http {
+    options: Options,
+    pooled: Mutex<Option<reqwest::Client>>,
+    /// For creates: every request on a connection of its own. A pooled connection that the service had closed
+    /// fails after bytes were sent, and then nobody knows whether they arrived.
+    fresh: Mutex<Option<reqwest::Client>>,
+}
+
+struct Options {
+    request_timeout: Duration,
+    extra_roots_pem: Option<Vec<u8>>,
+    plain: bool,
+    loopback: bool,
+}
+
+impl Http {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let base = settings.base_url.as_ref();
+        Self {
+            options: Options {
+                request_timeout: settings.request_timeout,
+                extra_roots_pem: settings.extra_roots_pem.clone(),
+                plain: base.is_some_and(|base| base.is_plain()),
+                loopback: base.is_some_and(|base| base.is_loopback()),
+            },
+            pooled: Mutex::new(None),
+            fresh: Mutex::new(None),
+        }
+    }
+
+    fn client(&self, effect: Effect) -> Result<reqwest::Client, SendFailure> {
+        let slot = if effect == Effect::Creates {
+            &self.fresh
+        } else {
+            &self.pooled
+        };
+        let mut slot = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(client) = &*slot {
+            return Ok(client.clone());
+        }
+        let client = self
+            .options
+            .build(effect)
+            .map_err(SendFailure::Impossible)?;
+        Ok(slot.insert(client).clone())
+    }
+}
+
+impl Options {
+    fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
+        let roots = match &self.extra_roots_pem {
+            Some(pem) => Certificate::from_pem_bundle(pem).map_err(|error| {
+                format!("the extra roots are no PEM bundle: {}", Cause::new(error))
+            })?,
+            None => Vec::new(),
+        };
+        if self.plain {
+            // No certificate store is needed, and a machine without one must not fail.
+            return self
+                .builder(effect)
+                .tls_certs_only([])
+                .build()
+                .map_err(|error| Cause::new(error).to_string());
+        }
+        let merged = self.builder(effect).tls_certs_merge(roots.clone()).build();
+        match merged {
+            Ok(client) => Ok(client),
+            // A machine without a store of its own can still trust the roots it was given.
+            Err(_) if !roots.is_empty() => self
+                .builder(effect)
+                .tls_certs_only(roots)
+                .build()
+                .map_err(|error| Cause::new(error).to_string()),
+            Err(error) => Err(Cause::new(error).to_string()),
+        }
+    }
+
+    fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
+        // Shorter than the whole request: a failed connection then says so, instead of counting as a lost answer.
+        let connect = (self.request_timeout / 2).min(Duration::from_secs(10));
+        let builder = reqwest::Client::builder()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .https_only(!self.plain)
+            .connect_timeout(connect)
+            .pool_idle_timeout(Duration::from_secs(20));
+        let builder = if self.loopback {
+            builder.no_proxy()
+        } else {
+            builder
+        };
+        if effect == Effect::Creates {
+            builder.http1_only().pool_max_idle_per_host(0)
+        } else {
+            builder
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for Http {
+    async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure> {
+        let client = self.client(request.endpoint.effect())?;
+        let mut builder = client
+            .request(request.method, request.url)
+            .headers(request.headers);
+        if let Some(body) = request.body {
+            builder = builder.body(body);
+        }
+        let mut answer = builder.send().await.map_err(failure)?;
+        let status = answer.status().as_u16();
+        let headers = std::mem::take(answer.headers_mut());
+        let mut body = BytesMut::new();
+        while let Some(chunk) = answer.chunk().await.map_err(failure)? {
+            if body.len() + chunk.len() > LARGEST_ANSWER {
+                return Err(SendFailure::NoAnswer(Cause::new(
+                    "the answer is larger than 64 MiB",
+                )));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Incoming {
+            status,
+            headers,
+            body: body.freeze(),
+        })
+    }
+}
+
+fn failure(error: reqwest::Error) -> SendFailure {
+    let never_sent = error.is_connect() || error.is_builder();
+    let cause = Cause::new(error.without_url());
+    if never_sent {
+        SendFailure::NeverSent(cause)
+    } else {
+        SendFailure::NoAnswer(cause)
+    }
+}
