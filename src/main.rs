@@ -10,10 +10,7 @@ fn main() -> ExitCode {
     let variable = |name: &str| std::env::var_os(name);
     plugin::log::install(&plugin::log::Settings::read("damodel", variable));
     let options = Options::default();
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|flag| flag == "-debug")
-    {
+    if std::env::args_os().nth(1).is_some_and(|flag| flag == "-debug") {
         return plugin::block_on(async {
             let environment = Environment::read(variable)?;
             plugin::serve_debug(Routes::default(), "damodel/damodel", &environment, options).await

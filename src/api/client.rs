@@ -139,27 +139,15 @@ impl Client {
     /// # Errors
     /// A missing base address or token, a token program that fails, the end of the context.
     pub async fn fingerprint(&self, context: &Context) -> Result<String, Error> {
-        let base = self
-            .settings()
-            .base_url
-            .as_ref()
-            .ok_or(Error::Missing(Missing::BaseUrl))?;
+        let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
         let endpoint = Endpoint::InstanceList;
-        let token = context
-            .run(self.shared.tokens.current())
-            .await
-            .map_err(|ended| ended.error(endpoint))??;
+        let token = context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(endpoint))??;
         let mut hash = Sha256::new();
         hash.update(b"damodel account fingerprint 1\0");
         hash.update(base.to_string().as_bytes());
         hash.update(b"\0");
         hash.update(token.secret.expose_secret().as_bytes());
-        Ok(hash
-            .finalize()
-            .iter()
-            .take(12)
-            .map(|byte| format!("{byte:02x}"))
-            .collect())
+        Ok(hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect())
     }
 
     pub(super) fn random(&self) -> &Random {
@@ -180,40 +168,20 @@ impl Client {
     }
 
     /// Asks a question. Cancel-safe.
-    pub(super) async fn read(
-        &self,
-        context: &Context,
-        request: &Request,
-        retry: Retry,
-    ) -> Result<Answer, Error> {
-        context
-            .run(self.persist(context, request, retry))
-            .await
-            .map_err(|ended| ended.error(request.endpoint))?
+    pub(super) async fn read(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
+        context.run(self.persist(context, request, retry)).await.map_err(|ended| ended.error(request.endpoint))?
     }
 
     /// Changes something, on a task of its own: a caller that is dropped does not drop the change.
-    pub(super) async fn change(
-        &self,
-        context: &Context,
-        request: Request,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn change(&self, context: &Context, request: Request) -> Result<Answer, Error> {
         let client = self.clone();
         let own = context.clone();
         let endpoint = request.endpoint;
-        detached(endpoint, async move {
-            client.persist(&own, &request, Retry::AsConfigured).await
-        })
-        .await
+        detached(endpoint, async move { client.persist(&own, &request, Retry::AsConfigured).await }).await
     }
 
     /// Sends until there is an answer that asking again cannot better.
-    async fn persist(
-        &self,
-        context: &Context,
-        request: &Request,
-        retry: Retry,
-    ) -> Result<Answer, Error> {
+    async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
         let mut attempt = 1;
         loop {
@@ -240,26 +208,13 @@ impl Client {
 
     /// Sends once, and once more each after the clock was corrected and the token was renewed: the service has
     /// processed nothing when it says 100006 (service API, Authentication).
-    pub(super) async fn attempt(
-        &self,
-        context: &Context,
-        request: &Request,
-        attempt: u32,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
         let (mut corrected, mut renewed) = (false, false);
         loop {
-            context
-                .check()
-                .map_err(|ended| ended.error(request.endpoint))?;
-            let base = self
-                .settings()
-                .base_url
-                .as_ref()
-                .ok_or(Error::Missing(Missing::BaseUrl))?;
-            let token = context
-                .run(self.shared.tokens.current())
-                .await
-                .map_err(|ended| ended.error(request.endpoint))??;
+            context.check().map_err(|ended| ended.error(request.endpoint))?;
+            let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
+            let token =
+                context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
             let (now, offset) = self.shared.clock.now();
             let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
             let outcome = self.exchange(context, outgoing, attempt, &token).await;
@@ -269,9 +224,7 @@ impl Client {
             if refusal.code != Code::InvalidToken {
                 return outcome;
             }
-            let differs = refusal
-                .server_time
-                .is_some_and(|server| self.shared.clock.correct(server, offset));
+            let differs = refusal.server_time.is_some_and(|server| self.shared.clock.correct(server, offset));
             if differs && !corrected {
                 corrected = true;
                 let seconds = refusal.server_time.unwrap_or(now) - now;
@@ -285,18 +238,12 @@ impl Client {
         }
     }
 
-    fn outgoing(
-        &self,
-        request: &Request,
-        mut url: url::Url,
-        token: &Token,
-        now: i64,
-    ) -> Result<Outgoing, Error> {
+    fn outgoing(&self, request: &Request, mut url: url::Url, token: &Token, now: i64) -> Result<Outgoing, Error> {
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
-        let mut secret = HeaderValue::from_str(token.secret.expose_secret())
-            .map_err(|_| Error::Token(TokenError::Unsendable))?;
+        let mut secret =
+            HeaderValue::from_str(token.secret.expose_secret()).map_err(|_| Error::Token(TokenError::Unsendable))?;
         secret.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert("x-service-token", secret);
@@ -326,30 +273,16 @@ impl Client {
         token: &Token,
     ) -> Result<Answer, Error> {
         let endpoint = outgoing.endpoint;
-        let slot = context
-            .run(self.shared.pace.enter())
-            .await
-            .map_err(|ended| ended.error(endpoint))?;
+        let slot = context.run(self.shared.pace.enter()).await.map_err(|ended| ended.error(endpoint))?;
         let path = outgoing.url.path().to_owned();
         if let Some(body) = &outgoing.body
             && tracing::enabled!(tracing::Level::TRACE)
         {
-            tracing::trace!(
-                method = endpoint.method(),
-                path,
-                attempt,
-                body = redact::body(body),
-                "request"
-            );
+            tracing::trace!(method = endpoint.method(), path, attempt, body = redact::body(body), "request");
         }
-        let change = endpoint
-            .mutates()
-            .then(|| Change::begin(&self.shared.changes));
+        let change = endpoint.mutates().then(|| Change::begin(&self.shared.changes));
         let start = Instant::now();
-        let sending = tokio::time::timeout(
-            self.settings().request_timeout,
-            self.shared.transport.send(outgoing),
-        );
+        let sending = tokio::time::timeout(self.settings().request_timeout, self.shared.transport.send(outgoing));
         let sent = tokio::select! {
             biased;
             sent = sending => match sent {
@@ -366,13 +299,7 @@ impl Client {
         if let Ok(incoming) = &sent
             && tracing::enabled!(tracing::Level::TRACE)
         {
-            tracing::trace!(
-                method = endpoint.method(),
-                path,
-                attempt,
-                body = redact::body(&incoming.body),
-                "answer"
-            );
+            tracing::trace!(method = endpoint.method(), path, attempt, body = redact::body(&incoming.body), "answer");
         }
         let outcome = sent
             .and_then(|incoming| envelope::open(endpoint, &incoming, now))
@@ -401,15 +328,8 @@ impl Client {
             return error;
         };
         let secrets = [Some(&token.secret), self.settings().api_key.as_ref()];
-        for secret in secrets
-            .into_iter()
-            .flatten()
-            .map(ExposeSecret::expose_secret)
-        {
-            for text in [Some(&mut refusal.message), refusal.name.as_mut()]
-                .into_iter()
-                .flatten()
-            {
+        for secret in secrets.into_iter().flatten().map(ExposeSecret::expose_secret) {
+            for text in [Some(&mut refusal.message), refusal.name.as_mut()].into_iter().flatten() {
                 if !secret.is_empty() && text.contains(secret) {
                     *text = text.replace(secret, "…");
                 }
@@ -421,9 +341,7 @@ impl Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
-            .field("base_url", &self.settings().base_url)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("base_url", &self.settings().base_url).finish_non_exhaustive()
     }
 }
 
@@ -437,11 +355,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self {
-            endpoint,
-            query: Vec::new(),
-            body: None,
-        }
+        Self { endpoint, query: Vec::new(), body: None }
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl ToString) -> Self {
@@ -492,10 +406,7 @@ pub(super) async fn detached<T: Send + 'static>(
     debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
     match tokio::spawn(work.in_current_span()).await {
         Ok(outcome) => outcome,
-        Err(broken) => Err(Error::NoAnswer {
-            endpoint,
-            cause: Cause::new(broken),
-        }),
+        Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
     }
 }
 
@@ -505,8 +416,5 @@ async fn grace_ended(context: &Context) {
 }
 
 fn no_answer(endpoint: Endpoint, reason: &'static str) -> Error {
-    Error::NoAnswer {
-        endpoint,
-        cause: Cause::new(reason),
-    }
+    Error::NoAnswer { endpoint, cause: Cause::new(reason) }
 }

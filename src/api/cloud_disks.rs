@@ -24,9 +24,7 @@ impl Client {
     /// Calls on cloud disks.
     #[must_use]
     pub fn cloud_disks(&self) -> CloudDisks {
-        CloudDisks {
-            client: self.clone(),
-        }
+        CloudDisks { client: self.clone() }
     }
 }
 
@@ -50,11 +48,7 @@ impl CloudDisks {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn list(
-        &self,
-        filter: &CloudDiskFilter,
-        context: &Context,
-    ) -> Result<Listing<CloudDisk>, Error> {
+    pub async fn list(&self, filter: &CloudDiskFilter, context: &Context) -> Result<Listing<CloudDisk>, Error> {
         let mut request = Request::new(Endpoint::CloudDiskList);
         if let Some(text) = &filter.name_or_uid {
             request = request.query("name_or_uid", text);
@@ -91,25 +85,11 @@ impl CloudDisks {
         self.all(Freshness::Fresh, context).await
     }
 
-    async fn all(
-        &self,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Arc<Listing<CloudDisk>>, Error> {
+    async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<CloudDisk>>, Error> {
         let flight = &self.client.snapshots().cloud_disks;
-        shared(
-            &self.client,
-            context,
-            flight,
-            freshness,
-            Endpoint::CloudDiskList,
-            |client, context| async move {
-                client
-                    .cloud_disks()
-                    .list(&CloudDiskFilter::default(), &context)
-                    .await
-            },
-        )
+        shared(&self.client, context, flight, freshness, Endpoint::CloudDiskList, |client, context| async move {
+            client.cloud_disks().list(&CloudDiskFilter::default(), &context).await
+        })
         .await
     }
 }

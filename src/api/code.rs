@@ -67,57 +67,25 @@ const TABLE: [(i64, &str, Code); 25] = [
     (100014, "InternalError", Code::InternalError),
     (100038, "BalanceNotEnough", Code::BalanceNotEnough),
     (100042, "PermissionDenied", Code::PermissionDenied),
-    (
-        100049,
-        "UserCanNotCreateInstance",
-        Code::UserCanNotCreateInstance,
-    ),
+    (100049, "UserCanNotCreateInstance", Code::UserCanNotCreateInstance),
     (130001, "ImageNameExisted", Code::ImageNameExisted),
     (130002, "ImageUploading", Code::ImageUploading),
     (130003, "ImageSaveBusy", Code::ImageSaveBusy),
     (130004, "ImageNoPrivilege", Code::ImageNoPrivilege),
     (130005, "ImageUsedByInstance", Code::ImageUsedByInstance),
     (130006, "ImageNotFound", Code::ImageNotFound),
-    (
-        130008,
-        "ImageSaveCountExceeded",
-        Code::ImageSaveCountExceeded,
-    ),
+    (130008, "ImageSaveCountExceeded", Code::ImageSaveCountExceeded),
     (160001, "ResourceInsufficient", Code::ResourceInsufficient),
-    (
-        160003,
-        "InstanceNotExistOrNoPrivilege",
-        Code::InstanceNotExistOrNoPrivilege,
-    ),
+    (160003, "InstanceNotExistOrNoPrivilege", Code::InstanceNotExistOrNoPrivilege),
     (160004, "NoMatchNode", Code::NoMatchNode),
-    (
-        160012,
-        "InstanceCanNotBeReleased",
-        Code::InstanceCanNotBeReleased,
-    ),
-    (
-        160013,
-        "InstanceNotExistOrAlreadyReleased",
-        Code::InstanceNotExistOrAlreadyReleased,
-    ),
+    (160012, "InstanceCanNotBeReleased", Code::InstanceCanNotBeReleased),
+    (160013, "InstanceNotExistOrAlreadyReleased", Code::InstanceNotExistOrAlreadyReleased),
     (160014, "SpecNotExistOrDisable", Code::SpecNotExistOrDisable),
-    (
-        160015,
-        "CreateInstanceFailedForNotCertified",
-        Code::CreateInstanceFailedForNotCertified,
-    ),
+    (160015, "CreateInstanceFailedForNotCertified", Code::CreateInstanceFailedForNotCertified),
     (160019, "FailedForInvalidImage", Code::FailedForInvalidImage),
-    (
-        160032,
-        "CreateInstanceFailedCudaNotMatch",
-        Code::CreateInstanceFailedCudaNotMatch,
-    ),
+    (160032, "CreateInstanceFailedCudaNotMatch", Code::CreateInstanceFailedCudaNotMatch),
     (180007, "MountCloudDiskFailed", Code::MountCloudDiskFailed),
-    (
-        180008,
-        "ExceededCloudDiskMaxCount",
-        Code::ExceededCloudDiskMaxCount,
-    ),
+    (180008, "ExceededCloudDiskMaxCount", Code::ExceededCloudDiskMaxCount),
     (180009, "CreateCloudDiskError", Code::CreateCloudDiskError),
 ];
 
@@ -125,19 +93,13 @@ impl Code {
     /// The code of a number; one that the table does not hold stays readable as [`Code::Other`].
     #[must_use]
     pub fn from_number(number: i64) -> Self {
-        TABLE
-            .iter()
-            .find(|(known, _, _)| *known == number)
-            .map_or(Self::Other(number), |(_, _, code)| *code)
+        TABLE.iter().find(|(known, _, _)| *known == number).map_or(Self::Other(number), |(_, _, code)| *code)
     }
 
     /// The code of a documented name, whatever its case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        TABLE
-            .iter()
-            .find(|(_, known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, _, code)| *code)
+        TABLE.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name)).map(|(_, _, code)| *code)
     }
 
     /// The number (`code_n`).
@@ -146,28 +108,19 @@ impl Code {
         if let Self::Other(number) = self {
             return number;
         }
-        TABLE
-            .iter()
-            .find(|(_, _, code)| *code == self)
-            .map_or(0, |(number, _, _)| *number)
+        TABLE.iter().find(|(_, _, code)| *code == self).map_or(0, |(number, _, _)| *number)
     }
 
     /// The documented name (`code`); none for a number that the table does not hold.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
-        TABLE
-            .iter()
-            .find(|(_, _, code)| *code == self)
-            .map(|(_, name, _)| *name)
+        TABLE.iter().find(|(_, _, code)| *code == self).map(|(_, name, _)| *name)
     }
 
     /// Whether the service lacks stock for what was asked (160001, 160004, 160014): another time may do.
     #[must_use]
     pub fn is_out_of_stock(self) -> bool {
-        matches!(
-            self,
-            Self::ResourceInsufficient | Self::NoMatchNode | Self::SpecNotExistOrDisable
-        )
+        matches!(self, Self::ResourceInsufficient | Self::NoMatchNode | Self::SpecNotExistOrDisable)
     }
 }
 

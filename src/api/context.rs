@@ -34,19 +34,13 @@ impl Context {
     /// A context that ends this long from now.
     #[must_use]
     pub fn within(limit: Duration, cancel: &CancellationToken) -> Self {
-        Self {
-            cancel: cancel.clone(),
-            deadline: Instant::now() + limit,
-        }
+        Self { cancel: cancel.clone(), deadline: Instant::now() + limit }
     }
 
     /// The same cancellation with a deadline that is not later than this long from now.
     #[must_use]
     pub fn at_most(&self, limit: Duration) -> Self {
-        Self {
-            cancel: self.cancel.clone(),
-            deadline: self.deadline.min(Instant::now() + limit),
-        }
+        Self { cancel: self.cancel.clone(), deadline: self.deadline.min(Instant::now() + limit) }
     }
 
     /// The time that is left.

@@ -39,9 +39,7 @@ impl CreateOptions {
     /// Goes on asking for this long while there is no stock.
     #[must_use]
     pub fn waiting_for_capacity(wait: Option<Duration>) -> Self {
-        Self {
-            wait_for_capacity: wait,
-        }
+        Self { wait_for_capacity: wait }
     }
 }
 
@@ -154,16 +152,8 @@ enum Settled<T> {
 
 impl<C: Creation> Flow<C> {
     async fn run(self) -> Result<Accepted<C::Made>, Error> {
-        self.context
-            .check()
-            .map_err(|ended| ended.error(C::ENDPOINT))?;
-        let base_url = self
-            .client
-            .settings()
-            .base_url
-            .as_ref()
-            .ok_or(Error::Missing(Missing::BaseUrl))?
-            .to_string();
+        self.context.check().map_err(|ended| ended.error(C::ENDPOINT))?;
+        let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
         let account = self.client.fingerprint(&self.context).await?;
         let random = self.client.random();
         let left = match self.journal.claim(C::KIND, &self.key, &base_url, random)? {
@@ -199,45 +189,21 @@ impl<C: Creation> Flow<C> {
     async fn resume(&self, entry: Entry, account: &str) -> Result<Resumed<C::Made>, Error> {
         let record = entry.record().clone();
         if let (Phase::Accepted, Some(ids)) = (record.phase, &record.ids) {
-            tracing::info!(
-                id = ids.id,
-                marker = record.marker,
-                "taking up what an earlier run created"
-            );
+            tracing::info!(id = ids.id, marker = record.marker, "taking up what an earlier run created");
             let made = self.creation.recall(ids);
-            let ids = RequestIds {
-                request_id: record.request_id,
-                trace_id: None,
-            };
-            return Ok(Resumed::Accepted(Box::new(self.accepted(
-                made,
-                entry,
-                ids,
-                Origin::Adopted,
-            ))));
+            let ids = RequestIds { request_id: record.request_id, trace_id: None };
+            return Ok(Resumed::Accepted(Box::new(self.accepted(made, entry, ids, Origin::Adopted))));
         }
-        tracing::info!(
-            marker = record.marker,
-            "looking for what an earlier run may have created"
-        );
+        tracing::info!(marker = record.marker, "looking for what an earlier run may have created");
         let age = u64::try_from(Timestamp::now().as_second() - record.updated_at).unwrap_or(0);
         let until = Instant::now() + VISIBILITY_WINDOW.saturating_sub(Duration::from_secs(age));
         match self.settle(&record.marker, until).await? {
-            Settled::Found(made) => Ok(Resumed::Accepted(Box::new(self.found(
-                made,
-                entry,
-                RequestIds::default(),
-            )))),
-            Settled::NotSeen {
-                conclusive: false,
-                cause,
-            } => Err(self.unsettled(&record.marker, cause)),
-            Settled::NotSeen {
-                conclusive: true, ..
-            } if record.account == account => Ok(Resumed::SendAgain(Box::new(entry))),
-            Settled::NotSeen {
-                conclusive: true, ..
-            } => {
+            Settled::Found(made) => Ok(Resumed::Accepted(Box::new(self.found(made, entry, RequestIds::default())))),
+            Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
+            Settled::NotSeen { conclusive: true, .. } if record.account == account => {
+                Ok(Resumed::SendAgain(Box::new(entry)))
+            }
+            Settled::NotSeen { conclusive: true, .. } => {
                 tracing::warn!(
                     marker = record.marker,
                     "a create that an earlier run sent under another token was not found: it stays in the journal"
@@ -252,10 +218,7 @@ impl<C: Creation> Flow<C> {
     async fn send(&self, entry: Entry) -> Result<Accepted<C::Made>, Error> {
         let marker = entry.record().marker.clone();
         let request = Request::new(C::ENDPOINT).body(&self.creation.body(&marker));
-        let patient_until = self
-            .options
-            .wait_for_capacity
-            .map(|wait| Instant::now() + wait);
+        let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
         let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
         let mut patience = retry::patience(self.client.random());
         let mut attempt = 0;
@@ -267,34 +230,22 @@ impl<C: Creation> Flow<C> {
                         return Ok(self.record(made, entry, answer.ids, Origin::Answered));
                     }
                     None => {
-                        return self
-                            .recover(entry, None, self.context.deadline, answer.ids)
-                            .await;
+                        return self.recover(entry, None, self.context.deadline, answer.ids).await;
                     }
                 },
                 Err(error) => error,
             };
             let ids = error.request_ids();
             let wait = if error.outcome_is_unknown() {
-                return self
-                    .recover(entry, Some(error), self.context.deadline, ids)
-                    .await;
-            } else if matches!(error.code(), Some(Code::Other(_))) && !error.nothing_was_processed()
-            {
+                return self.recover(entry, Some(error), self.context.deadline, ids).await;
+            } else if matches!(error.code(), Some(Code::Other(_))) && !error.nothing_was_processed() {
                 // An undocumented refusal: believed when nothing shows up.
-                let until = self
-                    .context
-                    .deadline
-                    .min(Instant::now() + VISIBILITY_WINDOW);
+                let until = self.context.deadline.min(Instant::now() + VISIBILITY_WINDOW);
                 return self.recover(entry, Some(error), until, ids).await;
             } else if error.is_retryable() {
-                waits
-                    .next()
-                    .map(|wait| wait.max(error.retry_after().unwrap_or_default()))
+                waits.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
             } else if error.code().is_some_and(Code::is_out_of_stock) {
-                patience
-                    .next()
-                    .filter(|_| patient_until.is_some_and(|until| Instant::now() < until))
+                patience.next().filter(|_| patient_until.is_some_and(|until| Instant::now() < until))
             } else {
                 None
             };
@@ -320,25 +271,14 @@ impl<C: Creation> Flow<C> {
         ids: RequestIds,
     ) -> Result<Accepted<C::Made>, Error> {
         let marker = entry.record().marker.clone();
-        tracing::info!(
-            marker,
-            cause = cause.as_ref().map(tracing::field::display),
-            "looking for what was created"
-        );
+        tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
         match (self.settle(&marker, until).await?, cause) {
             (Settled::Found(made), _) => Ok(self.found(made, entry, ids)),
-            (
-                Settled::NotSeen {
-                    conclusive: true, ..
-                },
-                Some(error),
-            ) if !error.outcome_is_unknown() => {
+            (Settled::NotSeen { conclusive: true, .. }, Some(error)) if !error.outcome_is_unknown() => {
                 self.discard(entry);
                 Err(error)
             }
-            (Settled::NotSeen { cause: looking, .. }, cause) => {
-                Err(self.unsettled(&marker, cause.or(looking)))
-            }
+            (Settled::NotSeen { cause: looking, .. }, cause) => Err(self.unsettled(&marker, cause.or(looking))),
         }
     }
 
@@ -348,18 +288,11 @@ impl<C: Creation> Flow<C> {
         let (mut conclusive, mut cause, mut failed) = (false, None, 0);
         while self.context.check().is_ok() {
             let last = Instant::now() >= until;
-            match self
-                .creation
-                .find(&self.client, marker, &self.context)
-                .await
-            {
+            match self.creation.find(&self.client, marker, &self.context).await {
                 Ok(mut sought) => {
                     if sought.found.len() > 1 {
                         let found = sought.found.iter().map(|made| C::ids(made).id).collect();
-                        return Err(Error::SeveralMatches {
-                            marker: marker.to_owned(),
-                            found,
-                        });
+                        return Err(Error::SeveralMatches { marker: marker.to_owned(), found });
                     }
                     if let Some(made) = sought.found.pop() {
                         return Ok(Settled::Found(made));
@@ -371,10 +304,7 @@ impl<C: Creation> Flow<C> {
                     (conclusive, cause) = (false, Some(error));
                 }
             }
-            let wait = waits
-                .next()
-                .unwrap_or_default()
-                .min(until.saturating_duration_since(Instant::now()));
+            let wait = waits.next().unwrap_or_default().min(until.saturating_duration_since(Instant::now()));
             if last || failed == FAILED_LOOKS || self.context.sleep(wait).await.is_err() {
                 break;
             }
@@ -387,40 +317,17 @@ impl<C: Creation> Flow<C> {
     }
 
     /// Notes what was made. A journal that fails now must not hide it.
-    fn record(
-        &self,
-        made: C::Made,
-        mut entry: Entry,
-        ids: RequestIds,
-        origin: Origin,
-    ) -> Accepted<C::Made> {
+    fn record(&self, made: C::Made, mut entry: Entry, ids: RequestIds, origin: Origin) -> Accepted<C::Made> {
         if let Err(error) = entry.accepted(C::ids(&made), ids.request_id.clone()) {
             tracing::warn!(%error, "what was created could not be written down");
         }
         self.accepted(made, entry, ids, origin)
     }
 
-    fn accepted(
-        &self,
-        made: C::Made,
-        entry: Entry,
-        ids: RequestIds,
-        origin: Origin,
-    ) -> Accepted<C::Made> {
+    fn accepted(&self, made: C::Made, entry: Entry, ids: RequestIds, origin: Origin) -> Accepted<C::Made> {
         let sent_name = entry.record().marker.clone();
-        let rename_to = self
-            .creation
-            .wanted_name()
-            .map(str::to_owned)
-            .filter(|wanted| *wanted != sent_name);
-        Accepted {
-            made,
-            entry,
-            sent_name,
-            rename_to,
-            ids,
-            origin,
-        }
+        let rename_to = self.creation.wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
+        Accepted { made, entry, sent_name, rename_to, ids, origin }
     }
 
     fn discard(&self, entry: Entry) {
@@ -431,11 +338,7 @@ impl<C: Creation> Flow<C> {
 
     fn unsettled(&self, marker: &str, cause: Option<Error>) -> Error {
         let cancelled = self.context.cancel.is_cancelled();
-        Error::Unsettled(Box::new(Unsettled {
-            marker: marker.to_owned(),
-            cause,
-            cancelled,
-        }))
+        Error::Unsettled(Box::new(Unsettled { marker: marker.to_owned(), cause, cancelled }))
     }
 }
 

@@ -138,12 +138,7 @@ pub struct CreatedInstance {
 impl CreateInstance {
     /// The least that a create needs: hourly, without extra disk space.
     #[must_use]
-    pub fn new(
-        region: impl Into<String>,
-        spec: SpecSelector,
-        gpu_num: i64,
-        image: ImageSelector,
-    ) -> Self {
+    pub fn new(region: impl Into<String>, spec: SpecSelector, gpu_num: i64, image: ImageSelector) -> Self {
         Self {
             region: region.into(),
             payment: Payment::Hourly,
@@ -161,6 +156,12 @@ impl CreateInstance {
             new_disks: Vec::new(),
             object_mounts: Vec::new(),
         }
+    }
+
+    /// What is asked for, as JSON without a marker: the same for the same wanted thing, so that a key can be made of it.
+    #[must_use]
+    pub fn wanted(&self) -> Value {
+        Creation::body(self, self.name.as_deref().unwrap_or_default())
     }
 }
 
@@ -232,16 +233,10 @@ impl Creation for CreateInstance {
             put("auto_renew", json!(flag));
         }
         if !self.exist_disks.is_empty() {
-            put(
-                "exist_disks",
-                self.exist_disks.iter().map(ExistDisk::body).collect(),
-            );
+            put("exist_disks", self.exist_disks.iter().map(ExistDisk::body).collect());
         }
         if !self.new_disks.is_empty() {
-            put(
-                "new_disks",
-                self.new_disks.iter().map(NewDisk::body).collect(),
-            );
+            put("new_disks", self.new_disks.iter().map(NewDisk::body).collect());
         }
         if !self.object_mounts.is_empty() {
             put("object_mounts", Value::Array(self.object_mounts.clone()));
@@ -254,32 +249,18 @@ impl Creation for CreateInstance {
             uid: InstanceUid::new(read_text(result.get("instance_uid")?)?),
             instance_id: result.get("instance_id").and_then(read_integer),
             payment_type: result.get("payment_type").and_then(read_text),
-            release_time: result
-                .get("release_time")
-                .and_then(read_integer)
-                .filter(|seconds| *seconds > 0),
+            release_time: result.get("release_time").and_then(read_integer).filter(|seconds| *seconds > 0),
         })
     }
 
-    async fn find(
-        &self,
-        client: &Client,
-        marker: &str,
-        context: &Context,
-    ) -> Result<Sought<CreatedInstance>, Error> {
+    async fn find(&self, client: &Client, marker: &str, context: &Context) -> Result<Sought<CreatedInstance>, Error> {
         let listing = client.instances().fresh(context).await?;
         let marked = |instance: &&Instance| instance.name.as_deref() == Some(marker);
-        Ok(Sought {
-            found: listing.records.iter().filter(marked).map(found).collect(),
-            complete: listing.complete,
-        })
+        Ok(Sought { found: listing.records.iter().filter(marked).map(found).collect(), complete: listing.complete })
     }
 
     fn ids(made: &CreatedInstance) -> Ids {
-        Ids {
-            id: made.uid.to_string(),
-            database_id: made.instance_id,
-        }
+        Ids { id: made.uid.to_string(), database_id: made.instance_id }
     }
 
     fn recall(&self, ids: &Ids) -> CreatedInstance {

@@ -113,10 +113,7 @@ impl Endpoint {
     #[must_use]
     pub fn effect(self) -> Effect {
         match self {
-            Self::InstanceCreate
-            | Self::CloudDiskCreate
-            | Self::ImageSave
-            | Self::ChatCompletions => Effect::Creates,
+            Self::InstanceCreate | Self::CloudDiskCreate | Self::ImageSave | Self::ChatCompletions => Effect::Creates,
             Self::InstanceRename
             | Self::InstanceRelease
             | Self::CloudDiskRename

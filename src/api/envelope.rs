@@ -26,16 +26,9 @@ pub(super) struct Answer {
 
 /// Reads an answer: its `result`, or the error that it is.
 pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<Answer, Error> {
-    let reader = Reader {
-        endpoint,
-        incoming,
-        now,
-    };
+    let reader = Reader { endpoint, incoming, now };
     if (300..400).contains(&incoming.status) {
-        return Err(Error::Redirected {
-            endpoint,
-            status: incoming.status,
-        });
+        return Err(Error::Redirected { endpoint, status: incoming.status });
     }
     let Ok(document) = serde_json::from_slice::<Value>(&incoming.body) else {
         return Err(reader.unread("not JSON", header_ids(&incoming.headers)));
@@ -43,14 +36,9 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
     let Value::Object(mut document) = document else {
         return Err(reader.unread("JSON, but no object", header_ids(&incoming.headers)));
     };
-    let metadata = [
-        "response_metadata",
-        "responseMetadata",
-        "ResponseMetadata",
-        "metadata",
-    ]
-    .iter()
-    .find_map(|name| document.get(*name)?.as_object());
+    let metadata = ["response_metadata", "responseMetadata", "ResponseMetadata", "metadata"]
+        .iter()
+        .find_map(|name| document.get(*name)?.as_object());
     let ids = request_ids(&document, metadata, &incoming.headers);
     if let Some(found) = find_error(&document, metadata) {
         return Err(reader.refusal(found, ids));
@@ -61,10 +49,7 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
     if metadata.is_none() && !document.contains_key("result") {
         return Err(reader.unread("JSON without result and response_metadata", ids));
     }
-    Ok(Answer {
-        result: document.remove("result").unwrap_or(Value::Null),
-        ids,
-    })
+    Ok(Answer { result: document.remove("result").unwrap_or(Value::Null), ids })
 }
 
 struct Reader<'a> {
@@ -88,12 +73,8 @@ impl Reader<'_> {
     }
 
     fn unread(&self, form: &str, ids: RequestIds) -> Error {
-        let kind = self
-            .incoming
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("no content type");
+        let kind =
+            self.incoming.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         let kind: String = kind.chars().take(80).collect();
         let answer = Box::new(UnreadAnswer {
             endpoint: self.endpoint,
@@ -136,10 +117,7 @@ impl Found {
     fn says_something(&self) -> bool {
         let quiet = |text: &Option<String>| {
             text.as_deref().is_none_or(|text| {
-                text.is_empty()
-                    || ["ok", "success", "succeed"]
-                        .iter()
-                        .any(|word| text.eq_ignore_ascii_case(word))
+                text.is_empty() || ["ok", "success", "succeed"].iter().any(|word| text.eq_ignore_ascii_case(word))
             })
         };
         match self.number {
@@ -150,10 +128,7 @@ impl Found {
     }
 }
 
-fn find_error(
-    document: &Map<String, Value>,
-    metadata: Option<&Map<String, Value>>,
-) -> Option<Found> {
+fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value>>) -> Option<Found> {
     let nested = [
         metadata.and_then(|metadata| metadata.get("error").or_else(|| metadata.get("Error"))),
         document.get("error"),
@@ -170,10 +145,7 @@ fn find_error(
     let found = read_fields(document);
     let failed = match found.number {
         Some(number) => number != 0 && !(200..300).contains(&number),
-        None => found
-            .name
-            .as_deref()
-            .is_some_and(|name| Code::from_name(name).is_some()),
+        None => found.name.as_deref().is_some_and(|name| Code::from_name(name).is_some()),
     };
     failed.then_some(found)
 }
@@ -185,22 +157,17 @@ fn read_error(error: &Value, depth: usize) -> Found {
             let inner = fields.get("error").or_else(|| fields.get("Error"));
             match inner {
                 Some(inner) if !found.says_something() && depth < 3 => read_error(inner, depth + 1),
-                Some(Value::String(message)) if found.message.is_none() => Found {
-                    message: Some(message.clone()),
-                    ..found
-                },
+                Some(Value::String(message)) if found.message.is_none() => {
+                    Found { message: Some(message.clone()), ..found }
+                }
                 _ => found,
             }
         }
-        Value::Array(errors) if depth < 3 => errors
-            .first()
-            .map(|first| read_error(first, depth + 1))
-            .unwrap_or_default(),
+        Value::Array(errors) if depth < 3 => {
+            errors.first().map(|first| read_error(first, depth + 1)).unwrap_or_default()
+        }
         Value::String(text) => read_sentence(text),
-        number @ Value::Number(_) => Found {
-            number: read_integer(number),
-            ..Found::default()
-        },
+        number @ Value::Number(_) => Found { number: read_integer(number), ..Found::default() },
         _ => Found::default(),
     }
 }
@@ -208,10 +175,7 @@ fn read_error(error: &Value, depth: usize) -> Found {
 /// An error that is one string: a code's number, a code's name, or a sentence (which may itself be JSON).
 fn read_sentence(text: &str) -> Found {
     if let Ok(number) = text.trim().parse() {
-        return Found {
-            number: Some(number),
-            ..Found::default()
-        };
+        return Found { number: Some(number), ..Found::default() };
     }
     if let Ok(inner @ Value::Object(_)) = serde_json::from_str(text) {
         return read_error(&inner, 3);
@@ -219,36 +183,19 @@ fn read_sentence(text: &str) -> Found {
     let first = text.split([':', ' ', ',']).next().unwrap_or_default();
     Found {
         number: None,
-        name: Code::from_name(first)
-            .and_then(Code::name)
-            .map(str::to_owned),
+        name: Code::from_name(first).and_then(Code::name).map(str::to_owned),
         message: Some(text.to_owned()).filter(|text| !text.is_empty()),
     }
 }
 
 fn read_fields(fields: &Map<String, Value>) -> Found {
-    let first = |names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| fields.get(*name))
-            .cloned()
-            .unwrap_or(Value::Null)
-    };
+    let first = |names: &[&str]| names.iter().find_map(|name| fields.get(*name)).cloned().unwrap_or(Value::Null);
     let mut found = Found {
-        number: ["code_n", "codeN", "CodeN", "code_num"]
-            .iter()
-            .find_map(|name| read_integer(fields.get(*name)?)),
+        number: ["code_n", "codeN", "CodeN", "code_num"].iter().find_map(|name| read_integer(fields.get(*name)?)),
         name: None,
-        message: [
-            "message",
-            "msg",
-            "Message",
-            "detail",
-            "error_description",
-            "reason",
-        ]
-        .iter()
-        .find_map(|name| read_text(fields.get(*name)?)),
+        message: ["message", "msg", "Message", "detail", "error_description", "reason"]
+            .iter()
+            .find_map(|name| read_text(fields.get(*name)?)),
     };
     let code = first(&["code", "Code", "error_code", "errcode"]);
     match (read_integer(&code), found.number) {

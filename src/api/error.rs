@@ -142,12 +142,9 @@ impl Error {
         }
         match self {
             Self::NoAnswer { .. } | Self::Undecodable(_) => true,
-            Self::UndocumentedStatus(answer) => {
-                answer.status >= 500 || matches!(answer.status, 408 | 425 | 499)
-            }
+            Self::UndocumentedStatus(answer) => answer.status >= 500 || matches!(answer.status, 408 | 425 | 499),
             Self::Service(error) => {
-                error.code == Code::InternalError
-                    || (matches!(error.code, Code::Other(_)) && error.status >= 500)
+                error.code == Code::InternalError || (matches!(error.code, Code::Other(_)) && error.status >= 500)
             }
             _ => false,
         }
@@ -157,10 +154,7 @@ impl Error {
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Missing(_)
-            | Self::Token(_)
-            | Self::Transport { .. }
-            | Self::Redirected { .. } => true,
+            Self::Missing(_) | Self::Token(_) | Self::Transport { .. } | Self::Redirected { .. } => true,
             Self::Service(_) | Self::UndocumentedStatus(_) => !self.is_retryable(),
             _ => false,
         }
@@ -187,9 +181,7 @@ impl Error {
             | Self::Redirected { endpoint, .. } => Some(*endpoint),
             Self::Service(error) => Some(error.endpoint),
             Self::Undecodable(answer) | Self::UndocumentedStatus(answer) => Some(answer.endpoint),
-            Self::Unsettled(unsettled) => {
-                unsettled.cause.as_ref().and_then(|cause| cause.endpoint())
-            }
+            Self::Unsettled(unsettled) => unsettled.cause.as_ref().and_then(|cause| cause.endpoint()),
             _ => None,
         }
     }
@@ -200,11 +192,7 @@ impl Error {
         match self {
             Self::Service(error) => error.ids.clone(),
             Self::Undecodable(answer) | Self::UndocumentedStatus(answer) => answer.ids.clone(),
-            Self::Unsettled(unsettled) => unsettled
-                .cause
-                .as_ref()
-                .map(|cause| cause.request_ids())
-                .unwrap_or_default(),
+            Self::Unsettled(unsettled) => unsettled.cause.as_ref().map(|cause| cause.request_ids()).unwrap_or_default(),
             _ => RequestIds::default(),
         }
     }

@@ -45,12 +45,7 @@ struct Flying<T> {
 
 impl<T> Default for Flight<T> {
     fn default() -> Self {
-        Self {
-            state: Arc::new(Mutex::new(State {
-                kept: None,
-                flying: None,
-            })),
-        }
+        Self { state: Arc::new(Mutex::new(State { kept: None, flying: None })) }
     }
 }
 
@@ -67,9 +62,7 @@ impl Freshness {
     fn accepts(self, asked_at: Instant, stamp: u64, caller: &Caller) -> bool {
         match self {
             Self::Fresh => asked_at >= caller.asked_at,
-            Self::Within(age) => {
-                caller.asked_at.saturating_duration_since(asked_at) <= age && stamp == caller.stamp
-            }
+            Self::Within(age) => caller.asked_at.saturating_duration_since(asked_at) <= age && stamp == caller.stamp,
         }
     }
 }
@@ -95,10 +88,7 @@ impl<T: Send + Sync + 'static> Flight<T> {
     {
         let asked_at = Instant::now();
         loop {
-            let caller = Caller {
-                asked_at,
-                stamp: stamp(),
-            };
+            let caller = Caller { asked_at, stamp: stamp() };
             match self.board(freshness, &caller, &fetch) {
                 Boarded::Kept(value) => return Ok(value),
                 Boarded::Flying(outcome) => return outcome.await,
@@ -135,20 +125,12 @@ impl<T: Send + Sync + 'static> Flight<T> {
         let home = Arc::clone(&self.state);
         let outcome = async move {
             let value = Arc::new(work.await?);
-            lock(&home).kept = Some(Kept {
-                value: Arc::clone(&value),
-                asked_at,
-                stamp,
-            });
+            lock(&home).kept = Some(Kept { value: Arc::clone(&value), asked_at, stamp });
             Ok(value)
         }
         .boxed()
         .shared();
-        state.flying = outcome.downgrade().map(|outcome| Flying {
-            outcome,
-            asked_at,
-            stamp,
-        });
+        state.flying = outcome.downgrade().map(|outcome| Flying { outcome, asked_at, stamp });
         Boarded::Flying(outcome)
     }
 }
@@ -160,9 +142,7 @@ enum Boarded<T> {
 }
 
 fn lock<T>(state: &Mutex<State<T>>) -> std::sync::MutexGuard<'_, State<T>> {
-    state
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]
@@ -185,11 +165,7 @@ mod tests {
 
     impl Rig {
         fn new() -> Self {
-            Self {
-                flight: Flight::default(),
-                fetches: Arc::default(),
-                stamp: AtomicU64::new(0),
-            }
+            Self { flight: Flight::default(), fetches: Arc::default(), stamp: AtomicU64::new(0) }
         }
 
         async fn get(&self, freshness: Freshness) -> Result<Arc<usize>, Error> {
@@ -201,9 +177,7 @@ mod tests {
                     Ok(number)
                 }
             };
-            self.flight
-                .get(freshness, || self.stamp.load(Ordering::SeqCst), fetch)
-                .await
+            self.flight.get(freshness, || self.stamp.load(Ordering::SeqCst), fetch).await
         }
     }
 

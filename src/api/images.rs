@@ -24,9 +24,7 @@ impl Client {
     /// Calls on images.
     #[must_use]
     pub fn images(&self) -> Images {
-        Images {
-            client: self.clone(),
-        }
+        Images { client: self.clone() }
     }
 }
 
@@ -63,27 +61,13 @@ impl Images {
         }
         let flight = &self.client.snapshots().public_images;
         let endpoint = Endpoint::PublicImageList;
-        shared(
-            &self.client,
-            context,
-            flight,
-            SNAPSHOT,
-            endpoint,
-            |client, context| async move {
-                client
-                    .images()
-                    .ask_public(&PublicImageFilter::default(), &context)
-                    .await
-            },
-        )
+        shared(&self.client, context, flight, SNAPSHOT, endpoint, |client, context| async move {
+            client.images().ask_public(&PublicImageFilter::default(), &context).await
+        })
         .await
     }
 
-    async fn ask_public(
-        &self,
-        filter: &PublicImageFilter,
-        context: &Context,
-    ) -> Result<Listing<PublicImage>, Error> {
+    async fn ask_public(&self, filter: &PublicImageFilter, context: &Context) -> Result<Listing<PublicImage>, Error> {
         let mut request = Request::new(Endpoint::PublicImageList);
         if let Some(label) = &filter.label {
             request = request.query("label", label);
@@ -117,10 +101,7 @@ impl Images {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn private_snapshot(
-        &self,
-        context: &Context,
-    ) -> Result<Arc<Listing<PrivateImage>>, Error> {
+    pub async fn private_snapshot(&self, context: &Context) -> Result<Arc<Listing<PrivateImage>>, Error> {
         self.all_private(SNAPSHOT, context).await
     }
 
@@ -128,33 +109,16 @@ impl Images {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn private_fresh(
-        &self,
-        context: &Context,
-    ) -> Result<Arc<Listing<PrivateImage>>, Error> {
+    pub async fn private_fresh(&self, context: &Context) -> Result<Arc<Listing<PrivateImage>>, Error> {
         self.all_private(Freshness::Fresh, context).await
     }
 
-    async fn all_private(
-        &self,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Arc<Listing<PrivateImage>>, Error> {
+    async fn all_private(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<PrivateImage>>, Error> {
         let flight = &self.client.snapshots().private_images;
         let endpoint = Endpoint::PrivateImageList;
-        shared(
-            &self.client,
-            context,
-            flight,
-            freshness,
-            endpoint,
-            |client, context| async move {
-                client
-                    .images()
-                    .list_private(&PrivateImageFilter::default(), &context)
-                    .await
-            },
-        )
+        shared(&self.client, context, flight, freshness, endpoint, |client, context| async move {
+            client.images().list_private(&PrivateImageFilter::default(), &context).await
+        })
         .await
     }
 }

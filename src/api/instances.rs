@@ -33,9 +33,7 @@ impl Client {
     /// Calls on instances.
     #[must_use]
     pub fn instances(&self) -> Instances {
-        Instances {
-            client: self.clone(),
-        }
+        Instances { client: self.clone() }
     }
 }
 
@@ -115,11 +113,7 @@ impl Instances {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn list(
-        &self,
-        filter: &InstanceFilter,
-        context: &Context,
-    ) -> Result<Listing<Instance>, Error> {
+    pub async fn list(&self, filter: &InstanceFilter, context: &Context) -> Result<Listing<Instance>, Error> {
         let mut request = Request::new(Endpoint::InstanceList);
         if let Some(query) = &filter.query {
             request = request.query("query", query);
@@ -146,25 +140,11 @@ impl Instances {
         self.all(Freshness::Fresh, context).await
     }
 
-    async fn all(
-        &self,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Arc<Listing<Instance>>, Error> {
+    async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Instance>>, Error> {
         let flight = &self.client.snapshots().instances;
-        shared(
-            &self.client,
-            context,
-            flight,
-            freshness,
-            Endpoint::InstanceList,
-            |client, context| async move {
-                client
-                    .instances()
-                    .list(&InstanceFilter::default(), &context)
-                    .await
-            },
-        )
+        shared(&self.client, context, flight, freshness, Endpoint::InstanceList, |client, context| async move {
+            client.instances().list(&InstanceFilter::default(), &context).await
+        })
         .await
     }
 
@@ -172,11 +152,7 @@ impl Instances {
     ///
     /// # Errors
     /// Any of a read; 160003 when the account has no such instance (which alone proves nothing: [`Self::look`]).
-    pub async fn detail(
-        &self,
-        uid: &InstanceUid,
-        context: &Context,
-    ) -> Result<InstanceDetail, Error> {
+    pub async fn detail(&self, uid: &InstanceUid, context: &Context) -> Result<InstanceDetail, Error> {
         self.ask_detail(uid, context, Retry::AsConfigured).await
     }
 
@@ -189,17 +165,15 @@ impl Instances {
         let endpoint = Endpoint::InstanceDetail;
         let request = Request::new(endpoint).query("instance_uid", uid);
         let answer = self.client.read(context, &request, retry).await?;
-        read::<InstanceDetail>(answer.result)
-            .filter(|detail| detail.instance.uid == *uid)
-            .ok_or_else(|| {
-                Error::Undecodable(Box::new(UnreadAnswer {
-                    endpoint,
-                    status: 200,
-                    reason: "the result is not the instance that was asked for".to_owned(),
-                    ids: answer.ids,
-                    retry_after: None,
-                }))
-            })
+        read::<InstanceDetail>(answer.result).filter(|detail| detail.instance.uid == *uid).ok_or_else(|| {
+            Error::Undecodable(Box::new(UnreadAnswer {
+                endpoint,
+                status: 200,
+                reason: "the result is not the instance that was asked for".to_owned(),
+                ids: answer.ids,
+                retry_after: None,
+            }))
+        })
     }
 
     /// Whether an instance exists, proved: a refresh that says "gone" by mistake would make it anew.
@@ -221,16 +195,11 @@ impl Instances {
         let listing = self.fresh(context).await?;
         Ok(match listing.find(uid) {
             Some(record) if record.is_released() => Presence::Released(Box::new(record.clone())),
-            Some(_) => Presence::Unproved {
-                reason: "its detail says that it does not exist, and the list shows it",
-            },
-            None if listing.complete => Presence::Absent {
-                listed_at,
-                others: listing.records.len(),
-            },
-            None => Presence::Unproved {
-                reason: "its detail says that it does not exist, and the list is not complete",
-            },
+            Some(_) => Presence::Unproved { reason: "its detail says that it does not exist, and the list shows it" },
+            None if listing.complete => Presence::Absent { listed_at, others: listing.records.len() },
+            None => {
+                Presence::Unproved { reason: "its detail says that it does not exist, and the list is not complete" }
+            }
         })
     }
 
@@ -238,17 +207,9 @@ impl Instances {
     ///
     /// # Errors
     /// Any of a change that may be repeated; 160003 when there is no such instance.
-    pub async fn rename(
-        &self,
-        uid: &InstanceUid,
-        name: &str,
-        context: &Context,
-    ) -> Result<(), Error> {
+    pub async fn rename(&self, uid: &InstanceUid, name: &str, context: &Context) -> Result<(), Error> {
         let body = json!({ "instance_uid": uid.as_str(), "name": name });
-        self.client
-            .change(context, Request::new(Endpoint::InstanceRename).body(&body))
-            .await
-            .map(drop)
+        self.client.change(context, Request::new(Endpoint::InstanceRename).body(&body)).await.map(drop)
     }
 
     /// Begins the release of an instance: its machine, system disk and data disk are deleted for good. The
@@ -259,10 +220,7 @@ impl Instances {
     /// or billing forbids it.
     pub async fn release(&self, uid: &InstanceUid, context: &Context) -> Result<(), Error> {
         let body = json!({ "instance_uid": uid.as_str() });
-        self.client
-            .change(context, Request::new(Endpoint::InstanceRelease).body(&body))
-            .await
-            .map(drop)
+        self.client.change(context, Request::new(Endpoint::InstanceRelease).body(&body)).await.map(drop)
     }
 
     /// Waits until `until` says yes to what was seen of an instance, through the poller that all waits share.
@@ -292,36 +250,21 @@ impl Instances {
         context: &Context,
         until: impl FnMut(&Sighting<Instance>) -> bool + Send,
     ) -> Result<Sighting<Instance>, Error> {
-        self.client
-            .poller()
-            .instance(&self.client, uid, context, until)
-            .await
+        self.client.poller().instance(&self.client, uid, context, until).await
     }
 
-    /// Living instances named `<name>-<8 hex>` whose create this journal does not know: what a run may have left
-    /// behind whose journal is lost.
-    ///
-    /// # Errors
-    /// Any of a read.
-    pub async fn look_alikes(
-        &self,
-        name: &str,
-        journal: &Journal,
-        context: &Context,
-    ) -> Result<Vec<Instance>, Error> {
-        let listing = self.snapshot(context).await?;
+    /// Living instances of a list that are named `<name>-<8 hex>` and whose create this journal does not know: what a run
+    /// may have left behind whose journal is lost.
+    #[must_use]
+    pub fn look_alikes<'a>(listing: &'a Listing<Instance>, name: &str, journal: &Journal) -> Vec<&'a Instance> {
         let explained = journal.markers(Kind::Instance);
         let is_unexplained = |instance: &&Instance| {
             !instance.is_released()
-                && instance.name.as_deref().is_some_and(|own| {
-                    marker::marks(own, name) && !explained.iter().any(|known| known == own)
-                })
+                && instance
+                    .name
+                    .as_deref()
+                    .is_some_and(|own| marker::marks(own, name) && !explained.iter().any(|known| known == own))
         };
-        Ok(listing
-            .records
-            .iter()
-            .filter(is_unexplained)
-            .cloned()
-            .collect())
+        listing.records.iter().filter(is_unexplained).collect()
     }
 }

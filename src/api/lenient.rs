@@ -94,10 +94,7 @@ pub(super) fn read_integer(value: &Value) -> Option<i64> {
 /// The integer that a float stands for; none for fractions and for what a float cannot hold exactly.
 fn whole(number: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "checked: whole and within 2^53"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "checked: whole and within 2^53")]
     (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
@@ -152,19 +149,13 @@ mod tests {
     #[case(json!(0), Some("0"))]
     #[case(json!("much"), None)]
     fn decimals_keep_their_digits(#[case] sent: Value, #[case] read: Option<&str>) {
-        assert_eq!(
-            decimal(sent).unwrap(),
-            read.map(|text| text.parse().unwrap())
-        );
+        assert_eq!(decimal(sent).unwrap(), read.map(|text| text.parse().unwrap()));
     }
 
     #[test]
     fn a_price_in_json_text_keeps_its_digits() {
         let sent: Value = serde_json::from_str("12345678901234567890.10").unwrap();
-        assert_eq!(
-            decimal(sent).unwrap(),
-            Some("12345678901234567890.10".parse().unwrap())
-        );
+        assert_eq!(decimal(sent).unwrap(), Some("12345678901234567890.10".parse().unwrap()));
     }
 
     #[test]

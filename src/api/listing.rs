@@ -38,10 +38,7 @@ impl<T: Record> Listing<T> {
     /// The record with this key.
     #[must_use]
     pub fn find(&self, key: &T::Key) -> Option<&T> {
-        let place = self
-            .records
-            .binary_search_by(|record| record.key().cmp(key))
-            .ok()?;
+        let place = self.records.binary_search_by(|record| record.key().cmp(key)).ok()?;
         self.records.get(place)
     }
 }
@@ -52,12 +49,7 @@ pub(super) async fn whole<T: Record>(
     context: &Context,
     request: &Request,
 ) -> Result<Listing<T>, Error> {
-    let page = Page::read(
-        client
-            .read(context, request, Retry::AsConfigured)
-            .await?
-            .result,
-    );
+    let page = Page::read(client.read(context, request, Retry::AsConfigured).await?.result);
     let mut records = Vec::with_capacity(page.data.len());
     let mut skipped = 0;
     for value in page.data {
@@ -68,15 +60,8 @@ pub(super) async fn whole<T: Record>(
     }
     records.sort_by_cached_key(T::key);
     note_skipped(request, skipped);
-    let reached = page
-        .total
-        .is_none_or(|total| usize::try_from(total) == Ok(records.len()));
-    Ok(Listing {
-        complete: skipped == 0 && reached,
-        total: page.total,
-        skipped,
-        records,
-    })
+    let reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(records.len()));
+    Ok(Listing { complete: skipped == 0 && reached, total: page.total, skipped, records })
 }
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
@@ -111,12 +96,7 @@ struct Pages<T: Record> {
 
 impl<T: Record> Default for Pages<T> {
     fn default() -> Self {
-        Self {
-            records: BTreeMap::new(),
-            skipped: 0,
-            total: None,
-            moved: false,
-        }
+        Self { records: BTreeMap::new(), skipped: 0, total: None, moved: false }
     }
 }
 
@@ -193,13 +173,8 @@ async fn ask(
     page: usize,
     page_size: usize,
 ) -> Result<Page, Error> {
-    let request = request
-        .clone()
-        .query("page", page)
-        .query("page_size", page_size);
-    Ok(Page::read(
-        client.read(context, &request, retry).await?.result,
-    ))
+    let request = request.clone().query("page", page).query("page_size", page_size);
+    Ok(Page::read(client.read(context, &request, retry).await?.result))
 }
 
 /// The records of one answer, from a paged object or a bare array.
@@ -216,16 +191,10 @@ impl Page {
                 let total = fields.get("total").and_then(read_integer);
                 match fields.remove("data") {
                     Some(Value::Array(data)) => Self { total, data },
-                    _ => Self {
-                        total,
-                        data: Vec::new(),
-                    },
+                    _ => Self { total, data: Vec::new() },
                 }
             }
-            _ => Self {
-                total: None,
-                data: Vec::new(),
-            },
+            _ => Self { total: None, data: Vec::new() },
         }
     }
 }

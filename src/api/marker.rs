@@ -7,23 +7,14 @@ const NAMELESS: &str = "tf";
 
 /// A name that nothing else has: `<name>-<8 hex>`.
 pub(super) fn mark(name: Option<&str>, random: &Random) -> String {
-    format!(
-        "{}-{:08x}",
-        name.unwrap_or(NAMELESS),
-        random.next() & 0xffff_ffff
-    )
+    format!("{}-{:08x}", name.unwrap_or(NAMELESS), random.next() & 0xffff_ffff)
 }
 
 /// Whether `own` is `name` with a marker.
 pub(super) fn marks(own: &str, name: &str) -> bool {
     own.strip_prefix(name)
         .and_then(|rest| rest.strip_prefix('-'))
-        .is_some_and(|hex| {
-            hex.len() == 8
-                && hex
-                    .bytes()
-                    .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        })
+        .is_some_and(|hex| hex.len() == 8 && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))
 }
 
 #[cfg(test)]
@@ -36,14 +27,7 @@ mod tests {
         assert_eq!(mark(Some("web"), &random), "web-000000ab");
         assert_eq!(mark(None, &random), "tf-000000ab");
         assert!(marks("web-000000ab", "web"));
-        for other in [
-            "web",
-            "web-1",
-            "web-000000AB",
-            "web-x-000000ab",
-            "webb-000000ab",
-            "web-000000abc",
-        ] {
+        for other in ["web", "web-1", "web-000000AB", "web-x-000000ab", "webb-000000ab", "web-000000abc"] {
             assert!(!marks(other, "web"), "{other}");
         }
     }

@@ -67,27 +67,19 @@ pub use code::Code;
 pub use context::Context;
 pub use create::{Accepted, CreateOptions, Origin, VISIBILITY_WINDOW};
 pub use create_instance::{
-    CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment,
-    SpecSelector,
+    CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,
 };
 pub use endpoint::{Effect, Endpoint};
-pub use error::{
-    Cause, Error, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled,
-    WaitEnded,
-};
+pub use error::{Cause, Error, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded};
 pub use images::{Images, PrivateImageFilter, PublicImageFilter};
 pub use instances::{InstanceFilter, Instances, Presence};
 pub use listing::Listing;
-pub use pending::{
-    Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable,
-};
+pub use pending::{Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable};
 pub use records::{
-    CloudDisk, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
-    PrivateImage, PublicImage, Record, Spec,
+    CloudDisk, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid, PrivateImage, PublicImage,
+    Record, Spec,
 };
-pub use settings::{
-    BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent,
-};
+pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use specs::Specs;
 pub use token::TokenError;
 pub use transport::{Incoming, Outgoing, SendFailure, Transport};

@@ -19,12 +19,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            slots: Semaphore::new(
-                settings
-                    .max_concurrent_requests
-                    .get()
-                    .min(Semaphore::MAX_PERMITS),
-            ),
+            slots: Semaphore::new(settings.max_concurrent_requests.get().min(Semaphore::MAX_PERMITS)),
             bucket: settings.requests_per_second.map(Bucket::new),
         }
     }
@@ -50,22 +45,14 @@ struct Bucket {
 
 impl Bucket {
     fn new(rate: RequestRate) -> Self {
-        let interval =
-            Duration::try_from_secs_f64(1.0 / rate.per_second()).unwrap_or(Duration::MAX / 4);
+        let interval = Duration::try_from_secs_f64(1.0 / rate.per_second()).unwrap_or(Duration::MAX / 4);
         let burst = interval.max(Duration::from_secs(1));
-        Self {
-            interval,
-            burst,
-            full_at: Mutex::new(Instant::now()),
-        }
+        Self { interval, burst, full_at: Mutex::new(Instant::now()) }
     }
 
     async fn take(&self) {
         let turn = {
-            let mut full_at = self
-                .full_at
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut full_at = self.full_at.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let filled = (*full_at).max(Instant::now()) + self.interval;
             *full_at = filled;
             filled.checked_sub(self.burst)
@@ -105,10 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slots_are_given_back() {
-        let settings = Settings {
-            max_concurrent_requests: std::num::NonZeroUsize::MIN,
-            ..Settings::default()
-        };
+        let settings = Settings { max_concurrent_requests: std::num::NonZeroUsize::MIN, ..Settings::default() };
         let pace = Pace::new(&settings);
         let held = pace.enter().await;
         let waiting = tokio::time::timeout(Duration::from_secs(1), pace.enter()).await;

@@ -19,23 +19,17 @@ pub(super) enum Retry {
 
 /// The waits between attempts: 0.5 s, doubling up to 20 s, each with up to as much again at random.
 pub(super) fn schedule(max_retries: usize, random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_millis(500), Duration::from_secs(20), random)
-        .with_max_times(max_retries)
-        .build()
+    backoff(Duration::from_millis(500), Duration::from_secs(20), random).with_max_times(max_retries).build()
 }
 
 /// The waits while the service has no stock: 5 s, doubling up to a minute, with jitter, without end.
 pub(super) fn patience(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_secs(5), Duration::from_secs(60), random)
-        .without_max_times()
-        .build()
+    backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
 }
 
 /// The waits between looks for a thing whose create had no answer: 1 s, doubling up to 10 s, without end.
 pub(super) fn looks(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_secs(1), Duration::from_secs(10), random)
-        .without_max_times()
-        .build()
+    backoff(Duration::from_secs(1), Duration::from_secs(10), random).without_max_times().build()
 }
 
 fn backoff(first: Duration, longest: Duration, random: &Random) -> ExponentialBuilder {
@@ -64,10 +58,7 @@ pub(super) fn server_time(headers: &HeaderMap) -> Option<i64> {
 
 fn http_date(text: &str) -> Option<i64> {
     static PARSER: DateTimeParser = DateTimeParser::new();
-    PARSER
-        .parse_timestamp(text.trim())
-        .ok()
-        .map(Timestamp::as_second)
+    PARSER.parse_timestamp(text.trim()).ok().map(Timestamp::as_second)
 }
 
 #[cfg(test)]
@@ -86,10 +77,7 @@ mod tests {
     fn retry_after_in_both_forms(#[case] header: &str, #[case] milliseconds: Option<u64>) {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, header.parse().unwrap());
-        assert_eq!(
-            retry_after(&headers, 784_111_767),
-            milliseconds.map(Duration::from_millis)
-        );
+        assert_eq!(retry_after(&headers, 784_111_767), milliseconds.map(Duration::from_millis));
     }
 
     #[test]
@@ -107,9 +95,6 @@ mod tests {
     #[test]
     fn patience_does_not_end() {
         let last = patience(&Random::new(|| 7)).nth(200).unwrap();
-        assert!(
-            last >= Duration::from_secs(60) && last <= Duration::from_secs(120),
-            "{last:?}"
-        );
+        assert!(last >= Duration::from_secs(60) && last <= Duration::from_secs(120), "{last:?}");
     }
 }

@@ -96,11 +96,7 @@ impl Default for UserAgent {
 impl fmt::Display for UserAgent {
     /// Writes what is sent, without what no header may hold.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            Some(&self.product),
-            self.core.as_ref(),
-            self.append.as_ref(),
-        ];
+        let parts = [Some(&self.product), self.core.as_ref(), self.append.as_ref()];
         let mut separator = "";
         for part in parts.into_iter().flatten() {
             let clean: String = part.chars().filter(|c| matches!(c, ' '..='~')).collect();
@@ -204,11 +200,7 @@ impl BaseUrl {
             _ => return Err(InvalidBaseUrl::NoAddress),
         }
         let path = url.path().trim_end_matches('/');
-        let path = path
-            .strip_suffix("/v1")
-            .unwrap_or(path)
-            .trim_end_matches('/')
-            .to_owned();
+        let path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/').to_owned();
         url.set_path(&path);
         Ok(Self(url))
     }
@@ -260,17 +252,13 @@ impl fmt::Debug for BaseUrl {
 #[non_exhaustive]
 pub enum InvalidBaseUrl {
     /// It carries a user or a password.
-    #[error(
-        "an address with a user or password is not accepted: credentials have settings of their own"
-    )]
+    #[error("an address with a user or password is not accepted: credentials have settings of their own")]
     Credentials,
     /// It is no http or https address.
     #[error("not an address that begins with https:// or http://")]
     NoAddress,
     /// Plain http to another machine.
-    #[error(
-        "plain http is accepted for a loopback address only: the token would travel in the clear"
-    )]
+    #[error("plain http is accepted for a loopback address only: the token would travel in the clear")]
     PlainHttp,
     /// It carries a query or a fragment.
     #[error("an address with a query or fragment is not accepted")]
@@ -288,20 +276,14 @@ mod tests {
     #[case("https://api.example.com/", "https://api.example.com")]
     #[case("https://api.example.com/v1", "https://api.example.com")]
     #[case("https://api.example.com/v1/", "https://api.example.com")]
-    #[case(
-        "https://api.example.com/gateway/v1",
-        "https://api.example.com/gateway"
-    )]
+    #[case("https://api.example.com/gateway/v1", "https://api.example.com/gateway")]
     #[case("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080")]
     #[case("http://[::1]:8080", "http://[::1]:8080")]
     #[case("http://localhost:8080", "http://localhost:8080")]
     fn base_address_loses_its_alias(#[case] given: &str, #[case] kept: &str) {
         let base = BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap();
         assert_eq!(base.to_string(), kept);
-        assert_eq!(
-            base.join("/api/spec/list").as_str(),
-            format!("{kept}/api/spec/list")
-        );
+        assert_eq!(base.join("/api/spec/list").as_str(), format!("{kept}/api/spec/list"));
     }
 
     #[rstest]
@@ -312,10 +294,7 @@ mod tests {
     #[case("https://user:pw@api.example.com", InvalidBaseUrl::Credentials)]
     #[case("https://api.example.com?x=1", InvalidBaseUrl::Query)]
     fn malformed_base_address_is_refused(#[case] given: &str, #[case] reason: InvalidBaseUrl) {
-        assert_eq!(
-            BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap_err(),
-            reason
-        );
+        assert_eq!(BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap_err(), reason);
     }
 
     #[test]
@@ -325,11 +304,8 @@ mod tests {
 
     #[test]
     fn user_agent_drops_what_no_header_may_hold() {
-        let agent = UserAgent {
-            product: "a/1".to_owned(),
-            core: Some("core/2".to_owned()),
-            append: Some("x\r\ny".to_owned()),
-        };
+        let agent =
+            UserAgent { product: "a/1".to_owned(), core: Some("core/2".to_owned()), append: Some("x\r\ny".to_owned()) };
         assert_eq!(agent.to_string(), "a/1 core/2 xy");
     }
 

@@ -40,10 +40,7 @@ pub(super) struct Snapshots {
 
 impl Snapshots {
     pub(super) fn specs(&self, region: &str) -> Arc<Flight<Listing<Spec>>> {
-        let mut specs = self
-            .specs
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut specs = self.specs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Arc::clone(specs.entry(region.to_owned()).or_default())
     }
 }
@@ -65,13 +62,6 @@ where
     F: Future<Output = Result<T, Error>> + Send + 'static,
 {
     let own = || Context::within(FETCH_LIMIT, &CancellationToken::new());
-    let get = flight.get(
-        freshness,
-        || client.changes(),
-        || fetch(client.clone(), own()),
-    );
-    context
-        .run(get)
-        .await
-        .map_err(|ended| ended.error(endpoint))?
+    let get = flight.get(freshness, || client.changes(), || fetch(client.clone(), own()));
+    context.run(get).await.map_err(|ended| ended.error(endpoint))?
 }

@@ -23,9 +23,7 @@ impl Client {
     /// Calls on specifications.
     #[must_use]
     pub fn specs(&self) -> Specs {
-        Specs {
-            client: self.clone(),
-        }
+        Specs { client: self.clone() }
     }
 }
 
@@ -35,11 +33,7 @@ impl Specs {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn snapshot(
-        &self,
-        region: &str,
-        context: &Context,
-    ) -> Result<Arc<Listing<Spec>>, Error> {
+    pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, SNAPSHOT, context).await
     }
 
@@ -47,32 +41,16 @@ impl Specs {
     ///
     /// # Errors
     /// Any of a read.
-    pub async fn fresh(
-        &self,
-        region: &str,
-        context: &Context,
-    ) -> Result<Arc<Listing<Spec>>, Error> {
+    pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, Freshness::Fresh, context).await
     }
 
-    async fn all(
-        &self,
-        region: &str,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Arc<Listing<Spec>>, Error> {
+    async fn all(&self, region: &str, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         let flight = self.client.snapshots().specs(region);
-        shared(
-            &self.client,
-            context,
-            &flight,
-            freshness,
-            Endpoint::SpecList,
-            |client, context| {
-                let request = Request::new(Endpoint::SpecList).query("region", region);
-                async move { whole(&client, &context, &request).await }
-            },
-        )
+        shared(&self.client, context, &flight, freshness, Endpoint::SpecList, |client, context| {
+            let request = Request::new(Endpoint::SpecList).query("region", region);
+            async move { whole(&client, &context, &request).await }
+        })
         .await
     }
 }

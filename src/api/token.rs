@@ -38,21 +38,14 @@ pub(super) struct Token {
 
 impl Tokens {
     pub(super) fn new(source: Option<TokenSource>) -> Self {
-        Self {
-            source,
-            printed: Flight::default(),
-            generation: AtomicU64::new(0),
-        }
+        Self { source, printed: Flight::default(), generation: AtomicU64::new(0) }
     }
 
     /// The token. Cancel-safe.
     pub(super) async fn current(&self) -> Result<Token, Error> {
         match &self.source {
             None => Err(Error::Missing(Missing::ApiToken)),
-            Some(TokenSource::Value(secret)) => Ok(Token {
-                secret: secret.clone(),
-                generation: 0,
-            }),
+            Some(TokenSource::Value(secret)) => Ok(Token { secret: secret.clone(), generation: 0 }),
             Some(TokenSource::Command(argv)) => {
                 let generation = self.generation.load(Ordering::SeqCst);
                 let stamp = || self.generation.load(Ordering::SeqCst);
@@ -60,14 +53,8 @@ impl Tokens {
                     let argv = argv.clone();
                     async move { print(&argv).await.map_err(Error::Token) }
                 };
-                let secret = self
-                    .printed
-                    .get(Freshness::Within(Duration::MAX), stamp, run)
-                    .await?;
-                Ok(Token {
-                    secret: SecretString::clone(&secret),
-                    generation,
-                })
+                let secret = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
+                Ok(Token { secret: SecretString::clone(&secret), generation })
             }
         }
     }
@@ -77,12 +64,7 @@ impl Tokens {
     /// Of many callers that were refused with one token, the first forgets it and the others use what follows.
     pub(super) fn forget(&self, refused: &Token) -> bool {
         let next = refused.generation + 1;
-        let _ = self.generation.compare_exchange(
-            refused.generation,
-            next,
-            Ordering::SeqCst,
-            Ordering::SeqCst,
-        );
+        let _ = self.generation.compare_exchange(refused.generation, next, Ordering::SeqCst, Ordering::SeqCst);
         matches!(self.source, Some(TokenSource::Command(_)))
     }
 }
@@ -94,18 +76,14 @@ async fn print(argv: &[String]) -> Result<SecretString, TokenError> {
     };
     match timeout(TIME_LIMIT, run(program, arguments)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(TokenError::TimedOut {
-            program: program.clone(),
-        }),
+        Err(_) => Err(TokenError::TimedOut { program: program.clone() }),
     }
 }
 
 async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenError> {
     let named = || program.to_owned();
-    let not_started = |error: std::io::Error| TokenError::NotStarted {
-        program: named(),
-        reason: error.kind().to_string(),
-    };
+    let not_started =
+        |error: std::io::Error| TokenError::NotStarted { program: named(), reason: error.kind().to_string() };
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -116,21 +94,14 @@ async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenE
         .map_err(not_started)?;
     let mut printed = Vec::new();
     if let Some(output) = child.stdout.take() {
-        output
-            .take(LONGEST_TOKEN + 1)
-            .read_to_end(&mut printed)
-            .await
-            .map_err(not_started)?;
+        output.take(LONGEST_TOKEN + 1).read_to_end(&mut printed).await.map_err(not_started)?;
     }
     if printed.len() as u64 > LONGEST_TOKEN {
         return Err(TokenError::NoToken { program: named() });
     }
     let status = child.wait().await.map_err(not_started)?;
     if !status.success() {
-        return Err(TokenError::Failed {
-            program: named(),
-            status: status.to_string(),
-        });
+        return Err(TokenError::Failed { program: named(), status: status.to_string() });
     }
     let text = String::from_utf8(printed).map_err(|_| TokenError::NoToken { program: named() })?;
     let token = text.trim();
@@ -196,27 +167,16 @@ mod tests {
     async fn program_is_run_once_for_all_who_wait_and_again_when_refused() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");
-        let script = format!(
-            "echo x >> {0}; printf 'token-%s\\n' $(wc -l < {0})",
-            count.display()
-        );
+        let script = format!("echo x >> {0}; printf 'token-%s\\n' $(wc -l < {0})", count.display());
         let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
         let given = join_all((0..20).map(|_| tokens.current())).await;
         let given: Vec<Token> = given.into_iter().map(Result::unwrap).collect();
-        assert!(
-            given
-                .iter()
-                .all(|token| token.secret.expose_secret() == "token-1")
-        );
+        assert!(given.iter().all(|token| token.secret.expose_secret() == "token-1"));
         for refused in &given {
             assert!(tokens.forget(refused));
         }
         let renewed = join_all((0..20).map(|_| tokens.current())).await;
-        assert!(
-            renewed
-                .into_iter()
-                .all(|token| token.unwrap().secret.expose_secret() == "token-2")
-        );
+        assert!(renewed.into_iter().all(|token| token.unwrap().secret.expose_secret() == "token-2"));
         assert_eq!(std::fs::read_to_string(count).unwrap().lines().count(), 2);
     }
 

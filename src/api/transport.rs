@@ -44,12 +44,7 @@ pub struct Incoming {
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Incoming {{ status: {}, body: {} bytes }}",
-            self.status,
-            self.body.len()
-        )
+        write!(f, "Incoming {{ status: {}, body: {} bytes }}", self.status, self.body.len())
     }
 }
 
@@ -115,19 +110,12 @@ impl Http {
     }
 
     fn client(&self, effect: Effect) -> Result<reqwest::Client, SendFailure> {
-        let slot = if effect == Effect::Creates {
-            &self.fresh
-        } else {
-            &self.pooled
-        };
+        let slot = if effect == Effect::Creates { &self.fresh } else { &self.pooled };
         let mut slot = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(client) = &*slot {
             return Ok(client.clone());
         }
-        let client = self
-            .options
-            .build(effect)
-            .map_err(SendFailure::Impossible)?;
+        let client = self.options.build(effect).map_err(SendFailure::Impossible)?;
         Ok(slot.insert(client).clone())
     }
 }
@@ -135,28 +123,21 @@ impl Http {
 impl Options {
     fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
         let roots = match &self.extra_roots_pem {
-            Some(pem) => Certificate::from_pem_bundle(pem).map_err(|error| {
-                format!("the extra roots are no PEM bundle: {}", Cause::new(error))
-            })?,
+            Some(pem) => Certificate::from_pem_bundle(pem)
+                .map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?,
             None => Vec::new(),
         };
         if self.plain {
             // No certificate store is needed, and a machine without one must not fail.
-            return self
-                .builder(effect)
-                .tls_certs_only([])
-                .build()
-                .map_err(|error| Cause::new(error).to_string());
+            return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
         let merged = self.builder(effect).tls_certs_merge(roots.clone()).build();
         match merged {
             Ok(client) => Ok(client),
             // A machine without a store of its own can still trust the roots it was given.
-            Err(_) if !roots.is_empty() => self
-                .builder(effect)
-                .tls_certs_only(roots)
-                .build()
-                .map_err(|error| Cause::new(error).to_string()),
+            Err(_) if !roots.is_empty() => {
+                self.builder(effect).tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
+            }
             Err(error) => Err(Cause::new(error).to_string()),
         }
     }
@@ -171,16 +152,8 @@ impl Options {
             .https_only(!self.plain)
             .connect_timeout(connect)
             .pool_idle_timeout(Duration::from_secs(20));
-        let builder = if self.loopback {
-            builder.no_proxy()
-        } else {
-            builder
-        };
-        if effect == Effect::Creates {
-            builder.http1_only().pool_max_idle_per_host(0)
-        } else {
-            builder
-        }
+        let builder = if self.loopback { builder.no_proxy() } else { builder };
+        if effect == Effect::Creates { builder.http1_only().pool_max_idle_per_host(0) } else { builder }
     }
 }
 
@@ -188,9 +161,7 @@ impl Options {
 impl Transport for Http {
     async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure> {
         let client = self.client(request.endpoint.effect())?;
-        let mut builder = client
-            .request(request.method, request.url)
-            .headers(request.headers);
+        let mut builder = client.request(request.method, request.url).headers(request.headers);
         if let Some(body) = request.body {
             builder = builder.body(body);
         }
@@ -200,26 +171,16 @@ impl Transport for Http {
         let mut body = BytesMut::new();
         while let Some(chunk) = answer.chunk().await.map_err(failure)? {
             if body.len() + chunk.len() > LARGEST_ANSWER {
-                return Err(SendFailure::NoAnswer(Cause::new(
-                    "the answer is larger than 64 MiB",
-                )));
+                return Err(SendFailure::NoAnswer(Cause::new("the answer is larger than 64 MiB")));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Incoming {
-            status,
-            headers,
-            body: body.freeze(),
-        })
+        Ok(Incoming { status, headers, body: body.freeze() })
     }
 }
 
 fn failure(error: reqwest::Error) -> SendFailure {
     let never_sent = error.is_connect() || error.is_builder();
     let cause = Cause::new(error.without_url());
-    if never_sent {
-        SendFailure::NeverSent(cause)
-    } else {
-        SendFailure::NoAnswer(cause)
-    }
+    if never_sent { SendFailure::NeverSent(cause) } else { SendFailure::NoAnswer(cause) }
 }

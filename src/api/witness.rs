@@ -16,9 +16,7 @@ pub struct Witness {
 
 impl Default for Witness {
     fn default() -> Self {
-        Self {
-            seen: watch::Sender::new(Vec::new()),
-        }
+        Self { seen: watch::Sender::new(Vec::new()) }
     }
 }
 
@@ -44,9 +42,7 @@ impl Witness {
     pub async fn sees_other_than(&self, key: &str, moment: Duration, context: &Context) -> bool {
         let mut seen = self.seen.subscribe();
         let other = async {
-            let found = seen
-                .wait_for(|seen| seen.iter().any(|known| known != key))
-                .await;
+            let found = seen.wait_for(|seen| seen.iter().any(|known| known != key)).await;
             found.is_ok()
         };
         context.at_most(moment).run(other).await.unwrap_or(false)
@@ -67,11 +63,7 @@ mod tests {
         witness.saw("instance/a");
         assert!(!witness.saw_other_than("instance/a"));
         assert!(witness.saw_other_than("instance/b"));
-        assert!(
-            !witness
-                .sees_other_than("instance/a", Duration::from_secs(1), &context)
-                .await
-        );
+        assert!(!witness.sees_other_than("instance/a", Duration::from_secs(1), &context).await);
         let waiting = witness.sees_other_than("instance/a", Duration::from_secs(5), &context);
         let late = async {
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -37,11 +37,7 @@ mod tests {
     #[test]
     fn only_the_exact_cookie_is_the_core() {
         let with = |value: Option<&str>| {
-            started_by_core(|name| {
-                (name == "TF_PLUGIN_MAGIC_COOKIE")
-                    .then(|| value.map(OsString::from))
-                    .flatten()
-            })
+            started_by_core(|name| (name == "TF_PLUGIN_MAGIC_COOKIE").then(|| value.map(OsString::from)).flatten())
         };
         assert!(with(Some(COOKIE)));
         assert!(!with(Some("")));

@@ -53,13 +53,8 @@ fn reattach(address: &str, endpoint: &Endpoint, process: u32) -> String {
         "Addr": { "Network": endpoint.network, "String": endpoint.address },
     });
     let keys = REGISTRIES.iter().map(|host| format!("{host}/{address}"));
-    let servers: serde_json::Map<_, _> = keys
-        .chain([address.to_owned()])
-        .map(|key| (key, server.clone()))
-        .collect();
-    serde_json::Value::from(servers)
-        .to_string()
-        .replace('\'', r"\u0027")
+    let servers: serde_json::Map<_, _> = keys.chain([address.to_owned()]).map(|key| (key, server.clone())).collect();
+    serde_json::Value::from(servers).to_string().replace('\'', r"\u0027")
 }
 
 fn announce(reattach: &str, mut output: impl Write) -> io::Result<()> {
@@ -85,10 +80,7 @@ mod tests {
 
     #[test]
     fn both_products_find_the_server_by_short_and_full_address() {
-        let endpoint = Endpoint {
-            network: "unix",
-            address: "/tmp/it's here/socket".to_owned(),
-        };
+        let endpoint = Endpoint { network: "unix", address: "/tmp/it's here/socket".to_owned() };
         let text = reattach("acme/widget", &endpoint, 4242);
         assert!(!text.contains('\''), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();

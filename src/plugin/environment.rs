@@ -12,10 +12,7 @@ pub struct Environment {
     /// Whether the host wants to be told about multiplexed connections in the handshake line.
     pub(super) multiplex: bool,
     /// Ports to try where there are no unix sockets; 0 is any port.
-    #[cfg_attr(
-        not(windows),
-        allow(dead_code, reason = "the other systems listen on a unix socket")
-    )]
+    #[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
     pub(super) ports: RangeInclusive<u16>,
     /// Where the unix socket goes.
     #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
@@ -45,9 +42,7 @@ impl Environment {
         let raw = |name: &str| variable(name).filter(|value| !value.is_empty());
         let text = |name: &str| raw(name).map(|value| value.to_string_lossy().into_owned());
         Ok(Self {
-            client_certificate: text("PLUGIN_CLIENT_CERT")
-                .map(|pem| ClientCertificate::from_pem(&pem))
-                .transpose()?,
+            client_certificate: text("PLUGIN_CLIENT_CERT").map(|pem| ClientCertificate::from_pem(&pem)).transpose()?,
             multiplex: raw("PLUGIN_MULTIPLEX_GRPC").is_some(),
             ports: ports(text("PLUGIN_MIN_PORT"), text("PLUGIN_MAX_PORT"))?,
             socket: SocketPlace {
@@ -55,9 +50,7 @@ impl Environment {
                 group: text("PLUGIN_UNIX_SOCKET_GROUP"),
                 temporary: raw("TMPDIR").map(PathBuf::from),
             },
-            versions: text("PLUGIN_PROTOCOL_VERSIONS")
-                .map(|list| versions(&list))
-                .unwrap_or_default(),
+            versions: text("PLUGIN_PROTOCOL_VERSIONS").map(|list| versions(&list)).unwrap_or_default(),
         })
     }
 }
@@ -66,17 +59,12 @@ fn ports(minimum: Option<String>, maximum: Option<String>) -> Result<RangeInclus
     let port = |text: &Option<String>| text.as_deref().map_or(Ok(0), str::parse::<u16>);
     match (port(&minimum), port(&maximum)) {
         (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
-        _ => Err(Error::Ports {
-            minimum: minimum.unwrap_or_default(),
-            maximum: maximum.unwrap_or_default(),
-        }),
+        _ => Err(Error::Ports { minimum: minimum.unwrap_or_default(), maximum: maximum.unwrap_or_default() }),
     }
 }
 
 fn versions(list: &str) -> Vec<u32> {
-    list.split(',')
-        .filter_map(|version| version.trim().parse().ok())
-        .collect()
+    list.split(',').filter_map(|version| version.trim().parse().ok()).collect()
 }
 
 #[cfg(test)]

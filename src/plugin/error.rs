@@ -25,9 +25,7 @@ pub enum Error {
     #[error("write to standard output")]
     Output(#[source] io::Error),
     /// The port range is not one. Usual cause: set by hand.
-    #[error(
-        "read the port range {minimum:?} to {maximum:?} of PLUGIN_MIN_PORT and PLUGIN_MAX_PORT"
-    )]
+    #[error("read the port range {minimum:?} to {maximum:?} of PLUGIN_MIN_PORT and PLUGIN_MAX_PORT")]
     Ports {
         /// `PLUGIN_MIN_PORT` as it was given.
         minimum: String,

@@ -45,17 +45,8 @@ mod tests {
     use super::*;
 
     fn line(certificate: &[u8], multiplex: bool) -> String {
-        let endpoint = Endpoint {
-            network: "unix",
-            address: "/tmp/plugin1/socket".to_owned(),
-        };
-        Handshake {
-            certificate,
-            endpoint: &endpoint,
-            multiplex,
-            version: 6,
-        }
-        .line()
+        let endpoint = Endpoint { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
+        Handshake { certificate, endpoint: &endpoint, multiplex, version: 6 }.line()
     }
 
     #[test]
@@ -65,17 +56,11 @@ mod tests {
 
     #[test]
     fn the_certificate_has_the_standard_alphabet_and_no_padding() {
-        assert_eq!(
-            line(&[0xfb, 0xff, 0xfe, 0xff], false),
-            "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n"
-        );
+        assert_eq!(line(&[0xfb, 0xff, 0xfe, 0xff], false), "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n");
     }
 
     #[test]
     fn a_host_that_asks_learns_that_nothing_is_multiplexed() {
-        assert_eq!(
-            line(&[0], true),
-            "1|6|unix|/tmp/plugin1/socket|grpc|AA|false\n"
-        );
+        assert_eq!(line(&[0], true), "1|6|unix|/tmp/plugin1/socket|grpc|AA|false\n");
     }
 }

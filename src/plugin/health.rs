@@ -7,10 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
-    generated::health::{
-        HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
-        health_server,
-    },
+    generated::health::{HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus, health_server},
     services::silence,
 };
 
@@ -20,10 +17,7 @@ pub(super) struct Health(pub(super) CancellationToken);
 
 #[tonic::async_trait]
 impl health_server::Health for Health {
-    async fn check(
-        &self,
-        request: Request<HealthCheckRequest>,
-    ) -> Result<Response<HealthCheckResponse>, Status> {
+    async fn check(&self, request: Request<HealthCheckRequest>) -> Result<Response<HealthCheckResponse>, Status> {
         if knows(request.get_ref()) {
             Ok(Response::new(answer(ServingStatus::Serving)))
         } else {
@@ -33,16 +27,9 @@ impl health_server::Health for Health {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    async fn watch(
-        &self,
-        request: Request<HealthCheckRequest>,
-    ) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
         // Unlike a check, a watch of an unknown service is answered: it may come up later.
-        let status = if knows(request.get_ref()) {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::ServiceUnknown
-        };
+        let status = if knows(request.get_ref()) { ServingStatus::Serving } else { ServingStatus::ServiceUnknown };
         let answers = stream::once(ready(Ok(answer(status)))).chain(silence(&self.0));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -53,7 +40,5 @@ fn knows(request: &HealthCheckRequest) -> bool {
 }
 
 fn answer(status: ServingStatus) -> HealthCheckResponse {
-    HealthCheckResponse {
-        status: status.into(),
-    }
+    HealthCheckResponse { status: status.into() }
 }

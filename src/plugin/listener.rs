@@ -7,10 +7,7 @@ use tokio::{
     net::TcpListener,
 };
 
-#[cfg_attr(
-    not(windows),
-    allow(dead_code, reason = "the other systems listen on a unix socket")
-)]
+#[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
 mod tcp;
 #[cfg(unix)]
 mod unix;

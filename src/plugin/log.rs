@@ -32,9 +32,7 @@ pub use level::Settings;
 /// changes nothing.
 pub fn install(settings: &Settings) {
     let layer = layer::HclogLayer::new(write_to_stderr);
-    let subscriber = tracing_subscriber::registry()
-        .with(settings.filter().clone())
-        .with(layer);
+    let subscriber = tracing_subscriber::registry().with(settings.filter().clone()).with(layer);
     let _ = subscriber.try_init();
 }
 

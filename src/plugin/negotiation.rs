@@ -8,9 +8,7 @@ pub(super) const VERSION: u32 = 6;
 /// When nothing matches the answer is the lowest version implemented, and the host does the refusing: it knows
 /// which versions it wanted and says so in its message.
 pub(super) fn choose(offered: &[u32]) -> u32 {
-    let best = offered
-        .iter()
-        .filter(|version| IMPLEMENTED.contains(version));
+    let best = offered.iter().filter(|version| IMPLEMENTED.contains(version));
     best.max().copied().unwrap_or(LOWEST)
 }
 

@@ -22,9 +22,7 @@ pub fn install_panic_hook() {
     set_hook(Box::new(move |panic| {
         let backtrace = Backtrace::force_capture();
         if thread::current().id() == main {
-            let _ = std::io::stderr()
-                .lock()
-                .write_all(crash_report(panic, &backtrace).as_bytes());
+            let _ = std::io::stderr().lock().write_all(crash_report(panic, &backtrace).as_bytes());
         } else {
             tracing::error!(
                 panic.message = message(panic),
@@ -49,7 +47,5 @@ fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 }
 
 fn place(panic: &PanicHookInfo<'_>) -> String {
-    panic
-        .location()
-        .map_or_else(|| "an unknown place".to_owned(), Location::to_string)
+    panic.location().map_or_else(|| "an unknown place".to_owned(), Location::to_string)
 }

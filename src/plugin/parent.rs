@@ -61,11 +61,7 @@ mod tests {
         let looks = Cell::new(0);
         let parent_id = || {
             looks.set(looks.get() + 1);
-            if start.elapsed() < Duration::from_secs(90) {
-                41
-            } else {
-                1
-            }
+            if start.elapsed() < Duration::from_secs(90) { 41 } else { 1 }
         };
         Parent(41).gone_by(parent_id).await;
         assert!(start.elapsed() <= Duration::from_secs(91));

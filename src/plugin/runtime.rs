@@ -1,8 +1,6 @@
 //! The threads that serve.
 
-use std::{
-    future::Future, io::Write, num::NonZero, process::ExitCode, thread::available_parallelism,
-};
+use std::{future::Future, io::Write, num::NonZero, process::ExitCode, thread::available_parallelism};
 
 use tokio::runtime::Builder;
 
@@ -14,14 +12,8 @@ use super::Error;
 /// What is left running is dropped, not waited for: a call that hangs does not keep the process alive.
 pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
     // The work is waiting for a service; few threads start faster and are enough.
-    let threads = available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(MAX_THREADS);
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
-        .map_err(Error::Runtime);
+    let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build().map_err(Error::Runtime);
     let result = runtime.and_then(|runtime| {
         let result = runtime.block_on(serving);
         runtime.shutdown_background();

@@ -23,11 +23,7 @@ use super::{
 /// [`stop`](Options::stop) is cancelled. SIGINT and SIGHUP are swallowed.
 ///
 /// Fails before the handshake line is complete, or not at all.
-pub async fn serve(
-    routes: Routes,
-    environment: &Environment,
-    options: Options,
-) -> Result<(), Error> {
+pub async fn serve(routes: Routes, environment: &Environment, options: Options) -> Result<(), Error> {
     // First, so that a host that dies at once is noticed, and a Ctrl-C at once is not.
     let parent = Parent::current();
     let signals = Signals::under_core().map_err(Error::Signals)?;
@@ -41,9 +37,7 @@ pub async fn serve(
         multiplex: environment.multiplex,
         version: negotiation::choose(&environment.versions),
     };
-    handshake
-        .write(io::stdout().lock())
-        .map_err(Error::Output)?;
+    handshake.write(io::stdout().lock()).map_err(Error::Output)?;
 
     let end = async {
         tokio::select! {

@@ -44,17 +44,10 @@ impl Ending {
 ///
 /// Returns when all calls and all tracked work are done, or their grace is over: those that are left then end
 /// with the runtime.
-pub(super) async fn run(
-    incoming: Incoming,
-    routes: Routes,
-    options: &Options,
-    end: impl Future<Output = Ending>,
-) {
+pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, end: impl Future<Output = Ending>) {
     let Options { stop, work } = options;
     let routes = services::add(routes, stop).prepare();
-    let server = builder()
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    let server = builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     let stop_on_failure = stop.clone().drop_guard();
     work.spawn(async move {
         let _guard = stop_on_failure;

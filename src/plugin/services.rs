@@ -57,10 +57,7 @@ struct Stdio(CancellationToken);
 impl GrpcStdio for Stdio {
     type StreamStdioStream = Pin<Box<dyn Stream<Item = Result<StdioData, Status>> + Send>>;
 
-    async fn stream_stdio(
-        &self,
-        _: Request<()>,
-    ) -> Result<Response<Self::StreamStdioStream>, Status> {
+    async fn stream_stdio(&self, _: Request<()>) -> Result<Response<Self::StreamStdioStream>, Status> {
         Ok(Response::new(Box::pin(silence(&self.0))))
     }
 }

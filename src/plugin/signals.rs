@@ -27,19 +27,12 @@ impl Signals {
         // A handler, once installed, stays; what it reports is never asked for.
         drop(signal(SignalKind::interrupt())?);
         drop(signal(SignalKind::hangup())?);
-        Ok(Self {
-            ending: (signal(SignalKind::terminate())?, None),
-        })
+        Ok(Self { ending: (signal(SignalKind::terminate())?, None) })
     }
 
     /// For a server that a person started: SIGTERM and SIGINT end it.
     pub(super) fn by_hand() -> io::Result<Self> {
-        Ok(Self {
-            ending: (
-                signal(SignalKind::terminate())?,
-                Some(signal(SignalKind::interrupt())?),
-            ),
-        })
+        Ok(Self { ending: (signal(SignalKind::terminate())?, Some(signal(SignalKind::interrupt())?)) })
     }
 
     /// Waits for a signal that ends the server.
@@ -69,9 +62,7 @@ impl Signals {
 
     /// For a server that a person started: Ctrl-C ends it.
     pub(super) fn by_hand() -> io::Result<Self> {
-        Ok(Self {
-            ending: Some(ctrl_c()?),
-        })
+        Ok(Self { ending: Some(ctrl_c()?) })
     }
 
     /// Waits for a signal that ends the server.

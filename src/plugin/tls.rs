@@ -5,17 +5,13 @@
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName as RootHint, ServerConfig,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName as RootHint, ServerConfig, SignatureScheme,
     client::danger::HandshakeSignatureValid,
-    crypto::{
-        CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
-        verify_tls13_signature,
-    },
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
     server::{
         NoServerSessionStorage,
@@ -34,11 +30,7 @@ impl ClientCertificate {
     /// Takes the first certificate of `pem`; the private key of it stays with the client.
     pub(super) fn from_pem(pem: &str) -> Result<Self, Error> {
         let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
-        certificate
-            .map(Self)
-            .map_err(|error| Error::ClientCertificate {
-                reason: error.to_string(),
-            })
+        certificate.map(Self).map_err(|error| Error::ClientCertificate { reason: error.to_string() })
     }
 }
 
@@ -54,12 +46,9 @@ impl Identity {
     /// Makes a key, a certificate for it, and the settings that let in `client` and nobody else.
     pub(super) fn for_client(client: &ClientCertificate) -> Result<Self, Error> {
         let (certificate, key) = self_signed().map_err(|error| Error::Certificate(error.into()))?;
-        let config = server_config(client, certificate.clone(), key)
-            .map_err(|error| Error::Certificate(error.into()))?;
-        Ok(Self {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-            certificate,
-        })
+        let config =
+            server_config(client, certificate.clone(), key).map_err(|error| Error::Certificate(error.into()))?;
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate })
     }
 }
 
@@ -70,9 +59,7 @@ fn self_signed() -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), rc
     // The host looks for this name; the common name is not looked at.
     let mut params = CertificateParams::new([SERVER_NAME.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, SERVER_NAME);
+    params.distinguished_name.push(DnType::CommonName, SERVER_NAME);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
@@ -80,10 +67,7 @@ fn self_signed() -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), rc
         KeyUsagePurpose::KeyAgreement,
         KeyUsagePurpose::KeyCertSign,
     ];
-    params.extended_key_usages = vec![
-        ExtendedKeyUsagePurpose::ClientAuth,
-        ExtendedKeyUsagePurpose::ServerAuth,
-    ];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
     let certificate = params.self_signed(&key)?;
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     Ok((certificate.der().clone(), key))
@@ -126,10 +110,7 @@ struct PinnedClient {
 
 impl PinnedClient {
     fn new(client: &ClientCertificate, provider: &CryptoProvider) -> Self {
-        Self {
-            algorithms: provider.signature_verification_algorithms,
-            certificate: client.0.clone(),
-        }
+        Self { algorithms: provider.signature_verification_algorithms, certificate: client.0.clone() }
     }
 }
 

@@ -1,1 +1,75 @@
-//! provider
+//! damodel itself: the provider's configuration, the list of what it offers, and a folder for each thing.
+//!
+//! A thing never uses another thing's folder; what several need lies here.
+
+mod client;
+mod configuration;
+mod environment;
+mod errors;
+mod instance;
+mod presence;
+mod public_images;
+mod rules;
+mod specs;
+mod words;
+
+use std::sync::Arc;
+
+pub use client::{Client, OnUnreleasable};
+pub use configuration::Configuration;
+pub use environment::Environment;
+
+use crate::framework::{self, Diagnostics, Registry, Schema};
+
+/// The provider's address in its registry, without a host.
+pub const ADDRESS: &str = "damodel/damodel";
+
+/// The provider.
+#[derive(Debug)]
+pub struct Damodel {
+    environment: Environment,
+}
+
+impl Damodel {
+    /// The provider in an environment.
+    pub fn new(environment: Environment) -> Self {
+        Self { environment }
+    }
+}
+
+impl framework::Provider for Damodel {
+    type Client = Client;
+    type Model = Configuration;
+
+    fn schema(&self) -> Schema {
+        configuration::schema()
+    }
+
+    fn registry(&self) -> Registry<Client> {
+        Registry::new().resource(instance::Resource).data_source(public_images::List).data_source(specs::List)
+    }
+
+    fn validate(&self, config: &Configuration, diagnostics: &mut Diagnostics) {
+        configuration::validate(config, diagnostics);
+    }
+
+    async fn configure(
+        &self,
+        config: Configuration,
+        core_version: &str,
+    ) -> Result<(Arc<Client>, Diagnostics), Diagnostics> {
+        configuration::configure(config, &self.environment, core_version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framework::Server;
+
+    #[test]
+    fn every_schema_is_sound_and_every_model_fits_it() {
+        let server = Server::new(Damodel::new(Environment::default()));
+        assert_eq!(server.faults(), Vec::<String>::new());
+    }
+}

@@ -8,16 +8,12 @@ use tonic::Code;
 
 use crate::support::{
     plugin::{BINARY, COOKIE, ClientIdentity, PluginProcess},
-    proto::health::{
-        HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-    },
+    proto::health::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient},
 };
 
 /// Asks whether the plugin is well.
 pub(crate) async fn check(channel: tonic::transport::Channel) -> ServingStatus {
-    let request = HealthCheckRequest {
-        service: "plugin".to_owned(),
-    };
+    let request = HealthCheckRequest { service: "plugin".to_owned() };
     let answer = HealthClient::new(channel).check(request).await.unwrap();
     answer.into_inner().status()
 }
@@ -25,15 +21,10 @@ pub(crate) async fn check(channel: tonic::transport::Channel) -> ServingStatus {
 #[tokio::test]
 async fn the_handshake_line_has_six_fields_and_a_certificate_without_padding() {
     let plugin = PluginProcess::start().await;
-    let [core, version, network, address, protocol, certificate] =
-        plugin.handshake.fields.as_slice()
-    else {
+    let [core, version, network, address, protocol, certificate] = plugin.handshake.fields.as_slice() else {
         panic!("{:?}", plugin.handshake);
     };
-    assert_eq!(
-        [core, version, network, protocol],
-        ["1", "6", "unix", "grpc"]
-    );
+    assert_eq!([core, version, network, protocol], ["1", "6", "unix", "grpc"]);
     assert!(address.contains("/plugin"), "{address}");
     assert!(!certificate.contains('='), "{certificate}");
     // A DER sequence, not a PEM text.
@@ -96,11 +87,8 @@ fn without_the_cookie_a_person_gets_help() {
 
 #[test]
 fn a_start_that_fails_says_why_and_leaves_no_handshake() {
-    let output = Command::new(BINARY)
-        .env(COOKIE.0, COOKIE.1)
-        .env("PLUGIN_CLIENT_CERT", "no certificate")
-        .output()
-        .unwrap();
+    let output =
+        Command::new(BINARY).env(COOKIE.0, COOKIE.1).env("PLUGIN_CLIENT_CERT", "no certificate").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let reason = String::from_utf8(output.stderr).unwrap();
@@ -110,9 +98,7 @@ fn a_start_that_fails_says_why_and_leaves_no_handshake() {
 #[tokio::test]
 async fn only_known_services_are_healthy() {
     let plugin = PluginProcess::start().await;
-    let request = HealthCheckRequest {
-        service: "tfplugin5.Provider".to_owned(),
-    };
+    let request = HealthCheckRequest { service: "tfplugin5.Provider".to_owned() };
     let mut client = HealthClient::new(plugin.connect().await);
     let refusal = client.check(request).await.unwrap_err();
     assert_eq!(refusal.code(), Code::NotFound);
@@ -124,11 +110,7 @@ async fn a_probe_that_says_nothing_is_passed_over() {
     for identity in [Some(ClientIdentity::generate()), None] {
         let plugin = PluginProcess::launch(PluginProcess::command(BINARY), identity).await;
         for _ in 0..10 {
-            drop(
-                UnixStream::connect(plugin.handshake.socket())
-                    .await
-                    .unwrap(),
-            );
+            drop(UnixStream::connect(plugin.handshake.socket()).await.unwrap());
         }
         assert_eq!(check(plugin.connect().await).await, ServingStatus::Serving);
         assert_eq!(plugin.shut_down().await.stderr, "");
@@ -148,10 +130,7 @@ async fn what_is_logged_is_hclog() {
             assert!(line[key].is_string(), "{line}");
         }
         // Libraries do not speak below a warning.
-        assert!(
-            line["@module"].as_str().unwrap().starts_with("provider"),
-            "{line}"
-        );
+        assert!(line["@module"].as_str().unwrap().starts_with("provider"), "{line}");
         let fraction = line["@timestamp"].as_str().unwrap().split('.').nth(1);
         assert_eq!(fraction.unwrap().len(), "123456Z".len(), "{line}");
     }

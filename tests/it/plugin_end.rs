@@ -20,12 +20,10 @@ use tokio::{
 use crate::{
     plugin::check,
     support::{
-        plugin::{
-            BINARY, COOKIE, ClientIdentity, DEADLINE, PluginProcess, client_config, connect_plain,
-        },
+        plugin::{BINARY, COOKIE, ClientIdentity, DEADLINE, PluginProcess, client_config, connect_plain},
         proto::plugin::{
-            ConnInfo, Empty, grpc_broker_client::GrpcBrokerClient,
-            grpc_controller_client::GrpcControllerClient, grpc_stdio_client::GrpcStdioClient,
+            ConnInfo, Empty, grpc_broker_client::GrpcBrokerClient, grpc_controller_client::GrpcControllerClient,
+            grpc_stdio_client::GrpcStdioClient,
         },
     },
 };
@@ -36,15 +34,10 @@ async fn shutdown_ends_the_process_well_under_a_second_while_streams_are_open() 
     let channel = plugin.connect().await;
     let stdio = GrpcStdioClient::new(channel.clone()).stream_stdio(()).await;
     let knocks = tokio_stream::pending::<ConnInfo>();
-    let broker = GrpcBrokerClient::new(channel.clone())
-        .start_stream(knocks)
-        .await;
+    let broker = GrpcBrokerClient::new(channel.clone()).start_stream(knocks).await;
 
     let asked = Instant::now();
-    GrpcControllerClient::new(channel.clone())
-        .shutdown(Empty {})
-        .await
-        .unwrap();
+    GrpcControllerClient::new(channel.clone()).shutdown(Empty {}).await.unwrap();
     let ended = plugin.ended().await;
     let took = asked.elapsed();
     assert_eq!(ended.status.code(), Some(0));
@@ -171,11 +164,7 @@ async fn a_debug_server_tells_how_to_attach_and_ends_on_interrupt() {
         let keys: Vec<_> = servers.keys().collect();
         assert_eq!(
             keys,
-            [
-                "damodel/damodel",
-                "registry.opentofu.org/damodel/damodel",
-                "registry.terraform.io/damodel/damodel",
-            ]
+            ["damodel/damodel", "registry.opentofu.org/damodel/damodel", "registry.terraform.io/damodel/damodel",]
         );
         for server in servers.values() {
             assert_eq!(server["Protocol"], "grpc");

@@ -59,14 +59,8 @@ async fn the_right_client_is_let_in_and_http2_negotiated() {
 #[tokio::test]
 async fn a_client_without_a_certificate_is_refused() {
     let plugin = PluginProcess::start().await;
-    assert_eq!(
-        refusal(&plugin, None, &TLS13).await,
-        AlertDescription::CertificateRequired
-    );
-    assert_eq!(
-        refusal(&plugin, None, &TLS12).await,
-        AlertDescription::CertificateRequired
-    );
+    assert_eq!(refusal(&plugin, None, &TLS13).await, AlertDescription::CertificateRequired);
+    assert_eq!(refusal(&plugin, None, &TLS12).await, AlertDescription::CertificateRequired);
     still_serves(plugin, 2).await;
 }
 
@@ -75,10 +69,7 @@ async fn a_client_with_another_certificate_is_refused() {
     let plugin = PluginProcess::start().await;
     let other = ClientIdentity::generate();
     for version in VERSIONS {
-        assert_eq!(
-            refusal(&plugin, Some(&other), version).await,
-            AlertDescription::AccessDenied
-        );
+        assert_eq!(refusal(&plugin, Some(&other), version).await, AlertDescription::AccessDenied);
     }
     still_serves(plugin, 2).await;
 }
@@ -89,10 +80,7 @@ async fn a_client_that_has_the_certificate_but_not_its_key_is_refused() {
     let right = plugin.identity.as_ref().unwrap();
     let thief = right.with_key_of(&ClientIdentity::generate());
     for version in VERSIONS {
-        assert_eq!(
-            refusal(&plugin, Some(&thief), version).await,
-            AlertDescription::DecryptError
-        );
+        assert_eq!(refusal(&plugin, Some(&thief), version).await, AlertDescription::DecryptError);
     }
     still_serves(plugin, 2).await;
 }
@@ -100,13 +88,8 @@ async fn a_client_that_has_the_certificate_but_not_its_key_is_refused() {
 #[tokio::test]
 async fn a_client_that_does_not_speak_tls_is_refused() {
     let plugin = PluginProcess::start().await;
-    let mut stream = UnixStream::connect(plugin.handshake.socket())
-        .await
-        .unwrap();
-    stream
-        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .await
-        .unwrap();
+    let mut stream = UnixStream::connect(plugin.handshake.socket()).await.unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     assert_eq!(answer.first(), Some(&TLS_ALERT), "{answer:?}");
@@ -120,8 +103,6 @@ const TLS_ALERT: u8 = 21;
 async fn still_serves(plugin: PluginProcess, refused: usize) {
     check(plugin.connect().await).await;
     let log = plugin.shut_down().await.stderr;
-    let warnings = log
-        .lines()
-        .filter(|line| line.contains("refused a connection") && line.contains("\"warn\""));
+    let warnings = log.lines().filter(|line| line.contains("refused a connection") && line.contains("\"warn\""));
     assert_eq!(warnings.count(), refused, "{log}");
 }

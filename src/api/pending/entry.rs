@@ -27,30 +27,15 @@ pub struct Entry {
 
 impl Entry {
     /// Writes a new file under a lock that is held.
-    pub(super) fn write_new(
-        directory: &Path,
-        name: String,
-        record: Record,
-        lock: File,
-    ) -> Result<Self, Error> {
-        let mut entry = Self {
-            directory: directory.to_owned(),
-            name,
-            record,
-            _lock: lock,
-        };
+    pub(super) fn write_new(directory: &Path, name: String, record: Record, lock: File) -> Result<Self, Error> {
+        let mut entry = Self { directory: directory.to_owned(), name, record, _lock: lock };
         entry.store()?;
         Ok(entry)
     }
 
     /// Takes over a file that lies there already.
     pub(super) fn adopted(directory: &Path, name: String, record: Record, lock: File) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            name,
-            record,
-            _lock: lock,
-        }
+        Self { directory: directory.to_owned(), name, record, _lock: lock }
     }
 
     /// What the file says.
@@ -74,11 +59,7 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written; the thing exists nevertheless.
-    pub(in crate::api) fn accepted(
-        &mut self,
-        ids: Ids,
-        request_id: Option<String>,
-    ) -> Result<(), Error> {
+    pub(in crate::api) fn accepted(&mut self, ids: Ids, request_id: Option<String>) -> Result<(), Error> {
         self.record.phase = Phase::Accepted;
         self.record.ids = Some(ids);
         self.record.request_id = request_id;
@@ -131,11 +112,7 @@ pub(super) fn lock_name(name: &str) -> String {
 /// The file of a thing that was handed over: found from its id alone, without reading the directory.
 pub(super) fn handed_over_name(kind: Kind, id: &str) -> String {
     let hash = Sha256::digest(format!("{}/{id}", kind.as_str()));
-    let digits: String = hash
-        .iter()
-        .take(12)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digits: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     format!("handed-over-{digits}.json")
 }
 
@@ -148,11 +125,7 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn failed(path: &Path, action: &'static str, error: io::Error) -> Error {
-    Error::Journal(JournalError {
-        path: path.to_owned(),
-        action,
-        cause: Arc::new(error),
-    })
+    Error::Journal(JournalError { path: path.to_owned(), action, cause: Arc::new(error) })
 }
 
 /// Replaces a file as a whole, and waits until the disk has it.
@@ -165,9 +138,7 @@ fn store(directory: &Path, name: &str, record: &mut Record) -> Result<(), Error>
 fn write(directory: &Path, path: &Path, record: &Record) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(record)?;
     text.push(b'\n');
-    let mut file = tempfile::Builder::new()
-        .prefix(".writing-")
-        .tempfile_in(directory)?;
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(directory)?;
     file.write_all(&text)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
@@ -176,9 +147,5 @@ fn write(directory: &Path, path: &Path, record: &Record) -> io::Result<()> {
 
 /// A rename is on the disk when its directory is; Windows does that by itself.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(directory)?.sync_all()
-    } else {
-        Ok(())
-    }
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }

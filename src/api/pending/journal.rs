@@ -74,9 +74,7 @@ pub(in crate::api) struct Begin<'a> {
 impl Journal {
     /// The journal in a directory, which is made when first needed.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self {
-            directory: directory.into(),
-        }
+        Self { directory: directory.into() }
     }
 
     /// The directory.
@@ -94,9 +92,7 @@ impl Journal {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&self.directory)
-            .map_err(|error| failed(&self.directory, "make", error))?;
+        builder.create(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
         let (name, lock) = self.fresh_lock(begin.kind, random)?;
         let now = Timestamp::now().as_second();
         let record = Record {
@@ -198,11 +194,7 @@ impl Journal {
             match read(&path) {
                 Ok(record) => {
                     let owner_lives = owner_lives(&path);
-                    report.entries.push(Listed {
-                        path,
-                        record,
-                        owner_lives,
-                    });
+                    report.entries.push(Listed { path, record, owner_lives });
                 }
                 // Finished while we looked.
                 Err(_) if !path.exists() => {}
@@ -256,10 +248,7 @@ impl Journal {
         let mut files = Vec::new();
         for file in listing {
             let path = file.map_err(refused)?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-            {
+            if path.extension().is_some_and(|extension| extension == "json") {
                 files.push(path);
             }
         }
@@ -288,9 +277,7 @@ fn read(path: &Path) -> Result<Record, String> {
     match value.get("version").and_then(read_integer) {
         Some(version) if version == i64::from(VERSION) => {}
         Some(version) => {
-            return Err(format!(
-                "its format is {version}, and this program reads {VERSION}"
-            ));
+            return Err(format!("its format is {version}, and this program reads {VERSION}"));
         }
         None => return Err("it names no format".to_owned()),
     }
@@ -298,11 +285,7 @@ fn read(path: &Path) -> Result<Record, String> {
 }
 
 fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
+    OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }
 
 fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
@@ -314,8 +297,6 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
 }
 
 fn owner_lives(path: &Path) -> bool {
-    let lock = OpenOptions::new()
-        .read(true)
-        .open(path.with_extension("lock"));
+    let lock = OpenOptions::new().read(true).open(path.with_extension("lock"));
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

@@ -57,16 +57,10 @@ impl InstanceStatus {
     /// Reads a status, whatever its case.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        [
-            Self::Creating,
-            Self::Failed,
-            Self::Released,
-            Self::Running,
-            Self::Stopped,
-        ]
-        .into_iter()
-        .find(|known| known.as_str().eq_ignore_ascii_case(text.trim()))
-        .unwrap_or_else(|| Self::Other(text.to_owned()))
+        [Self::Creating, Self::Failed, Self::Released, Self::Running, Self::Stopped]
+            .into_iter()
+            .find(|known| known.as_str().eq_ignore_ascii_case(text.trim()))
+            .unwrap_or_else(|| Self::Other(text.to_owned()))
     }
 
     /// The word that the service uses.
@@ -234,11 +228,7 @@ pub struct DetailFields {
     #[serde(default = "no_services", deserialize_with = "guarded_values")]
     pub services: Guarded<Vec<Value>>,
     /// `support_power_type`.
-    #[serde(
-        default,
-        rename = "support_power_type",
-        deserialize_with = "lenient::boolean"
-    )]
+    #[serde(default, rename = "support_power_type", deserialize_with = "lenient::boolean")]
     pub supports_power: Option<bool>,
     /// `shutdown_status`.
     #[serde(default, deserialize_with = "lenient::value")]

@@ -93,10 +93,6 @@ impl Record for Spec {
     type Key = (i64, Option<String>, Option<String>);
 
     fn key(&self) -> Self::Key {
-        (
-            self.spec_id,
-            self.capacity_type.clone(),
-            self.spec_type.clone(),
-        )
+        (self.spec_id, self.capacity_type.clone(), self.spec_type.clone())
     }
 }

@@ -63,16 +63,8 @@ impl Source for Instances {
     const NOUN: &'static str = "instance";
     const DETAILS_AT_MOST: usize = 2;
 
-    async fn one(
-        client: &Client,
-        uid: &InstanceUid,
-        context: &Context,
-    ) -> Result<Option<Instance>, Error> {
-        match client
-            .instances()
-            .ask_detail(uid, context, Retry::Never)
-            .await
-        {
+    async fn one(client: &Client, uid: &InstanceUid, context: &Context) -> Result<Option<Instance>, Error> {
+        match client.instances().ask_detail(uid, context, Retry::Never).await {
             Ok(detail) => Ok(Some(detail.instance)),
             Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => Ok(None),
             Err(error) => Err(error),
@@ -80,20 +72,11 @@ impl Source for Instances {
     }
 
     async fn all(client: &Client, context: &Context) -> Result<Listing<Instance>, Error> {
-        paged(
-            client,
-            context,
-            &Request::new(Endpoint::InstanceList),
-            Retry::Never,
-        )
-        .await
+        paged(client, context, &Request::new(Endpoint::InstanceList), Retry::Never).await
     }
 
     fn describe(instance: &Instance) -> String {
-        instance
-            .status
-            .as_ref()
-            .map_or_else(|| "without a status".to_owned(), ToString::to_string)
+        instance.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string)
     }
 }
 

@@ -14,19 +14,14 @@ const LONGEST_AFTER_FAILURES: Duration = Duration::from_secs(30);
 /// The pause before the next look: 8 % of the age of the youngest wait, give or take 15 %, so that what is ready
 /// is seen within a tenth of its wait, and within 5 s. `fraction` (0 to 1) is the jitter.
 pub(super) fn pause(youngest: Duration, fraction: f64) -> Duration {
-    youngest
-        .mul_f64(0.08)
-        .clamp(SHORTEST, LONGEST)
-        .mul_f64(0.85 + 0.3 * fraction)
+    youngest.mul_f64(0.08).clamp(SHORTEST, LONGEST).mul_f64(0.85 + 0.3 * fraction)
 }
 
 /// The least pause after this many failures in a row: doubling.
 pub(super) fn after_failures(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
-        more => SHORTEST
-            .saturating_mul(1 << more.min(16))
-            .min(LONGEST_AFTER_FAILURES),
+        more => SHORTEST.saturating_mul(1 << more.min(16)).min(LONGEST_AFTER_FAILURES),
     }
 }
 
@@ -47,10 +42,7 @@ mod tests {
         for fraction in [0.0, 0.5, 1.0] {
             let pause = pause(age, fraction);
             assert!(pause < Duration::from_secs(5));
-            assert!(
-                pause <= age.mul_f64(0.1).max(SHORTEST.mul_f64(1.15)),
-                "{pause:?}"
-            );
+            assert!(pause <= age.mul_f64(0.1).max(SHORTEST.mul_f64(1.15)), "{pause:?}");
         }
     }
 

@@ -47,10 +47,7 @@ pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Self::Record>, Error>> + Send;
 
     /// Asks for all, once.
-    fn all(
-        client: &Client,
-        context: &Context,
-    ) -> impl Future<Output = Result<Listing<Self::Record>, Error>> + Send;
+    fn all(client: &Client, context: &Context) -> impl Future<Output = Result<Listing<Self::Record>, Error>> + Send;
 
     /// Status and progress, for people.
     fn describe(record: &Self::Record) -> String;
@@ -87,14 +84,7 @@ struct Told<T> {
 
 impl<S: Source> Default for Poller<S> {
     fn default() -> Self {
-        Self {
-            state: Mutex::new(State {
-                waits: BTreeMap::new(),
-                next: 0,
-                running: false,
-            }),
-            joined: Notify::new(),
-        }
+        Self { state: Mutex::new(State { waits: BTreeMap::new(), next: 0, running: false }), joined: Notify::new() }
     }
 }
 
@@ -128,40 +118,22 @@ impl<S: Source> Poller<S> {
     }
 
     fn join(self: &Arc<Self>, client: &Client, key: &<S::Record as Record>::Key) -> Place<S> {
-        let (tell, told) = watch::channel(Told {
-            seen: None,
-            failed: None,
-            given_up: false,
-        });
+        let (tell, told) = watch::channel(Told { seen: None, failed: None, given_up: false });
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.waits.insert(
-            number,
-            Wait {
-                key: key.clone(),
-                since: Instant::now(),
-                tell,
-            },
-        );
+        state.waits.insert(number, Wait { key: key.clone(), since: Instant::now(), tell });
         if !state.running {
             state.running = true;
             tokio::spawn(Arc::clone(self).drive(client.clone()));
         }
         drop(state);
         self.joined.notify_one();
-        Place {
-            poller: Arc::clone(self),
-            number,
-            told,
-        }
+        Place { poller: Arc::clone(self), number, told }
     }
 
     async fn drive(self: Arc<Self>, client: Client) {
-        let mut running = Running {
-            poller: &self,
-            ended: false,
-        };
+        let mut running = Running { poller: &self, ended: false };
         let mut last_look = Instant::now();
         let (mut failures, mut permanent, mut held) = (0, 0, Duration::ZERO);
         loop {
@@ -171,9 +143,7 @@ impl<S: Source> Poller<S> {
                     running.ended = true;
                     return;
                 };
-                let pause = pace::pause(youngest.elapsed(), fraction)
-                    .max(pace::after_failures(failures))
-                    .max(held);
+                let pause = pace::pause(youngest.elapsed(), fraction).max(pace::after_failures(failures)).max(held);
                 tokio::select! {
                     () = sleep_until(last_look + pause) => break,
                     () = self.joined.notified() => {}
@@ -181,16 +151,9 @@ impl<S: Source> Poller<S> {
             }
             let failed = self.look(&client).await;
             last_look = Instant::now();
-            held = failed
-                .as_ref()
-                .and_then(Error::retry_after)
-                .unwrap_or_default();
+            held = failed.as_ref().and_then(Error::retry_after).unwrap_or_default();
             failures = if failed.is_some() { failures + 1 } else { 0 };
-            permanent = if failed.as_ref().is_some_and(Error::is_permanent) {
-                permanent + 1
-            } else {
-                0
-            };
+            permanent = if failed.as_ref().is_some_and(Error::is_permanent) { permanent + 1 } else { 0 };
             if let Some(error) = failed {
                 tracing::debug!(noun = S::NOUN, failures, %error, "a look at what is waited for failed");
                 if permanent == FAILED_LOOKS {
@@ -203,12 +166,7 @@ impl<S: Source> Poller<S> {
 
     /// Looks once, in the cheaper way, and tells everybody; the failure, when nothing could be seen.
     async fn look(&self, client: &Client) -> Option<Error> {
-        let keys: BTreeSet<_> = self
-            .lock()
-            .waits
-            .values()
-            .map(|wait| wait.key.clone())
-            .collect();
+        let keys: BTreeSet<_> = self.lock().waits.values().map(|wait| wait.key.clone()).collect();
         let context = Context::within(LOOK_LIMIT, &CancellationToken::new());
         if keys.len() > S::DETAILS_AT_MOST {
             return match S::all(client, &context).await {
@@ -217,8 +175,7 @@ impl<S: Source> Poller<S> {
                     None
                 }
                 Err(error) => {
-                    keys.iter()
-                        .for_each(|key| self.tell(key, Err(error.clone())));
+                    keys.iter().for_each(|key| self.tell(key, Err(error.clone())));
                     Some(error)
                 }
             };
@@ -247,11 +204,7 @@ impl<S: Source> Poller<S> {
         }
     }
 
-    fn tell(
-        &self,
-        key: &<S::Record as Record>::Key,
-        news: Result<Arc<Sighting<S::Record>>, Error>,
-    ) {
+    fn tell(&self, key: &<S::Record as Record>::Key, news: Result<Arc<Sighting<S::Record>>, Error>) {
         for wait in self.lock().waits.values().filter(|wait| wait.key == *key) {
             wait.tell.send_modify(|told| match &news {
                 Ok(sighting) => {
@@ -265,8 +218,7 @@ impl<S: Source> Poller<S> {
 
     fn give_up(&self) {
         for wait in self.lock().waits.values() {
-            wait.tell
-                .send_modify(|told| told.given_up = told.failed.is_some());
+            wait.tell.send_modify(|told| told.given_up = told.failed.is_some());
         }
     }
 
@@ -279,16 +231,12 @@ impl<S: Source> Poller<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 fn sighting<T>(record: Option<T>) -> Sighting<T> {
-    record.map_or(Sighting::Missing, |record| {
-        Sighting::Present(Box::new(record))
-    })
+    record.map_or(Sighting::Missing, |record| Sighting::Present(Box::new(record)))
 }
 
 /// Ends the waits of a poller whose task broke: nobody would tell them anything any more.
@@ -330,11 +278,7 @@ impl<S: Source> Place<S> {
         }
     }
 
-    fn ended<R: Source<Record = S::Record>>(
-        &self,
-        key: &<S::Record as Record>::Key,
-        ended: Ended,
-    ) -> Error {
+    fn ended<R: Source<Record = S::Record>>(&self, key: &<S::Record as Record>::Key, ended: Ended) -> Error {
         let told = self.told.borrow();
         let last = told.seen.as_ref().map(|(sighting, _)| match &**sighting {
             Sighting::Missing => "missing".to_owned(),

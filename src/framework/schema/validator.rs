@@ -4,7 +4,7 @@ use std::{fmt, ops::RangeInclusive};
 
 use regex::Regex;
 
-use crate::framework::value::Value;
+use crate::framework::value::{Number, Value};
 
 /// A rule for the known, non-null value of an attribute, or for each element of a collection of them.
 pub trait Validator: fmt::Debug + Send + Sync {
@@ -23,6 +23,11 @@ pub fn one_of(words: &'static [&'static str]) -> impl Validator {
 /// The number must be whole and lie in this range; an end of `i64::MAX` means no upper limit.
 pub fn between(range: RangeInclusive<i64>) -> impl Validator {
     Between(range)
+}
+
+/// The number must be above zero.
+pub fn positive() -> impl Validator {
+    Positive
 }
 
 /// The text must satisfy a predicate; `rule` completes "must be …".
@@ -70,6 +75,22 @@ impl Validator for Between {
     fn accepts(&self, value: &Value) -> bool {
         match value {
             Value::Number(number) => number.to_i64().is_some_and(|number| self.0.contains(&number)),
+            _ => true,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Positive;
+
+impl Validator for Positive {
+    fn rule(&self) -> String {
+        "a number above zero".to_owned()
+    }
+
+    fn accepts(&self, value: &Value) -> bool {
+        match value {
+            Value::Number(number) => *number > Number::from(0_i64),
             _ => true,
         }
     }

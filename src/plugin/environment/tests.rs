@@ -5,12 +5,7 @@ use rstest::rstest;
 use super::*;
 
 fn read(variables: &[(&str, &str)]) -> Result<Environment, Error> {
-    Environment::read(|name| {
-        variables
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| OsString::from(value))
-    })
+    Environment::read(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)))
 }
 
 #[test]
@@ -57,15 +52,9 @@ fn every_wish_is_understood() {
     assert_eq!(environment.versions, [6, 5]);
     assert!(environment.multiplex);
     assert_eq!(environment.ports, 10_000..=25_000);
-    assert_eq!(
-        environment.socket.directory,
-        Some(PathBuf::from("/run/plugins"))
-    );
+    assert_eq!(environment.socket.directory, Some(PathBuf::from("/run/plugins")));
     assert_eq!(environment.socket.group.as_deref(), Some("staff"));
-    assert_eq!(
-        environment.socket.temporary,
-        Some(PathBuf::from("/var/tmp"))
-    );
+    assert_eq!(environment.socket.temporary, Some(PathBuf::from("/var/tmp")));
 }
 
 #[rstest]

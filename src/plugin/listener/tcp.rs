@@ -17,25 +17,14 @@ pub(super) fn bind(ports: RangeInclusive<u16>) -> Result<Bound, Error> {
             Err(error) => refusal = error,
         }
     }
-    Err(Error::Tcp {
-        minimum: *ports.start(),
-        maximum: *ports.end(),
-        source: refusal,
-    })
+    Err(Error::Tcp { minimum: *ports.start(), maximum: *ports.end(), source: refusal })
 }
 
 fn bind_port(port: u16) -> io::Result<Bound> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     listener.set_nonblocking(true)?;
-    let endpoint = Endpoint {
-        network: "tcp",
-        address: listener.local_addr()?.to_string(),
-    };
-    Ok(Bound {
-        directory: None,
-        endpoint,
-        listener: Listener::Tcp(listener.try_into()?),
-    })
+    let endpoint = Endpoint { network: "tcp", address: listener.local_addr()?.to_string() };
+    Ok(Bound { directory: None, endpoint, listener: Listener::Tcp(listener.try_into()?) })
 }
 
 #[cfg(test)]

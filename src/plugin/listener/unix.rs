@@ -25,10 +25,7 @@ pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
         (None, Some(own)) => vec![own.clone(), PathBuf::from(SYSTEM_DIRECTORY)],
         (None, None) => vec![PathBuf::from(SYSTEM_DIRECTORY)],
     };
-    let mut refusal = Error::Socket {
-        directory: PathBuf::new(),
-        source: io::ErrorKind::NotFound.into(),
-    };
+    let mut refusal = Error::Socket { directory: PathBuf::new(), source: io::ErrorKind::NotFound.into() };
     for directory in candidates {
         match bind_under(&directory, group) {
             Ok(bound) => return Ok(bound),
@@ -41,10 +38,8 @@ pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
 fn bind_under(parent: &Path, group: Option<u32>) -> io::Result<Bound> {
     // The host may connect from another working directory.
     let parent = std::path::absolute(parent)?;
-    let directory = tempfile::Builder::new()
-        .prefix("plugin")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(parent)?;
+    let directory =
+        tempfile::Builder::new().prefix("plugin").permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?;
     let path = directory.path().join("socket");
     let address = printable(&path)?;
     let listener = UnixListener::bind(&path)?;
@@ -56,24 +51,16 @@ fn bind_under(parent: &Path, group: Option<u32>) -> io::Result<Bound> {
     }
     Ok(Bound {
         directory: Some(directory),
-        endpoint: Endpoint {
-            network: "unix",
-            address,
-        },
+        endpoint: Endpoint { network: "unix", address },
         listener: Listener::Unix(listener),
     })
 }
 
 /// The path as the handshake line can carry it: its fields are parted by bars, and it ends with the line.
 fn printable(path: &Path) -> io::Result<String> {
-    let text = path
-        .to_str()
-        .filter(|text| !text.contains(|c: char| c == '|' || c.is_control()));
+    let text = path.to_str().filter(|text| !text.contains(|c: char| c == '|' || c.is_control()));
     text.map(str::to_owned).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the path has characters that the handshake cannot carry",
-        )
+        io::Error::new(io::ErrorKind::InvalidInput, "the path has characters that the handshake cannot carry")
     })
 }
 
@@ -83,9 +70,7 @@ fn group_id(name: &str) -> Result<u32, Error> {
     }
     match Group::from_name(name) {
         Ok(Some(group)) => Ok(group.gid.as_raw()),
-        Ok(None) | Err(_) => Err(Error::Group {
-            name: name.to_owned(),
-        }),
+        Ok(None) | Err(_) => Err(Error::Group { name: name.to_owned() }),
     }
 }
 
@@ -101,10 +86,7 @@ mod tests {
     use super::*;
 
     fn under(directory: &Path) -> SocketPlace {
-        SocketPlace {
-            temporary: Some(directory.to_owned()),
-            ..SocketPlace::default()
-        }
+        SocketPlace { temporary: Some(directory.to_owned()), ..SocketPlace::default() }
     }
 
     fn mode(path: &Path) -> u32 {
@@ -141,11 +123,7 @@ mod tests {
     #[tokio::test]
     async fn a_directory_that_cannot_be_told_falls_back() {
         let temporary = tempfile::tempdir().unwrap();
-        let names = [
-            OsStr::new("a|b"),
-            OsStr::new("a\nb"),
-            OsStr::from_bytes(b"\xff"),
-        ];
+        let names = [OsStr::new("a|b"), OsStr::new("a\nb"), OsStr::from_bytes(b"\xff")];
         for name in names {
             let odd = temporary.path().join(name);
             std::fs::create_dir(&odd).unwrap();
@@ -162,10 +140,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let long = temporary.path().join("long".repeat(40));
         std::fs::create_dir(&long).unwrap();
-        let place = SocketPlace {
-            directory: Some(long.clone()),
-            ..SocketPlace::default()
-        };
+        let place = SocketPlace { directory: Some(long.clone()), ..SocketPlace::default() };
         let error = bind(&place).unwrap_err();
         assert!(
             matches!(&error, Error::Socket { directory, source }
@@ -180,10 +155,7 @@ mod tests {
         let own = nix::unistd::getegid();
         let name = Group::from_gid(own).unwrap().map(|group| group.name);
         for group in [Some(own.to_string()), name].into_iter().flatten() {
-            let place = SocketPlace {
-                group: Some(group),
-                ..under(temporary.path())
-            };
+            let place = SocketPlace { group: Some(group), ..under(temporary.path()) };
             let bound = bind(&place).unwrap();
             let socket = PathBuf::from(&bound.endpoint.address);
             assert_eq!(mode(&socket), 0o660);
@@ -193,10 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_unknown_group_is_an_error() {
-        let place = SocketPlace {
-            group: Some("no such group".to_owned()),
-            ..SocketPlace::default()
-        };
+        let place = SocketPlace { group: Some("no such group".to_owned()), ..SocketPlace::default() };
         assert!(matches!(bind(&place), Err(Error::Group { .. })));
     }
 }

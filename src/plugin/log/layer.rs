@@ -155,8 +155,7 @@ mod tests {
     #[test]
     fn hostile_fields_stay_fields() {
         let lines = logged(|| {
-            let _span =
-                tracing::info_span!("outer", "@message" = 1, message = "of the span").entered();
+            let _span = tracing::info_span!("outer", "@message" = 1, message = "of the span").entered();
             tracing::error!("@level" = 7, "@timestamp" = false, "real\nmessage");
         });
         let line = lines.first().unwrap();

@@ -20,9 +20,7 @@ impl Settings {
             Some(value.to_string_lossy().into_owned())
         };
         let own = format!("TF_LOG_PROVIDER_{}", name.to_uppercase().replace('-', "_"));
-        let wish = text(&own)
-            .or_else(|| text("TF_LOG_PROVIDER"))
-            .or_else(|| text("TF_LOG"));
+        let wish = text(&own).or_else(|| text("TF_LOG_PROVIDER")).or_else(|| text("TF_LOG"));
         let level = wish.map_or(LevelFilter::WARN, |wish| parse(&wish));
         let mut filter = Targets::new().with_default(level.min(LevelFilter::WARN));
         filter.extend(own_crates().map(|name| (name, level)));
@@ -63,22 +61,13 @@ mod tests {
 
     fn settings(variables: &[(&str, &str)]) -> Settings {
         Settings::read("da-model", |name| {
-            variables
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| OsString::from(value))
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     }
 
     /// The lowest level that `target` may log at.
     fn level(settings: &Settings, target: &str) -> LevelFilter {
-        let levels = [
-            Level::TRACE,
-            Level::DEBUG,
-            Level::INFO,
-            Level::WARN,
-            Level::ERROR,
-        ];
+        let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
         levels
             .into_iter()
             .find(|level| settings.filter().would_enable(target, level))
@@ -97,10 +86,7 @@ mod tests {
     #[case(&[("TF_LOG_PROVIDER", "warn"), ("TF_LOG_PROVIDER_DA_MODEL", "debug")], LevelFilter::DEBUG)]
     #[case(&[("TF_LOG_PROVIDER", "info"), ("TF_LOG_PROVIDER_DA_MODEL", "")], LevelFilter::INFO)]
     #[case(&[("TF_LOG_CORE", "trace"), ("TF_LOG_PROVIDER_OTHER", "trace")], LevelFilter::WARN)]
-    fn the_most_specific_wish_counts(
-        #[case] variables: &[(&str, &str)],
-        #[case] expected: LevelFilter,
-    ) {
+    fn the_most_specific_wish_counts(#[case] variables: &[(&str, &str)], #[case] expected: LevelFilter) {
         let settings = settings(variables);
         assert_eq!(level(&settings, module_path!()), expected);
         assert_eq!(level(&settings, "terraform_provider_damodel"), expected);
@@ -120,13 +106,8 @@ mod tests {
 
     #[test]
     fn single_targets_can_be_asked_for() {
-        let settings = settings(&[
-            ("TF_LOG", "info"),
-            (
-                "TF_LOG_PROVIDER_DA_MODEL_TARGETS",
-                "h2=debug,damodel::plugin=off",
-            ),
-        ]);
+        let settings =
+            settings(&[("TF_LOG", "info"), ("TF_LOG_PROVIDER_DA_MODEL_TARGETS", "h2=debug,damodel::plugin=off")]);
         assert_eq!(level(&settings, "h2::client"), LevelFilter::DEBUG);
         assert_eq!(level(&settings, "hyper"), LevelFilter::WARN);
         assert_eq!(level(&settings, "damodel::plugin::tls"), LevelFilter::OFF);

@@ -77,11 +77,7 @@ const ELLIPSIS: char = '…';
 /// A key that cannot be taken for one of the line's own. A value that is no string under a key with an @ would
 /// crash the host.
 fn key(name: &str) -> String {
-    if name.starts_with('@') || name == SPAN {
-        format!("_{name}")
-    } else {
-        name.to_owned()
-    }
+    if name.starts_with('@') || name == SPAN { format!("_{name}") } else { name.to_owned() }
 }
 
 fn level(level: Level) -> &'static str {

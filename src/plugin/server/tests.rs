@@ -63,19 +63,12 @@ async fn work_is_told_and_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_end_is_waited_for_within_its_grace() {
-    let graces = [
-        (Ending::Asked, 500),
-        (Ending::Orphaned, 5_000),
-        (Ending::Terminated, 5_000),
-    ];
+    let graces = [(Ending::Asked, 500), (Ending::Orphaned, 5_000), (Ending::Terminated, 5_000)];
     for (ending, grace) in graces {
         let options = Options::default();
         options.work.spawn(pending::<()>());
         let (took, left) = ended(ready(ending), &options).await;
-        assert!(
-            took.as_millis().abs_diff(grace) < 10,
-            "{ending:?} took {took:?}"
-        );
+        assert!(took.as_millis().abs_diff(grace) < 10, "{ending:?} took {took:?}");
         assert_eq!(left, 1);
     }
 }
@@ -89,9 +82,7 @@ async fn a_call_in_flight_is_given_its_grace() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let mut routes = Routes::default();
     let router = routes.axum_router_mut();
-    *router = router
-        .clone()
-        .route("/test.Slow/Hang", axum::routing::post(pending::<()>));
+    *router = router.clone().route("/test.Slow/Hang", axum::routing::post(pending::<()>));
     let options = Options::default();
     let server = {
         let options = options.clone();

@@ -4,9 +4,7 @@ use tonic::Code;
 
 use super::*;
 use crate::plugin::generated::{
-    health::{
-        HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-    },
+    health::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient},
     plugin::{
         grpc_broker_client::GrpcBrokerClient, grpc_controller_client::GrpcControllerClient,
         grpc_stdio_client::GrpcStdioClient,
@@ -14,9 +12,7 @@ use crate::plugin::generated::{
 };
 
 fn health(service: &str) -> HealthCheckRequest {
-    HealthCheckRequest {
-        service: service.to_owned(),
-    }
+    HealthCheckRequest { service: service.to_owned() }
 }
 
 #[tokio::test]
@@ -66,10 +62,7 @@ async fn the_plugin_and_the_server_as_a_whole_are_healthy() {
         let answer = client.check(health(service)).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving);
     }
-    let refusal = client
-        .check(health("tfplugin6.Provider"))
-        .await
-        .unwrap_err();
+    let refusal = client.check(health("tfplugin6.Provider")).await.unwrap_err();
     assert_eq!(refusal.code(), Code::NotFound);
 }
 
@@ -77,10 +70,7 @@ async fn the_plugin_and_the_server_as_a_whole_are_healthy() {
 async fn a_watch_tells_the_status_at_once_and_ends_with_the_process() {
     let stop = CancellationToken::new();
     let mut client = HealthClient::new(HealthServer::new(Health(stop.clone())));
-    let statuses = [
-        ("plugin", ServingStatus::Serving),
-        ("other", ServingStatus::ServiceUnknown),
-    ];
+    let statuses = [("plugin", ServingStatus::Serving), ("other", ServingStatus::ServiceUnknown)];
     let mut watches = Vec::new();
     for (service, status) in statuses {
         let mut watch = client.watch(health(service)).await.unwrap().into_inner();

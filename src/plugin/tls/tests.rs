@@ -17,10 +17,7 @@ fn client_certificate() -> CertificateDer<'static> {
 }
 
 fn pinned(certificate: &CertificateDer<'static>) -> PinnedClient {
-    PinnedClient::new(
-        &ClientCertificate(certificate.clone()),
-        &aws_lc_rs::default_provider(),
-    )
+    PinnedClient::new(&ClientCertificate(certificate.clone()), &aws_lc_rs::default_provider())
 }
 
 #[test]
@@ -33,10 +30,7 @@ fn the_pinned_certificate_is_accepted_and_any_other_refused() {
     let wrong = client_certificate();
     // The right one among the intermediates does not help.
     let refused = verifier.verify_client_cert(&wrong, std::slice::from_ref(&right), now);
-    assert_eq!(
-        refused.unwrap_err(),
-        CertificateError::ApplicationVerificationFailure.into()
-    );
+    assert_eq!(refused.unwrap_err(), CertificateError::ApplicationVerificationFailure.into());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::framework::{Attr, Secret, timeouts::Timeouts, value::Number};
 
 /// A `damodel_instance`, as configured, planned or stored. Its attributes are described in the schema.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Instance {
+pub(in crate::provider) struct Instance {
     pub(super) name: Attr<String>,
     pub(super) region: Attr<String>,
     pub(super) payment_type: Attr<String>,

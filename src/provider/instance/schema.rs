@@ -213,10 +213,15 @@ fn reported() -> Vec<Attribute> {
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),
         text("shutdown_push_progress", "How far a shutdown task has pushed the image, as JSON."),
-        text("ssh_password", "The password for SSH. Null with `store_credentials = false`.").sensitive(),
-        text("jupyter_token", "The notebook's token. Null with `store_credentials = false`.").sensitive(),
+        text("ssh_password", "The password for SSH. Null with `store_credentials = false`.")
+            .sensitive()
+            .follows(CREDENTIALS),
+        text("jupyter_token", "The notebook's token. Null with `store_credentials = false`.")
+            .sensitive()
+            .follows(CREDENTIALS),
     ]
 }
 
+const CREDENTIALS: &[&str] = &["store_credentials"];
 const SPEC: &[&str] = &["spec_id", "spec_type", "gpu_num"];
 const IMAGE: &[&str] = &["image", "image_id", "image_type"];

@@ -48,10 +48,8 @@ pub(crate) use super::tls::{ClientIdentity, client_config};
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
 
 /// What tells a plugin that the core started it.
-pub(crate) const COOKIE: (&str, &str) = (
-    "TF_PLUGIN_MAGIC_COOKIE",
-    "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
-);
+pub(crate) const COOKIE: (&str, &str) =
+    ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
 
 /// Nothing here takes longer unless it hangs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -105,11 +103,7 @@ impl PluginProcess {
         if let Some(identity) = &identity {
             command.env("PLUGIN_CLIENT_CERT", identity.pem());
         }
-        command
-            .env("TMPDIR", temporary.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        command.env("TMPDIR", temporary.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         // Dropping the command closes our copies of what it passed on.
         drop(command);
@@ -121,25 +115,13 @@ impl PluginProcess {
         });
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        timeout(DEADLINE, stdout.read_line(&mut line))
-            .await
-            .expect("a handshake in time")
-            .unwrap();
-        Self {
-            handshake: Handshake::parse(&line),
-            identity,
-            child,
-            temporary,
-            stderr,
-            stdout,
-        }
+        timeout(DEADLINE, stdout.read_line(&mut line)).await.expect("a handshake in time").unwrap();
+        Self { handshake: Handshake::parse(&line), identity, child, temporary, stderr, stdout }
     }
 
     /// Connects as the core does.
     pub(crate) async fn connect(&self) -> Channel {
-        connect(&self.handshake, self.identity.as_ref())
-            .await
-            .unwrap()
+        connect(&self.handshake, self.identity.as_ref()).await.unwrap()
     }
 
     /// Calls Shutdown and waits for the end, which must be a clean one.
@@ -195,9 +177,7 @@ impl PluginProcess {
     /// A TLS connection below HTTP/2, with everything a client may get wrong in `config`.
     pub(crate) async fn tls(&self, config: ClientConfig) -> io::Result<TlsStream<UnixStream>> {
         let stream = UnixStream::connect(self.handshake.socket()).await?;
-        TlsConnector::from(Arc::new(config))
-            .connect(ServerName::try_from("localhost").unwrap(), stream)
-            .await
+        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
     }
 }
 
@@ -213,10 +193,7 @@ impl Handshake {
         let complete = line.strip_suffix('\n').expect("a whole handshake line");
         let fields: Vec<_> = complete.split('|').map(str::to_owned).collect();
         let certificate = fields.get(5).filter(|text| !text.is_empty());
-        Self {
-            certificate: certificate.map(|text| STANDARD_NO_PAD.decode(text).unwrap().into()),
-            fields,
-        }
+        Self { certificate: certificate.map(|text| STANDARD_NO_PAD.decode(text).unwrap().into()), fields }
     }
 
     pub(crate) fn socket(&self) -> &Path {
@@ -234,26 +211,17 @@ pub(crate) async fn connect(
         .certificate
         .as_ref()
         .map(|server| TlsConnector::from(Arc::new(client_config(server, identity, ALL_VERSIONS))));
-    let connector = Connector {
-        socket: handshake.socket().to_owned(),
-        tls,
-    };
+    let connector = Connector { socket: handshake.socket().to_owned(), tls };
     connect_through(connector).await
 }
 
 /// Connects to a server that is not encrypted.
 pub(crate) async fn connect_plain(socket: &Path) -> Result<Channel, tonic::transport::Error> {
-    connect_through(Connector {
-        socket: socket.to_owned(),
-        tls: None,
-    })
-    .await
+    connect_through(Connector { socket: socket.to_owned(), tls: None }).await
 }
 
 async fn connect_through(connector: Connector) -> Result<Channel, tonic::transport::Error> {
-    Endpoint::from_static("http://localhost")
-        .connect_with_connector(connector)
-        .await
+    Endpoint::from_static("http://localhost").connect_with_connector(connector).await
 }
 
 /// Opens the socket, whatever address is asked for.

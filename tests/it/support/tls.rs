@@ -8,8 +8,7 @@ use rcgen::{
     PKCS_ECDSA_P521_SHA512,
 };
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme,
-    SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme, SupportedProtocolVersion,
     client::{
         ResolvesClientCert,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -30,10 +29,7 @@ pub(crate) struct ClientIdentity {
 
 impl Clone for ClientIdentity {
     fn clone(&self) -> Self {
-        Self {
-            certificate: self.certificate.clone(),
-            key: self.key.clone_key(),
-        }
+        Self { certificate: self.certificate.clone(), key: self.key.clone_key() }
     }
 }
 
@@ -48,10 +44,7 @@ impl ClientIdentity {
             KeyUsagePurpose::KeyAgreement,
             KeyUsagePurpose::KeyCertSign,
         ];
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ClientAuth,
-            ExtendedKeyUsagePurpose::ServerAuth,
-        ];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         let certificate = params.self_signed(&key).unwrap().der().clone();
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         Self { certificate, key }
@@ -59,19 +52,12 @@ impl ClientIdentity {
 
     /// This identity's certificate with the key of another: what somebody has who read the environment.
     pub(crate) fn with_key_of(&self, other: &Self) -> Self {
-        Self {
-            certificate: self.certificate.clone(),
-            key: other.key.clone_key(),
-        }
+        Self { certificate: self.certificate.clone(), key: other.key.clone_key() }
     }
 
     pub(crate) fn pem(&self) -> String {
         let text = STANDARD.encode(&self.certificate);
-        let lines: Vec<_> = text
-            .as_bytes()
-            .chunks(64)
-            .map(|line| str::from_utf8(line).unwrap())
-            .collect();
+        let lines: Vec<_> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
         let lines = lines.join("\n");
         format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
     }
@@ -95,9 +81,7 @@ pub(crate) fn client_config(
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let key = provider
-                .key_provider
-                .load_private_key(identity.key.clone_key());
+            let key = provider.key_provider.load_private_key(identity.key.clone_key());
             // Made by hand, as the usual way refuses a key that does not belong to the certificate.
             let pair = CertifiedKey::new(vec![identity.certificate.clone()], key.unwrap());
             builder.with_client_cert_resolver(Arc::new(Always(Arc::new(pair))))
@@ -165,8 +149,6 @@ impl ServerCertVerifier for PinnedServer {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

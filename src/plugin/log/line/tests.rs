@@ -51,16 +51,12 @@ fn a_line_has_the_four_keys_of_hclog_and_flat_fields() {
 #[case("2026-01-02T17:04:05.999999999+02:00", "2026-01-02T15:04:05.999999Z")]
 fn a_timestamp_always_has_six_digits_and_is_in_utc(#[case] at: &str, #[case] expected: &str) {
     let text = line("", json!({})).render(at.parse().unwrap());
-    assert!(
-        text.contains(&format!("\"@timestamp\":\"{expected}\"")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("\"@timestamp\":\"{expected}\"")), "{text}");
 }
 
 #[test]
 fn fields_cannot_pose_as_the_keys_of_the_line() {
-    let hostile =
-        json!({"@level": 5, "@message": null, "@timestamp": 1.5, "@module": [], "span": 7, "@": 1});
+    let hostile = json!({"@level": 5, "@message": null, "@timestamp": 1.5, "@module": [], "span": 7, "@": 1});
     let mut line = line("real", hostile);
     line.span = "outer".to_owned();
     let value = parsed(line);
@@ -87,10 +83,7 @@ fn a_module_is_the_layer_that_speaks(#[case] target: &str, #[case] expected: &st
 
 #[test]
 fn a_long_line_is_cut_inside_its_strings() {
-    let value = parsed(line(
-        &"é".repeat(100_000),
-        json!({"body": "\u{1}".repeat(100_000), "attempt": 3}),
-    ));
+    let value = parsed(line(&"é".repeat(100_000), json!({"body": "\u{1}".repeat(100_000), "attempt": 3})));
     assert!(value["@message"].as_str().unwrap().ends_with("é…"));
     assert!(value["body"].as_str().unwrap().ends_with("\u{1}…"));
     assert_eq!(value["attempt"], 3);
@@ -105,9 +98,7 @@ fn a_short_string_beside_a_long_one_is_left_alone() {
 
 #[test]
 fn too_many_fields_are_left_out() {
-    let fields: Map<_, _> = (0..10_000)
-        .map(|n| (format!("field{n}"), n.into()))
-        .collect();
+    let fields: Map<_, _> = (0..10_000).map(|n| (format!("field{n}"), n.into())).collect();
     let value = parsed(line("still here", fields.into()));
     assert_eq!(value["@message"], "still here");
     assert_eq!(value["fields_dropped"], 10_000);

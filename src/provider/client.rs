@@ -1,0 +1,88 @@
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+
+use crate::{
+    api::{self, Instance, Journal, Listing, Witness},
+    framework,
+};
+
+/// What a configured provider hands to its resources and data sources.
+#[derive(Debug)]
+pub struct Client {
+    /// The service.
+    pub(super) api: api::Client,
+    /// Creates in flight.
+    pub(super) journal: Journal,
+    /// The region of what does not name its own.
+    pub(super) region: Option<String>,
+    /// The image registry.
+    pub(super) registry_host: Option<String>,
+    /// What the environment says about instances that cannot be released.
+    pub(super) on_unreleasable: Option<OnUnreleasable>,
+    /// Working directory and workspace.
+    place: String,
+    /// The instances there were before this run made any.
+    before: OnceCell<Arc<Listing<Instance>>>,
+}
+
+/// What a destroy does when the service forbids the release (service API, 160012).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnUnreleasable {
+    /// Drops the instance from the state and leaves it to its term.
+    Abandon,
+    /// Is an error.
+    Fail,
+}
+
+impl OnUnreleasable {
+    /// Reads the word of a configuration or the environment.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "abandon" => Some(Self::Abandon),
+            "fail" => Some(Self::Fail),
+            _ => None,
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn new(
+        api: api::Client,
+        journal: Journal,
+        place: String,
+        region: Option<String>,
+        registry_host: Option<String>,
+        on_unreleasable: Option<OnUnreleasable>,
+    ) -> Self {
+        Self { api, journal, region, registry_host, on_unreleasable, place, before: OnceCell::new() }
+    }
+
+    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace and
+    /// configuration.
+    pub(super) fn create_key(&self, configuration: &str) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.place.as_str(), configuration] {
+            hash.update(part.as_bytes());
+            hash.update(b"\0");
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The instances there were when this run made its first one. Asked for once, since only what earlier runs left behind matters.
+    pub(super) async fn instances_before(&self, context: &api::Context) -> Result<&Listing<Instance>, api::Error> {
+        let listing = self.before.get_or_try_init(|| async { self.api.instances().snapshot(context).await });
+        listing.await.map(AsRef::as_ref)
+    }
+
+    /// What was seen to exist in this run.
+    pub(super) fn witness(&self) -> &Witness {
+        self.api.witness()
+    }
+}
+
+/// The framework's end of a step, as the service's client takes it.
+pub(super) fn limits<C>(context: &framework::Context<C>) -> api::Context {
+    api::Context { cancel: context.cancel.clone(), deadline: context.deadline }
+}

@@ -1,0 +1,262 @@
+//! The provider's configuration: arguments, the environment behind them, and the client that comes of both.
+
+use std::{num::NonZeroUsize, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Client, Environment, OnUnreleasable};
+use crate::{
+    api::{BaseUrl, Journal, PlainHttp, RequestRate, Settings, TokenSource, UserAgent},
+    framework::{
+        Attr, Diagnostics, Path, Schema, Secret, Type,
+        schema::{Attribute, validator},
+        timeouts::{parse_duration, print_duration},
+    },
+};
+
+/// The typed form of the provider's configuration. Its attributes are described in the schema.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Configuration {
+    pub(super) base_url: Attr<String>,
+    pub(super) allow_http: Attr<bool>,
+    pub(super) api_token: Attr<Secret>,
+    pub(super) api_token_command: Attr<Vec<String>>,
+    pub(super) api_key: Attr<Secret>,
+    pub(super) registry_host: Attr<String>,
+    pub(super) region: Attr<String>,
+    pub(super) request_timeout: Attr<String>,
+    pub(super) max_retries: Attr<i64>,
+    pub(super) max_concurrent_requests: Attr<i64>,
+    pub(super) requests_per_second: Attr<f64>,
+    pub(super) ca_certificate_file: Attr<String>,
+    pub(super) pending_dir: Attr<String>,
+}
+
+pub(super) fn schema() -> Schema {
+    let defaults = Settings::default();
+    let timeout = print_duration(defaults.request_timeout);
+    Schema::new(
+        "Manages GPU instances, disks and images of the damodel service.\n\n\
+         Nothing is asked of the service before something needs it: a missing address or credential is an error of the \
+         first step that does.",
+        vec![
+            Attribute::optional(
+                "base_url",
+                Type::String,
+                "The service's base address; a trailing `/v1` or `/` is accepted. `https`, or `http` on a loopback address. \
+                 Redirects are refused. Environment: `DAMODEL_BASE_URL`.",
+            ),
+            Attribute::optional(
+                "allow_http",
+                Type::Bool,
+                "Whether plain `http` is allowed to any address, as for a private gateway. Default `false`: the token would \
+                 travel in clear.",
+            ),
+            Attribute::optional(
+                "api_token",
+                Type::String,
+                "The API token. Environment: `DAMODEL_API_TOKEN`, which keeps it out of configurations and plan files.",
+            )
+            .sensitive(),
+            Attribute::optional(
+                "api_token_command",
+                Type::list(Type::String),
+                "A program and its arguments, run without a shell, whose standard output is the API token. It has 30 seconds, no \
+                 standard input, and is run once; again only when the service refuses the token.",
+            ),
+            Attribute::optional(
+                "api_key",
+                Type::String,
+                "The key of the chat endpoint. Environment: `DAMODEL_API_KEY`.",
+            )
+            .sensitive(),
+            Attribute::optional(
+                "registry_host",
+                Type::String,
+                "The image registry's host; lets image addresses be checked while planning. Environment: \
+                 `DAMODEL_REGISTRY_HOST`.",
+            )
+            .validate(validator::text("a host name without a path", |host| {
+                !host.is_empty() && !host.contains('/') && !host.contains(char::is_whitespace)
+            })),
+            Attribute::optional(
+                "region",
+                Type::String,
+                "The region of everything that does not name its own. Environment: `DAMODEL_REGION`.",
+            ),
+            Attribute::optional(
+                "request_timeout",
+                Type::String,
+                format!("How long one request may take. Default `{timeout}`."),
+            )
+            .validate(validator::duration()),
+            Attribute::optional(
+                "max_retries",
+                Type::Number,
+                format!(
+                    "How often a request is repeated that failed and can be repeated safely. Default `{}`.",
+                    defaults.max_retries
+                ),
+            )
+            .validate(validator::between(0..=100)),
+            Attribute::optional(
+                "max_concurrent_requests",
+                Type::Number,
+                format!("How many requests may be under way at once. Default `{}`.", defaults.max_concurrent_requests),
+            )
+            .validate(validator::between(1..=1000)),
+            Attribute::optional(
+                "requests_per_second",
+                Type::Number,
+                "How many requests may start per second. Default: no limit.",
+            )
+            .validate(validator::positive()),
+            Attribute::optional(
+                "ca_certificate_file",
+                Type::String,
+                "A PEM file with further root certificates, as for a private gateway.",
+            ),
+            Attribute::optional(
+                "pending_dir",
+                Type::String,
+                "Where creates in flight are written down, so that a killed run loses nothing. Default \
+                 `.terraform/damodel-pending` (or below `TF_DATA_DIR`). Environment: `DAMODEL_PENDING_DIR`.",
+            ),
+        ],
+    )
+}
+
+/// Judges what can be judged without the service.
+pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnostics) {
+    if let (Some(url), false) = (configuration.base_url.as_str(), configuration.allow_http.is_unknown()) {
+        parse_base_url(url, configuration, Path::to("base_url"), diagnostics);
+    }
+    if configuration.api_token_command.known().is_some_and(|argv| argv.iter().all(String::is_empty)) {
+        diagnostics.error_at(
+            Path::to("api_token_command"),
+            "Invalid value",
+            "api_token_command must name a program: [\"program\", \"argument\", …].",
+        );
+    }
+    if configuration.api_token.known().is_some() && configuration.api_token_command.known().is_some() {
+        diagnostics.error_at(
+            Path::to("api_token_command"),
+            "Two sources of the API token",
+            "Set either api_token or api_token_command, not both.",
+        );
+    }
+}
+
+/// Makes the client. Only malformed values are refused here; what is missing is told by the first call that needs it.
+pub(super) fn configure(
+    configuration: Configuration,
+    environment: &Environment,
+    core_version: &str,
+) -> Result<(Arc<Client>, Diagnostics), Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    let text = |argument: &Attr<String>, variable: &str| {
+        argument.as_str().or_else(|| environment.variable(variable)).map(str::to_owned)
+    };
+    let secret = |argument: &Attr<Secret>, variable: &str| {
+        argument.known().cloned().or_else(|| environment.variable(variable).map(Secret::new)).map(Secret::into_inner)
+    };
+    let defaults = Settings::default();
+    let base_url = text(&configuration.base_url, "DAMODEL_BASE_URL")
+        .and_then(|url| parse_base_url(&url, &configuration, Path::to("base_url"), &mut diagnostics));
+    let token = match configuration.api_token_command.known() {
+        Some(argv) => Some(TokenSource::Command(argv.clone())),
+        None => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
+    };
+    let settings = Settings {
+        base_url,
+        token,
+        api_key: secret(&configuration.api_key, "DAMODEL_API_KEY"),
+        request_timeout: configuration
+            .request_timeout
+            .as_str()
+            .and_then(parse_duration)
+            .unwrap_or(defaults.request_timeout),
+        max_retries: whole(&configuration.max_retries).unwrap_or(defaults.max_retries),
+        max_concurrent_requests: whole(&configuration.max_concurrent_requests)
+            .and_then(NonZeroUsize::new)
+            .unwrap_or(defaults.max_concurrent_requests),
+        requests_per_second: configuration.requests_per_second.known().copied().and_then(RequestRate::try_new),
+        extra_roots_pem: extra_roots(&configuration, environment, &mut diagnostics),
+        user_agent: UserAgent {
+            core: Some(format!("Terraform/{core_version}")).filter(|_| !core_version.is_empty()),
+            append: environment.variable("TF_APPEND_USER_AGENT").map(str::to_owned),
+            ..defaults.user_agent
+        },
+        random: defaults.random,
+    };
+    let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
+    if on_unreleasable == Some(None) {
+        diagnostics.error(
+            "Invalid environment variable",
+            "DAMODEL_ON_UNRELEASABLE must be \"fail\" or \"abandon\", or not set.",
+        );
+    }
+    if diagnostics.has_errors() {
+        return Err(diagnostics);
+    }
+    let pending = match text(&configuration.pending_dir, "DAMODEL_PENDING_DIR") {
+        Some(directory) => environment.path(&directory),
+        None => environment.data_directory().join("damodel-pending"),
+    };
+    let client = Client::new(
+        crate::api::Client::new(settings),
+        Journal::new(pending),
+        environment.place(),
+        text(&configuration.region, "DAMODEL_REGION"),
+        text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
+        on_unreleasable.flatten(),
+    );
+    Ok((Arc::new(client), diagnostics))
+}
+
+fn parse_base_url(
+    url: &str,
+    configuration: &Configuration,
+    path: Path,
+    diagnostics: &mut Diagnostics,
+) -> Option<BaseUrl> {
+    let allowed = configuration.allow_http.known() == Some(&true);
+    let plain_http = if allowed { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
+    match BaseUrl::parse(url, plain_http) {
+        Ok(url) => Some(url),
+        Err(error) => {
+            diagnostics.error_at(
+                path,
+                "Invalid base address",
+                format!(
+                    "The service's base address (base_url or DAMODEL_BASE_URL) cannot be used: {error}. \
+                     For a private gateway without TLS set allow_http = true."
+                ),
+            );
+            None
+        }
+    }
+}
+
+fn extra_roots(
+    configuration: &Configuration,
+    environment: &Environment,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<u8>> {
+    let file = environment.path(configuration.ca_certificate_file.as_str()?);
+    match std::fs::read(&file) {
+        Ok(pem) => Some(pem),
+        Err(error) => {
+            diagnostics.error_at(
+                Path::to("ca_certificate_file"),
+                "Unreadable certificate file",
+                format!("{} could not be read: {error}.", file.display()),
+            );
+            None
+        }
+    }
+}
+
+fn whole(number: &Attr<i64>) -> Option<usize> {
+    number.known().and_then(|number| usize::try_from(*number).ok())
+}

@@ -1,0 +1,66 @@
+use std::{collections::BTreeMap, env, fmt, path::PathBuf};
+
+/// The environment that the core passes on to the provider, and the directory that it works in.
+///
+/// Read once at the start, so that nothing else in the provider looks at the process, and tests can say what they like.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    directory: PathBuf,
+}
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> Self {
+        Self {
+            variables: env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter(|(name, _)| name.starts_with("DAMODEL_") || name.starts_with("TF_"))
+                .collect(),
+            directory: env::current_dir().unwrap_or_default(),
+        }
+    }
+
+    /// One made up of these variables and this working directory.
+    pub fn made_of<N: Into<String>, V: Into<String>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+        directory: PathBuf,
+    ) -> Self {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables, directory }
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Where the core keeps what belongs to this working directory.
+    pub(super) fn data_directory(&self) -> PathBuf {
+        self.directory.join(self.variable("TF_DATA_DIR").unwrap_or(".terraform"))
+    }
+
+    /// What tells this working directory and workspace from every other on this machine.
+    pub(super) fn place(&self) -> String {
+        let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
+        let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
+        let workspace = workspace.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
+        format!("{}\0{workspace}", self.directory.display())
+    }
+
+    /// A path as the operator means it: relative to the working directory.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+}
+
+impl fmt::Debug for Environment {
+    /// Shows names only: a value may be a token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("directory", &self.directory)
+            .finish()
+    }
+}

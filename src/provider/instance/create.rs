@@ -1,0 +1,311 @@
+use super::{model::Instance, witness_key};
+use crate::{
+    api::{
+        self, Accepted, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, InstanceStatus, Journal, Kind,
+        Login, Origin, Payment, Phase, Sighting, SpecSelector,
+    },
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private, timeouts::parse_duration},
+    provider::{Client, client::limits, errors::Failure, presence},
+};
+
+/// Creates an instance: sent once, renamed when it is accepted, waited for until it is Running.
+///
+/// After the acceptance the state holds the instance on every path. Only Failed and a wait that ran out are errors, which make
+/// the core taint it; all else is a warning (service API, POST /api/instance/create; plugin protocol, ApplyResourceChange).
+pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) -> Outcome<Instance> {
+    let Create { config, planned, private } = change;
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let request = match request(&planned, client) {
+        Ok(request) => request,
+        Err(diagnostic) => return Outcome::absent().with(diagnostic),
+    };
+    let key = client.create_key(&format!("damodel_instance {}", request.wanted()));
+    let mut diagnostics = left_behind(&planned, &key, client, &limits).await;
+    let wait = planned.wait_for_capacity.as_str().and_then(parse_duration);
+    let options = CreateOptions::waiting_for_capacity(wait);
+    let accepted = client.api.instances().create(request, &key, &client.journal, options, &limits).await;
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            let now = not_accepted(&error, &client.journal);
+            let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
+            let is_set = |name: &str| is_set(&config, name);
+            return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
+        }
+    };
+    let mut creation = Creation { state: planned, private, diagnostics: Diagnostics::new(), client, limits };
+    creation.follow(accepted).await;
+    diagnostics.extend(creation.diagnostics);
+    Outcome::present(creation.state, creation.private).with(diagnostics)
+}
+
+/// A create that the service accepted.
+struct Creation<'a> {
+    state: Instance,
+    private: Private,
+    diagnostics: Diagnostics,
+    client: &'a Client,
+    limits: api::Context,
+}
+
+impl Creation<'_> {
+    async fn follow(&mut self, accepted: Accepted<CreatedInstance>) {
+        let uid = accepted.made.uid.clone();
+        tracing::info!(instance.id = %uid, "accepted");
+        self.state.id = uid.as_str().into();
+        self.state.instance_id = accepted.made.instance_id.into();
+        presence::made(&mut self.private, self.client, &self.limits).await;
+        self.client.witness().saw(&witness_key(&uid));
+        if accepted.origin == Origin::Adopted {
+            self.diagnostics.warning(
+                format!("Took up {}", self.state.title()),
+                "An earlier run created this machine and ended before it could say so. It was found by its note in the pending \
+                 directory, and nothing was created again.",
+            );
+        }
+        let renamed = self.rename(&accepted).await;
+        self.wait(&accepted).await;
+        if let Err(error) = renamed {
+            self.rename_at_last(&accepted, &error).await;
+        }
+        self.complete(&accepted).await;
+        if let Err(error) = accepted.entry.handed_over() {
+            tracing::warn!(%error, "the note of the create could not be closed");
+        }
+    }
+
+    /// Gives the machine the name that was wanted instead of the one with the marker.
+    async fn rename(&self, accepted: &Accepted<CreatedInstance>) -> Result<(), api::Error> {
+        match &accepted.rename_to {
+            Some(name) => self.client.api.instances().rename(&accepted.made.uid, name, &self.limits).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tries once more after the wait: while a machine is being made, a service may not know it everywhere.
+    async fn rename_at_last(&mut self, accepted: &Accepted<CreatedInstance>, first: &api::Error) {
+        tracing::debug!(error = %first, "renaming again");
+        if let Err(error) = self.rename(accepted).await {
+            let failure = Failure {
+                error: &error,
+                tried: format!("rename {}", self.state.title()),
+                now: format!(
+                    "The machine is there, under the name {:?}. The next plan repairs it.",
+                    accepted.sent_name
+                ),
+            };
+            self.diagnostics.push(failure.warning());
+        }
+    }
+
+    async fn wait(&mut self, accepted: &Accepted<CreatedInstance>) {
+        if self.state.wait_for_running.known() == Some(&false) {
+            return;
+        }
+        let is_settled = |seen: &Sighting<api::Instance>| {
+            let status = seen.record().and_then(|record| record.status.as_ref());
+            matches!(status, Some(InstanceStatus::Running | InstanceStatus::Failed | InstanceStatus::Released))
+        };
+        let uid = &accepted.made.uid;
+        match self.client.api.instances().wait(uid, &self.limits, is_settled).await {
+            Ok(Sighting::Present(record)) => {
+                self.state.take_record(&record);
+                if record.status != Some(InstanceStatus::Running) {
+                    let status = record.status.map(|status| status.to_string()).unwrap_or_default();
+                    self.diagnostics.push(failed(&self.state.title(), &status, accepted));
+                }
+            }
+            Ok(Sighting::Missing) => {}
+            Err(error) => self.wait_ended(&error, accepted),
+        }
+    }
+
+    fn wait_ended(&mut self, error: &api::Error, accepted: &Accepted<CreatedInstance>) {
+        let title = self.state.title();
+        let ids = &accepted.ids;
+        match error {
+            api::Error::WaitEnded(ended) if !ended.cancelled => self.diagnostics.error(
+                format!("{title} is not Running in time"),
+                format!(
+                    "The create timeout ran out: {ended}. The machine exists and is billed; the state holds it, tainted: the next \
+                     apply would replace it. To keep it: terraform untaint <address>, then apply again. To wait longer set \
+                     timeouts {{ create = \"…\" }}{ids}."
+                ),
+            ),
+            api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => self.diagnostics.warning(
+                format!("Stopped waiting for {title}"),
+                format!("The run was told to stop: {error}. The machine exists and is billed; the state holds it. The next plan shows how it is."),
+            ),
+            error => {
+                let failure = Failure {
+                    error,
+                    tried: format!("wait for {title}"),
+                    now: "The machine exists and is billed; the state holds it. The next plan shows how it is.".to_owned(),
+                };
+                self.diagnostics.push(failure.warning());
+            }
+        }
+    }
+
+    /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
+    async fn complete(&mut self, accepted: &Accepted<CreatedInstance>) {
+        let wanted = accepted.rename_to.clone();
+        match self.client.api.instances().detail(&accepted.made.uid, &self.limits).await {
+            Ok(detail) => {
+                self.state.take_detail(&detail);
+                self.state.complete_image(self.client, &self.limits).await;
+            }
+            Err(api::Error::Cancelled { .. }) => {}
+            Err(error) => {
+                let failure = Failure {
+                    error: &error,
+                    tried: format!("look at {} after its create", self.state.title()),
+                    now: "The machine exists; the next refresh completes the state.".to_owned(),
+                };
+                self.diagnostics.push(failure.warning());
+            }
+        }
+        if let Some(name) = wanted {
+            self.state.name = Attr::Known(name);
+        }
+    }
+}
+
+/// The request that a planned state asks for. What is still unknown is left to the service.
+fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagnostic> {
+    let region = planned.region.known().cloned().or_else(|| client.region.clone());
+    let region = region
+        .ok_or_else(|| missing("region", "Set region here, or for all in the provider (or with DAMODEL_REGION)."))?;
+    let spec = match (planned.spec_id.known(), planned.spec_type.known()) {
+        (Some(id), _) => SpecSelector::Id(*id),
+        (None, Some(code)) => SpecSelector::Type(code.clone()),
+        (None, None) => return Err(missing("spec_id", "Set spec_id or spec_type.")),
+    };
+    let image = match (planned.image_id.known(), planned.image_type.as_str(), planned.image.known()) {
+        (Some(id), Some("private"), _) => ImageSelector::Private(*id),
+        (Some(id), Some(_), _) => ImageSelector::Public(*id),
+        (_, _, Some(address)) => ImageSelector::Address(address.clone()),
+        _ => return Err(missing("image", "Set image, or image_id and image_type.")),
+    };
+    let duration = planned.purchase_duration.known().copied().unwrap_or(1);
+    let payment = match planned.payment_type.as_str() {
+        Some("Daily") => Payment::Daily(duration),
+        Some("Weekly") => Payment::Weekly(duration),
+        Some("Monthly") => Payment::Monthly(duration),
+        _ => Payment::Hourly,
+    };
+    let login = match planned.login_method.as_str() {
+        Some("ssh_key") => Some(Login::SshKey {
+            id: planned.ssh_pubkey_id.known().copied(),
+            name: planned.ssh_pubkey_name.known().cloned(),
+        }),
+        Some(_) => Some(Login::Password),
+        None => None,
+    };
+    Ok(CreateInstance {
+        payment,
+        data_disk_expand_size: planned.data_disk_expand_size_gb.known().copied().unwrap_or(0),
+        data_disk_mount_path: planned.data_disk_mount_path.known().cloned(),
+        name: planned.name.known().cloned(),
+        hostname: planned.hostname.known().cloned(),
+        login,
+        external_ip: planned.external_ip.known().cloned(),
+        auto_renew: planned.auto_renew.known().copied(),
+        ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(1), image)
+    })
+}
+
+fn missing(attribute: &str, advice: &str) -> Diagnostic {
+    Diagnostic::error("Missing required argument", format!("{advice} Nothing was created.")).at(Path::to(attribute))
+}
+
+/// Warns of machines that an earlier run may have made and nobody knows of.
+async fn left_behind(planned: &Instance, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    for listed in client.journal.list().map(|report| report.entries).unwrap_or_default() {
+        let record = &listed.record;
+        let of_another_run = record.phase == Phase::HandedOver && record.process != std::process::id();
+        if let Some(ids) =
+            record.ids.as_ref().filter(|_| of_another_run && record.kind == Kind::Instance && record.key == key)
+        {
+            diagnostics.push(leftover(
+                &ids.id,
+                "An earlier run created it from the same configuration and answered it to the \
+                core, and no state has shown it since.",
+            ));
+        }
+    }
+    let Some(name) = planned.name.as_str() else { return diagnostics };
+    match client.instances_before(limits).await {
+        Ok(listing) => {
+            for instance in api::Instances::look_alikes(listing, name, &client.journal) {
+                diagnostics.push(leftover(
+                    instance.uid.as_str(),
+                    &format!(
+                        "It is called {:?}: the name that a create of {name:?} gives a machine before it is renamed.",
+                        instance.name.as_deref().unwrap_or_default()
+                    ),
+                ));
+            }
+        }
+        Err(error) => tracing::warn!(%error, "machines that an earlier run may have left could not be looked for"),
+    }
+    diagnostics
+}
+
+fn leftover(uid: &str, why: &str) -> Diagnostic {
+    Diagnostic::warning(
+        format!("Instance {uid} may have been left behind"),
+        format!(
+            "{why} If it is in no state, it is billed and managed by nobody. To manage it: terraform import <address> {uid}. \
+             Otherwise release it in the console."
+        ),
+    )
+}
+
+fn not_accepted(error: &api::Error, journal: &Journal) -> String {
+    match error {
+        api::Error::Unsettled(unsettled) => format!(
+            "Whether a machine was made is not known. If there is one it is called {:?}, and the note of it is in {}.",
+            unsettled.marker,
+            journal.directory().display()
+        ),
+        api::Error::SeveralMatches { .. } => "At least one machine too many was made.".to_owned(),
+        _ => "Nothing was created.".to_owned(),
+    }
+}
+
+fn failed(title: &str, status: &str, accepted: &Accepted<CreatedInstance>) -> Diagnostic {
+    Diagnostic::error(
+        format!("{title} was created {status}"),
+        format!(
+            "The service accepted the create and then could not carry it out: the status is {status}. The state holds the machine, \
+             tainted: the next apply releases it and tries again. For the service's support: instance UID {}{}.",
+            accepted.made.uid, accepted.ids
+        ),
+    )
+}
+
+fn is_set(config: &Instance, name: &str) -> bool {
+    match name {
+        "auto_renew" => !config.auto_renew.is_null(),
+        "data_disk_expand_size_gb" => !config.data_disk_expand_size_gb.is_null(),
+        "data_disk_mount_path" => !config.data_disk_mount_path.is_null(),
+        "external_ip" => !config.external_ip.is_null(),
+        "gpu_num" => !config.gpu_num.is_null(),
+        "hostname" => !config.hostname.is_null(),
+        "image" => !config.image.is_null(),
+        "image_id" => !config.image_id.is_null(),
+        "image_type" => !config.image_type.is_null(),
+        "login_method" => !config.login_method.is_null(),
+        "name" => !config.name.is_null(),
+        "payment_type" => !config.payment_type.is_null(),
+        "purchase_duration" => !config.purchase_duration.is_null(),
+        "region" => !config.region.is_null(),
+        "spec_id" => !config.spec_id.is_null(),
+        "spec_type" => !config.spec_type.is_null(),
+        "ssh_pubkey_id" => !config.ssh_pubkey_id.is_null(),
+        "ssh_pubkey_name" => !config.ssh_pubkey_name.is_null(),
+        _ => false,
+    }
+}

@@ -1,0 +1,152 @@
+//! From what the service reports to the attributes.
+
+use serde_json::Value;
+
+use super::model::Instance;
+use crate::{
+    api::{self, Context, InstanceDetail, PublicImageFilter},
+    framework::{Attr, Secret},
+    provider::{
+        Client,
+        words::{cut, image_type, json_without, login_method, text_or_json, time},
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+
+impl Instance {
+    /// Takes over what a list shows. Arguments that the service leaves out keep what the state says.
+    pub(super) fn take_record(&mut self, record: &api::Instance) {
+        keep(&mut self.name, record.name.clone());
+        keep(&mut self.region, record.region.clone());
+        keep(&mut self.payment_type, record.payment_type.clone());
+        keep(&mut self.spec_id, record.spec_id);
+        keep(&mut self.spec_type, record.spec_type.clone());
+        keep(&mut self.gpu_num, record.gpu_num);
+        self.take_image(record);
+        keep(&mut self.login_method, record.login_method.map(login_method));
+        keep(&mut self.ssh_pubkey_name, record.ssh_pubkey_name.clone());
+        keep(&mut self.external_ip, record.external_ip.clone());
+        self.id = record.uid.as_str().into();
+        keep(&mut self.instance_id, record.instance_id);
+        self.status = record.status.as_ref().map(ToString::to_string).into();
+        self.capacity_type = record.capacity_type.clone().into();
+        self.gpu_name = record.gpu_name.clone().into();
+        self.image_name = record.image_name.clone().into();
+        self.ssh_host = record.ssh_host.clone().into();
+        self.ssh_port = record.ssh_port.into();
+        self.internal_ip = record.internal_ip.clone().into();
+        self.start_time = time(record.start_time).into();
+        self.stop_time = time(record.stop_time).into();
+        self.release_time = time(record.release_time).into();
+        let secrets = secrets(record);
+        self.jupyter_url = record.jupyter_url.as_ref().map(|url| without_token(url.expose(), &secrets)).into();
+        let stored = self.store_credentials.known() != Some(&false);
+        let kept = |secret: &Option<SecretString>| secret.clone().filter(|_| stored).map(Secret::from);
+        self.ssh_password = kept(&record.ssh_password).into();
+        self.jupyter_token = kept(&record.jupyter_token).into();
+    }
+
+    /// Takes over all that the service reports.
+    pub(super) fn take_detail(&mut self, detail: &InstanceDetail) {
+        self.take_record(&detail.instance);
+        let more = &detail.more;
+        let text = |value: &Option<Value>| Attr::from(value.as_ref().and_then(text_or_json));
+        self.cpu_core = text(&more.cpu_core);
+        self.memory_size = text(&more.memory_size);
+        self.gpu_memory = text(&more.gpu_memory);
+        self.sys_disk_size_gb = more.sys_disk_size.into();
+        self.data_disk_size_gb = more.data_disk_size.into();
+        self.gpu_price = more.gpu_price.clone().map(Into::into).into();
+        self.data_disk_price = more.data_disk_price.clone().map(Into::into).into();
+        self.rent_deadline = text(&more.rent_deadline);
+        self.support_power = more.supports_power.into();
+        self.cloud_disks = Attr::Known(more.cloud_disks.iter().map(Value::to_string).collect());
+        let secrets = secrets(&detail.instance);
+        self.services =
+            Attr::Known(more.services.expose().iter().map(|service| json_without(service, &secrets)).collect());
+        let json = |value: &Option<Value>| Attr::from(value.as_ref().filter(|v| !v.is_null()).map(Value::to_string));
+        self.shutdown_status = json(&more.shutdown_status);
+        self.shutdown_stage = json(&more.shutdown_stage);
+        self.shutdown_push_progress = json(&more.shutdown_push_progress);
+    }
+
+    /// Finds the address of the image, where only its number is known. Where the lists cannot tell, it stays as it is.
+    pub(super) async fn complete_image(&mut self, client: &Client, context: &Context) {
+        if self.image.known().is_some() {
+            return;
+        }
+        let Some(id) = self.image_id.known().copied() else { return };
+        let images = client.api.images();
+        let found = match self.image_type.as_str() {
+            Some("public") => images.public(&PublicImageFilter::default(), context).await.map(|listing| {
+                listing.records.iter().find(|image| image.id == id).and_then(|image| image.image_url.clone())
+            }),
+            Some("private") => images.private_snapshot(context).await.map(|listing| {
+                listing.records.iter().find(|image| image.image_id == id).and_then(|image| image.image_tag.clone())
+            }),
+            _ => return,
+        };
+        match found {
+            Ok(address) => keep(&mut self.image, address),
+            Err(error) => tracing::warn!(%error, image.id = id, "the image's address could not be looked up"),
+        }
+    }
+
+    /// An image's number that differs from the state's makes the state's address another image's.
+    fn take_image(&mut self, record: &api::Instance) {
+        let kind = record.image_type.as_deref().map(image_type);
+        let changed =
+            |before: Option<&i64>| before.is_some_and(|before| record.image_id.is_some_and(|id| id != *before));
+        if changed(self.image_id.known()) {
+            self.image = Attr::Null;
+        }
+        keep(&mut self.image_id, record.image_id);
+        keep(&mut self.image_type, kind);
+    }
+}
+
+fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
+    if let Some(reported) = reported {
+        *attribute = Attr::Known(reported);
+    }
+}
+
+fn secrets(record: &api::Instance) -> Vec<&str> {
+    [&record.ssh_password, &record.jupyter_token].into_iter().flatten().map(ExposeSecret::expose_secret).collect()
+}
+
+/// A notebook's address without its token, wherever in it the token stands.
+fn without_token(address: &str, secrets: &[&str]) -> String {
+    let Ok(mut url) = url::Url::parse(address) else { return cut(address, secrets) };
+    let is_secret = |name: &str, value: &str| name.eq_ignore_ascii_case("token") || secrets.contains(&value);
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, value)| !is_secret(name, value))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    if url.query().is_some() {
+        url.set_query(None);
+        if !kept.is_empty() {
+            url.query_pairs_mut().extend_pairs(kept);
+        }
+    }
+    cut(url.as_str(), secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_loses_its_token() {
+        for (address, expected) in [
+            ("https://x/lab?token=abc", "https://x/lab"),
+            ("https://x/lab?a=1&token=abc", "https://x/lab?a=1"),
+            ("https://x/abc/lab", "https://x/***/lab"),
+            ("https://x/lab?key=abc", "https://x/lab"),
+            ("x abc y", "x *** y"),
+        ] {
+            assert_eq!(without_token(address, &["abc"]), expected, "{address}");
+        }
+    }
+}

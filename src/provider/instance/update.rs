@@ -1,0 +1,43 @@
+use super::model::Instance;
+use crate::{
+    framework::{Context, Outcome, Path, Update, to_value},
+    provider::{Client, client::limits, errors::Failure},
+};
+
+/// Changes in place: the name is sent, everything else that may change without a new machine is the provider's own business.
+pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) -> Outcome<Instance> {
+    let Update { prior, planned, private, .. } = change;
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let uid = prior.uid();
+    if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name)) {
+        tracing::info!(instance.id = %uid, name, "renaming");
+        if let Err(error) = client.api.instances().rename(&uid, name, &limits).await {
+            let failure = Failure {
+                error: &error,
+                tried: format!("rename {} to {name:?}", prior.title()),
+                now: "The state keeps the old name; nothing else was changed.".to_owned(),
+            };
+            return Outcome::present(prior, private).with(failure.whole().at(Path::to("name")));
+        }
+    }
+    if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
+        return Outcome::present(planned, private);
+    }
+    let mut state = planned.clone();
+    match client.api.instances().detail(&uid, &limits).await {
+        Ok(detail) => {
+            state.take_detail(&detail);
+            // The service may show the old name for a moment; what was accepted counts, and the next refresh looks again.
+            state.name = planned.name;
+            Outcome::present(state, private)
+        }
+        Err(error) => {
+            let failure = Failure {
+                error: &error,
+                tried: format!("look at {} after its change", prior.title()),
+                now: "The change itself was made. The next refresh completes the state.".to_owned(),
+            };
+            Outcome::present(state, private).with(failure.warning())
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The words that stand for the service's numbers, and the forms of times, links and undescribed structures.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The word for a number of a table; a number outside it stays readable.
+fn word(table: &[(i64, &'static str)], number: i64) -> String {
+    table
+        .iter()
+        .find(|(known, _)| *known == number)
+        .map_or_else(|| format!("unknown({number})"), |(_, word)| (*word).to_owned())
+}
+
+/// `login_method` (service API, Instance).
+pub(super) fn login_method(number: i64) -> String {
+    word(&[(1, "ssh_key"), (2, "password")], number)
+}
+
+/// `image_type`, which the service writes as a number or a word (service API, POST /api/instance/create).
+pub(super) fn image_type(text: &str) -> String {
+    match text {
+        "1" | "public" => "public".to_owned(),
+        "2" | "private" => "private".to_owned(),
+        other => format!("unknown({other})"),
+    }
+}
+
+/// A discount's status (service API, Instance specification).
+pub(super) fn discount_status(number: i64) -> String {
+    const TABLE: [(i64, &str); 6] = [
+        (0, "none"),
+        (1, "voided"),
+        (2, "not_yet_effective"),
+        (3, "expired"),
+        (4, "effective"),
+        (5, "effective_with_next"),
+    ];
+    word(&TABLE, number)
+}
+
+/// Unix seconds as RFC 3339 in UTC; none for 0 and for what no calendar holds.
+pub(super) fn time(seconds: Option<i64>) -> Option<String> {
+    let seconds = seconds.filter(|seconds| *seconds > 0)?;
+    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}
+
+/// An undescribed value as text: a string as it is, anything else as JSON.
+pub(super) fn text_or_json(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// A JSON document with the given secrets cut out of every text in it.
+pub(super) fn json_without(value: &Value, secrets: &[&str]) -> String {
+    cut_value(value, secrets).to_string()
+}
+
+fn cut_value(value: &Value, secrets: &[&str]) -> Value {
+    match value {
+        Value::String(text) => Value::String(cut(text, secrets)),
+        Value::Array(elements) => elements.iter().map(|element| cut_value(element, secrets)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), cut_value(value, secrets))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// A text with the given secrets cut out.
+pub(super) fn cut(text: &str, secrets: &[&str]) -> String {
+    secrets.iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_become_words() {
+        assert_eq!(login_method(1), "ssh_key");
+        assert_eq!(login_method(9), "unknown(9)");
+        assert_eq!(image_type("2"), "private");
+        assert_eq!(discount_status(5), "effective_with_next");
+    }
+
+    #[test]
+    fn times_are_rfc_3339_and_zero_is_none() {
+        assert_eq!(time(Some(1_700_000_000)).as_deref(), Some("2023-11-14T22:13:20Z"));
+        assert_eq!(time(Some(0)), None);
+        assert_eq!(time(Some(i64::MAX)), None);
+    }
+
+    #[test]
+    fn secrets_are_cut_out_of_undescribed_structures() {
+        let value = json!({ "url": "https://x/?token=abc", "list": ["abc", 1] });
+        let text = json_without(&value, &["abc", ""]);
+        assert!(!text.contains("abc") && text.contains("***"), "{text}");
+    }
+}
