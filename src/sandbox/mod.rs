@@ -1,1 +1,48 @@
-//! sandbox
+//! The service simulated on loopback, for tests, demonstrations and trying things out without a bill.
+//!
+//! Written from the service API document and nothing else: it shares no type with `api`, refuses what the document does not name, and lets the
+//! forms that the document leaves open be chosen ([`Form`]). It depends on nothing inside the crate; hyper is used directly where a fault closes
+//! a connection without an answer.
+//!
+//! - [`Sandbox::start`] runs one inside a process; `terraform-provider-damodel sandbox` runs one from the command line.
+//! - [`Fault`] says what goes wrong, [`Mutation`] what happens behind the client's back, [`Ledger`] what was asked and what came of it.
+//! - The control interface under `/sandbox/` offers the same to other processes. It is not part of the service.
+//! - States follow from moments and the life clock on each request ([`LifeClock`]); nothing runs in the background.
+//!
+//! It is no security boundary: tokens follow from the seed, and whoever reaches the port controls it. So it listens on loopback only.
+
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
+
+mod clock;
+mod control;
+mod endpoints;
+mod errors;
+mod fault;
+mod fields;
+mod form;
+mod ledger;
+mod mutation;
+mod options;
+mod query;
+mod random;
+mod render;
+mod running;
+mod secret;
+mod server;
+mod service;
+mod store;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    clock::LifeClock,
+    errors::Code,
+    fault::{Action, ArmedFault, Fault, When},
+    form::{Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order},
+    ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
+    mutation::{Mutation, MutationError},
+    options::{Error, Options},
+    running::{Account, Running, Sandbox},
+};

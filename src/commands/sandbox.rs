@@ -1,0 +1,205 @@
+//! `terraform-provider-damodel sandbox`: the service, simulated, until it is told to end.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Parser;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
+
+/// Runs the service, simulated on loopback: instances, images, disks and specifications of the service API.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "sandbox")]
+pub struct Arguments {
+    /// Where to listen; a loopback address. Port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+    /// Keeps the state in this file, and goes on from it when it exists.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Appends one JSON line per request to this file.
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+    /// Writes base_url, token, chat_key and registry_host to this file as JSON when it listens.
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// What all random values are made from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME=VALUE,…")]
+    pub form: Form,
+    /// Seconds from an accepted create to Running.
+    #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = seconds)]
+    pub creation_seconds: Duration,
+    /// Seconds from an accepted release to Released.
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    pub release_seconds: Duration,
+    /// Seconds by which X-Service-Timestamp may be off.
+    #[arg(long, default_value = "300", value_name = "SECONDS", value_parser = seconds)]
+    pub timestamp_tolerance: Duration,
+    /// Lets the life clock stand at this Unix time; it moves when it is advanced under /sandbox/clock.
+    #[arg(long, value_name = "UNIX_SECONDS")]
+    pub standing_clock: Option<i64>,
+    /// The main account's token instead of one made from the seed.
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<SecretString>,
+    /// The main account's chat key instead of one made from the seed.
+    #[arg(long, value_name = "KEY")]
+    pub chat_key: Option<SecretString>,
+    /// The host of image addresses.
+    #[arg(long, default_value_t = Options::default().registry_host, value_name = "HOST")]
+    pub registry_host: String,
+    /// So many Running instances from the start.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    pub generate_instances: u32,
+    /// So many more available cloud disks from the start.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    pub generate_disks: u32,
+}
+
+/// Why the sandbox could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Standard output or the signals are out of reach.
+    #[error("talk to the terminal")]
+    Terminal(#[source] io::Error),
+    /// The ready file cannot be written.
+    #[error("write {}", path.display())]
+    ReadyFile {
+        /// The ready file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The sandbox did not start.
+    #[error("start the sandbox")]
+    Start(#[from] SandboxError),
+}
+
+/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it.
+///
+/// # Errors
+///
+/// When it cannot start, or cannot say that it did.
+pub async fn run(arguments: Arguments) -> Result<(), Error> {
+    run_until(arguments, &mut io::stdout(), told_to_end()).await
+}
+
+/// Runs a sandbox until this future is ready. What it prints goes to `out`; the line `sandbox listening on …` is the last.
+///
+/// # Errors
+///
+/// When it cannot start, or cannot say that it did.
+pub async fn run_until(
+    arguments: Arguments,
+    out: &mut (impl Write + Send),
+    end: impl Future<Output = io::Result<()>> + Send,
+) -> Result<(), Error> {
+    let ready_file = arguments.ready_file.clone();
+    // Begun before anything says that it listens, so that a signal sent then is heard.
+    tokio::pin!(end);
+    let ended_early = futures_util::poll!(&mut end);
+    let running = Sandbox::start(options(arguments)).await?;
+    if let Some(path) = ready_file {
+        write_ready_file(&path, &running).map_err(|source| Error::ReadyFile { path, source })?;
+    }
+    out.write_all(introduction(&running).as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
+    let ended = match ended_early {
+        std::task::Poll::Ready(ended) => ended,
+        std::task::Poll::Pending => end.await,
+    };
+    running.stop().await;
+    ended.map_err(Error::Terminal)
+}
+
+fn options(arguments: Arguments) -> Options {
+    Options {
+        listen: arguments.listen,
+        state: arguments.state,
+        ledger: arguments.ledger,
+        seed: arguments.seed,
+        form: arguments.form,
+        life_clock: arguments.standing_clock.map_or(LifeClock::Running, LifeClock::Standing),
+        creation: arguments.creation_seconds,
+        release: arguments.release_seconds,
+        timestamp_tolerance: arguments.timestamp_tolerance,
+        token: arguments.token,
+        chat_key: arguments.chat_key,
+        registry_host: arguments.registry_host,
+        generate_instances: arguments.generate_instances,
+        generate_disks: arguments.generate_disks,
+    }
+}
+
+/// Seconds, with a fraction or without.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// How to point the provider at it. The secrets are the sandbox's own and open nothing else, so they are printed.
+fn introduction(running: &Running) -> String {
+    let (base_url, registry_host) = (&running.base_url, &running.registry_host);
+    let (token, chat_key) = (running.token.expose_secret(), running.chat_key.expose_secret());
+    format!(
+        r#"export DAMODEL_BASE_URL='{base_url}'
+export DAMODEL_API_TOKEN='{token}'
+export DAMODEL_API_KEY='{chat_key}'
+export DAMODEL_REGISTRY_HOST='{registry_host}'
+export DAMODEL_REGION='cn-east-1'
+
+provider "damodel" {{
+  base_url      = "{base_url}"
+  api_token     = "{token}"
+  api_key       = "{chat_key}"
+  registry_host = "{registry_host}"
+  region        = "cn-east-1"
+}}
+
+sandbox listening on {base_url}
+"#
+    )
+}
+
+/// Written by a rename: whoever waits for the file reads all of it.
+fn write_ready_file(path: &Path, running: &Running) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut file = NamedTempFile::new_in(folder)?;
+    let ready = json!({
+        "base_url": running.base_url,
+        "token": running.token.expose_secret(),
+        "chat_key": running.chat_key.expose_secret(),
+        "registry_host": running.registry_host,
+    });
+    serde_json::to_writer_pretty(&mut file, &ready)?;
+    file.write_all(b"\n")?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn told_to_end() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

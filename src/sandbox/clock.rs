@@ -1,0 +1,78 @@
+//! The two clocks of the sandbox.
+//!
+//! The *wall clock* is the machine's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date header follow it.
+//! The *life clock* moves machines through their states and stamps records. It runs with tokio's time (so a test that
+//! pauses tokio's time pauses the sandbox), or stands still until it is advanced. Advancing it leaves the wall clock alone:
+//! a client is never refused because a test skipped an hour.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// How the life clock moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifeClock {
+    /// Starts at the machine's time and runs with tokio's.
+    Running,
+    /// Stands at this many Unix seconds and moves only when it is advanced.
+    Standing(i64),
+}
+
+#[derive(Debug)]
+pub(super) struct Clock {
+    life: LifeClock,
+    origin_ms: i64,
+    started: Instant,
+}
+
+impl Clock {
+    pub(super) fn new(life: LifeClock) -> Self {
+        let origin_ms = match life {
+            LifeClock::Running => Timestamp::now().as_millisecond(),
+            LifeClock::Standing(seconds) => seconds.saturating_mul(1000),
+        };
+        Self { life, origin_ms, started: Instant::now() }
+    }
+
+    /// The life clock in Unix milliseconds, advanced by hand and off by `skew` seconds (a standing clock is never off).
+    pub(super) fn life_ms(&self, advanced_ms: i64, skew: i64) -> i64 {
+        let advanced_ms = self.origin_ms.saturating_add(advanced_ms);
+        match self.life {
+            LifeClock::Running => {
+                advanced_ms.saturating_add(milliseconds(self.started.elapsed())).saturating_add(skew.saturating_mul(1000))
+            }
+            LifeClock::Standing(_) => advanced_ms,
+        }
+    }
+}
+
+/// The wall clock in Unix seconds, for a clock that is off by `skew` seconds.
+pub(super) fn wall_seconds(skew: i64) -> i64 {
+    Timestamp::now().as_second().saturating_add(skew)
+}
+
+/// A duration as whole milliseconds; one beyond 292 million years is cut to that.
+pub(super) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_running_life_clock_follows_tokios_time() {
+        let clock = Clock::new(LifeClock::Running);
+        let before = clock.life_ms(0, 0);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(clock.life_ms(0, 0) - before, 3_600_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_standing_life_clock_stands() {
+        let clock = Clock::new(LifeClock::Standing(1_770_000_000));
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(clock.life_ms(500, 90), 1_770_000_000_500);
+    }
+}

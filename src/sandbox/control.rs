@@ -1,0 +1,160 @@
+//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service and asks for no token; requests must come to a
+//! loopback name, so that a web page cannot reach it through a name of its own.
+//!
+//! | | | |
+//! |---|---|---|
+//! | GET | `/sandbox/ledger` | [`Ledger`](super::Ledger) with balances and duplicates |
+//! | GET | `/sandbox/state` | the world without secrets; `?secrets=true` with them |
+//! | GET, POST, DELETE | `/sandbox/faults` | [`ArmedFault`](super::ArmedFault)s; arms a [`Fault`](super::Fault); disarms all |
+//! | GET, POST | `/sandbox/clock` | `{"now_ms": …}`; advances by `{"advance_ms": …}` |
+//! | POST | `/sandbox/mutate` | does a [`Mutation`](super::Mutation) |
+//! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it, what is left out being the default |
+
+use std::{net::IpAddr, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{Query, Request, State},
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{fault::Fault, form::Form, ledger::Thing, mutation::Mutation, running::Sandbox};
+
+/// The keys under which the world keeps secrets.
+const SECRETS: [&str; 4] = ["chat_key", "jupyter_token", "ssh_password", "token"];
+
+/// The routes, to be nested under `/sandbox`.
+pub(super) fn router() -> Router<Sandbox> {
+    Router::new()
+        .route("/ledger", get(ledger))
+        .route("/state", get(state))
+        .route("/faults", get(faults).post(arm).delete(disarm))
+        .route("/clock", get(clock).post(advance))
+        .route("/mutate", post(mutate))
+        .route("/form", get(form).put(set_form))
+        .layer(middleware::from_fn(require_loopback))
+}
+
+/// A JSON document without the values of secrets.
+pub(super) fn redacted(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(redacted).collect(),
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .map(|(name, value)| {
+                    let value = if SECRETS.contains(&name.as_str()) { json!("[redacted]") } else { redacted(value) };
+                    (name, value)
+                })
+                .collect(),
+        ),
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+async fn require_loopback(request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if is_loopback(host) { next.run(request).await } else { refused(StatusCode::FORBIDDEN, "the host is not a loopback name") }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
+    let ledger = sandbox.ledger();
+    let account = |thing| json!({ "balance": ledger.balance(thing), "live": ledger.live(thing), "duplicates": ledger.duplicates(thing) });
+    let (instances, cloud_disks) = (account(Thing::Instance), account(Thing::CloudDisk));
+    Json(json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateQuery {
+    #[serde(default)]
+    secrets: bool,
+}
+
+async fn state(State(sandbox): State<Sandbox>, Query(query): Query<StateQuery>) -> Json<Value> {
+    Json(if query.secrets { sandbox.state_with_secrets() } else { sandbox.state() })
+}
+
+async fn faults(State(sandbox): State<Sandbox>) -> Json<Value> {
+    Json(json!({ "faults": sandbox.faults() }))
+}
+
+async fn arm(State(sandbox): State<Sandbox>, Json(fault): Json<Fault>) -> Json<Value> {
+    Json(json!({ "id": sandbox.arm(fault) }))
+}
+
+async fn disarm(State(sandbox): State<Sandbox>) -> Json<Value> {
+    sandbox.clear_faults();
+    Json(json!({ "faults": [] }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Advance {
+    advance_ms: u64,
+}
+
+async fn clock(State(sandbox): State<Sandbox>) -> Json<Value> {
+    Json(json!({ "now_ms": sandbox.now_ms() }))
+}
+
+async fn advance(State(sandbox): State<Sandbox>, Json(advance): Json<Advance>) -> Response {
+    match sandbox.advance(Duration::from_millis(advance.advance_ms)) {
+        Ok(now_ms) => Json(json!({ "now_ms": now_ms })).into_response(),
+        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+async fn mutate(State(sandbox): State<Sandbox>, Json(mutation): Json<Mutation>) -> Response {
+    match sandbox.mutate(mutation) {
+        Ok(()) => Json(json!({ "done": true })).into_response(),
+        Err(error) => refused(StatusCode::NOT_FOUND, &error.to_string()),
+    }
+}
+
+async fn form(State(sandbox): State<Sandbox>) -> Json<Form> {
+    Json(sandbox.form())
+}
+
+async fn set_form(State(sandbox): State<Sandbox>, Json(form): Json<Form>) -> Json<Form> {
+    sandbox.set_form(form);
+    Json(sandbox.form())
+}
+
+fn refused(status: StatusCode, error: &str) -> Response {
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("127.0.0.1:8080", true)]
+    #[case("127.0.0.1", true)]
+    #[case("localhost:8080", true)]
+    #[case("[::1]:8080", true)]
+    #[case("example.com:8080", false)]
+    #[case("127.0.0.1.example.com", false)]
+    #[case("10.0.0.1:8080", false)]
+    #[case("", false)]
+    fn only_loopback_names_pass(#[case] host: &str, #[case] passes: bool) {
+        assert_eq!(is_loopback(host), passes);
+    }
+}

@@ -1,0 +1,258 @@
+//! Faults: what can go wrong between a client and the service, on demand.
+
+use serde::{Deserialize, Serialize};
+
+use super::{errors::Code, random::Random};
+
+/// A fault, armed for one endpoint. As JSON (`POST /sandbox/faults`):
+/// `{"endpoint": "instance_create", "when": {"next": 1}, "action": "drop_after"}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The endpoint's name, such as `instance_create`; `*` is every endpoint.
+    pub endpoint: String,
+    /// On which calls.
+    pub when: When,
+    /// What happens.
+    pub action: Action,
+}
+
+/// On which calls a fault strikes. Calls are those to its endpoint, counted from the moment it was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// On every call.
+    Always,
+    /// On the next calls, this many.
+    Next(u32),
+    /// On one call: 1 is the next.
+    Nth(u32),
+    /// On each call with this probability, 0 … 1, drawn from the sandbox's seed.
+    Probability(f64),
+}
+
+/// What a fault does. "Processed" means that the service acts as it always does, so that only the answer is lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Processed; then the connection is closed without an answer.
+    DropAfter,
+    /// Not processed; the connection is closed without an answer.
+    DropBefore,
+    /// A documented error.
+    Error {
+        /// Its number.
+        code_n: Code,
+        /// Whether the request is processed all the same.
+        #[serde(default)]
+        processed: bool,
+    },
+    /// The instance that this call creates ends Failed.
+    FailCreation,
+    /// No answer until the client gives up, or until the limit, when the connection is closed.
+    Hang {
+        /// The limit in milliseconds.
+        limit_ms: u64,
+        /// Whether the request is processed before.
+        #[serde(default)]
+        processed: bool,
+    },
+    /// A page of HTML with status 200 or another, as from a proxy.
+    Html {
+        /// The HTTP status.
+        status: u16,
+        /// Whether the request is processed.
+        #[serde(default)]
+        processed: bool,
+    },
+    /// What this call creates is unseen by lists and details for a time and for a number of reads.
+    LateVisibility {
+        /// The time in milliseconds of the life clock.
+        #[serde(default)]
+        ms: u64,
+        /// The number of reads that would have shown it.
+        #[serde(default)]
+        reads: u32,
+    },
+    /// Processed; the answer comes late.
+    Slow {
+        /// By this many milliseconds.
+        ms: u64,
+    },
+    /// An HTTP status with a body that is no envelope, as from a gateway.
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// Whether the request is processed.
+        #[serde(default)]
+        processed: bool,
+    },
+    /// The instance that this call creates stays Creating for ever.
+    StickCreation,
+    /// 429, not processed.
+    TooManyRequests {
+        /// The Retry-After header in seconds; none: no header.
+        retry_after_seconds: Option<u64>,
+    },
+    /// Processed; the body of the answer breaks off in its middle.
+    Truncated,
+}
+
+impl Action {
+    /// The action's name in ledgers, as in JSON.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::DropAfter => "drop_after",
+            Self::DropBefore => "drop_before",
+            Self::Error { .. } => "error",
+            Self::FailCreation => "fail_creation",
+            Self::Hang { .. } => "hang",
+            Self::Html { .. } => "html",
+            Self::LateVisibility { .. } => "late_visibility",
+            Self::Slow { .. } => "slow",
+            Self::Status { .. } => "status",
+            Self::StickCreation => "stick_creation",
+            Self::TooManyRequests { .. } => "too_many_requests",
+            Self::Truncated => "truncated",
+        }
+    }
+
+    /// Whether it decides how the answer is delivered; one call can have one such fault, and any number of the others.
+    fn is_delivery(&self) -> bool {
+        !matches!(self, Self::FailCreation | Self::LateVisibility { .. } | Self::Slow { .. } | Self::StickCreation)
+    }
+
+    /// Whether the service acts on the request.
+    pub(super) fn is_processed(&self) -> bool {
+        match self {
+            Self::DropBefore | Self::TooManyRequests { .. } => false,
+            Self::Error { processed, .. }
+            | Self::Hang { processed, .. }
+            | Self::Html { processed, .. }
+            | Self::Status { processed, .. } => *processed,
+            Self::DropAfter
+            | Self::FailCreation
+            | Self::LateVisibility { .. }
+            | Self::Slow { .. }
+            | Self::StickCreation
+            | Self::Truncated => true,
+        }
+    }
+}
+
+/// A fault with its number and what is left of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmedFault {
+    /// Its number, from 1.
+    pub id: u64,
+    /// The fault.
+    pub fault: Fault,
+    /// How many calls its endpoint had since it was armed.
+    pub calls: u32,
+    /// How often it struck.
+    pub strikes: u32,
+}
+
+impl ArmedFault {
+    fn strikes_now(&self, random: &mut Random) -> bool {
+        match self.fault.when {
+            When::Always => true,
+            When::Next(count) => self.calls <= count,
+            When::Nth(number) => self.calls == number,
+            When::Probability(probability) => random.happens(probability),
+        }
+    }
+}
+
+/// All armed faults. They are not kept in the state file.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    last_id: u64,
+    armed: Vec<ArmedFault>,
+}
+
+impl Faults {
+    pub(super) fn arm(&mut self, fault: Fault) -> u64 {
+        self.last_id += 1;
+        self.armed.push(ArmedFault { id: self.last_id, fault, calls: 0, strikes: 0 });
+        self.last_id
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.armed.clear();
+    }
+
+    pub(super) fn armed(&self) -> &[ArmedFault] {
+        &self.armed
+    }
+
+    /// The actions that strike this call, in the order in which they were armed. When two decide the delivery, the first wins; the call counts for both.
+    pub(super) fn strike(&mut self, endpoint: &str, random: &mut Random) -> Vec<Action> {
+        let mut actions: Vec<Action> = Vec::new();
+        for armed in self.armed.iter_mut().filter(|armed| armed.fault.endpoint == "*" || armed.fault.endpoint == endpoint) {
+            armed.calls = armed.calls.saturating_add(1);
+            let is_taken = armed.fault.action.is_delivery() && actions.iter().any(Action::is_delivery);
+            if armed.strikes_now(random) && !is_taken {
+                armed.strikes += 1;
+                actions.push(armed.fault.action.clone());
+            }
+        }
+        actions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn struck(when: When, calls: usize) -> Vec<bool> {
+        let mut faults = Faults::default();
+        faults.arm(Fault { endpoint: "instance_list".to_owned(), when, action: Action::DropAfter });
+        let mut random = Random::new(3, 3);
+        (0..calls).map(|_| !faults.strike("instance_list", &mut random).is_empty()).collect()
+    }
+
+    #[test]
+    fn faults_strike_when_they_should() {
+        assert_eq!(struck(When::Always, 3), [true, true, true]);
+        assert_eq!(struck(When::Next(2), 3), [true, true, false]);
+        assert_eq!(struck(When::Nth(2), 3), [false, true, false]);
+        assert_eq!(struck(When::Probability(0.0), 3), [false, false, false]);
+        assert_eq!(struck(When::Probability(1.0), 3), [true, true, true]);
+        let half = struck(When::Probability(0.5), 200).into_iter().filter(|&strikes| strikes).count();
+        assert!((60..140).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn other_endpoints_are_spared_and_one_delivery_wins() {
+        let mut faults = Faults::default();
+        let fault = |endpoint: &str, action| Fault { endpoint: endpoint.to_owned(), when: When::Always, action };
+        faults.arm(fault("instance_list", Action::DropAfter));
+        faults.arm(fault("*", Action::Truncated));
+        faults.arm(fault("*", Action::Slow { ms: 5 }));
+        let mut random = Random::new(1, 1);
+        assert_eq!(faults.strike("instance_list", &mut random), [Action::DropAfter, Action::Slow { ms: 5 }]);
+        assert_eq!(faults.strike("spec_list", &mut random), [Action::Truncated, Action::Slow { ms: 5 }]);
+    }
+
+    #[rstest]
+    #[case(r#"{"endpoint":"*","when":"always","action":"drop_before"}"#)]
+    #[case(r#"{"endpoint":"*","when":{"next":2},"action":{"status":{"status":503,"processed":true}}}"#)]
+    #[case(r#"{"endpoint":"*","when":{"nth":2},"action":{"error":{"code_n":100014}}}"#)]
+    #[case(r#"{"endpoint":"*","when":{"probability":0.25},"action":{"too_many_requests":{"retry_after_seconds":2}}}"#)]
+    #[case(r#"{"endpoint":"*","when":"always","action":{"late_visibility":{"reads":2}}}"#)]
+    fn faults_are_read_from_json(#[case] text: &str) {
+        serde_json::from_str::<Fault>(text).unwrap();
+    }
+
+    #[rstest]
+    #[case(r#"{"endpoint":"*","when":"sometimes","action":"drop_before"}"#)]
+    #[case(r#"{"endpoint":"*","when":"always","action":{"error":{"code_n":7}}}"#)]
+    #[case(r#"{"endpoint":"*","when":"always","action":"drop_before","how":"fast"}"#)]
+    fn what_is_no_fault_is_refused(#[case] text: &str) {
+        assert!(serde_json::from_str::<Fault>(text).is_err());
+    }
+}

@@ -1,0 +1,207 @@
+//! The forms that the document leaves open, each of which a client has to understand.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The choices that the document leaves open ("not shown"). The default is the plainest reading.
+///
+/// Parsed from `name=value` pairs separated by commas; a name alone means `true`:
+/// `error_status=matched,integers=floats,extra_fields,clock_skew=-3600`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Form {
+    /// The HTTP status of errors (service API, Errors: "not shown").
+    pub error_status: ErrorStatus,
+    /// The structure of `response_metadata.error` (service API, Errors: "not shown").
+    pub error_shape: ErrorShape,
+    /// How an empty field of a record is written: "", an empty array, or a time of 0.
+    pub empty: Empty,
+    /// How an integer of a result is written.
+    pub integers: Integers,
+    /// How a boolean of a result is written.
+    pub booleans: Booleans,
+    /// The largest page served, however large a page was asked for; 0 in the request still means all. None: no cap.
+    pub page_cap: Option<u32>,
+    /// Whether a capped page reports the size that was asked for, not the size served.
+    pub page_size_as_asked: bool,
+    /// Whether `total` is a string.
+    pub total_as_string: bool,
+    /// The order of lists.
+    pub order: Order,
+    /// By how many seconds the service's clock is ahead of the machine's; the Date header shows it.
+    pub clock_skew: i64,
+    /// Whether records and envelopes carry fields that the document does not name.
+    pub extra_fields: bool,
+    /// How much of the response metadata there is.
+    pub metadata: Metadata,
+    /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before Released.
+    pub undocumented_statuses: bool,
+    /// Whether an instance that is still being created refuses its release with 160012.
+    pub creating_unreleasable: bool,
+    /// Whether a Failed instance refuses its release with 160012.
+    pub failed_unreleasable: bool,
+}
+
+/// The HTTP status of errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorStatus {
+    /// 200, as for success.
+    #[default]
+    Always200,
+    /// The 4xx or 5xx that fits the code.
+    Matched,
+}
+
+/// The structure of `response_metadata.error`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorShape {
+    /// `[{"code_n": 160003, "code": "…", "message": "…"}]`
+    Array,
+    /// `{"Code": "…", "Message": "…"}`
+    Capitalised,
+    /// `{"code_n": 160003, "code": "…", "message": "…"}`
+    #[default]
+    Full,
+    /// `{"error": {"code_n": 160003, "code": "…", "message": "…"}}`
+    Nested,
+    /// `{"code": 160003, "message": "…"}`
+    NumericCode,
+    /// `{"code_n": "160003", "code": "…", "message": "…"}`
+    StringNumber,
+    /// `"160003 …: …"`
+    Text,
+}
+
+/// How an empty field is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Empty {
+    /// As it is: "", [], 0.
+    #[default]
+    AsIs,
+    /// Left out.
+    Missing,
+    /// `null`.
+    Null,
+    /// `""`, whatever type was promised.
+    Text,
+}
+
+/// How an integer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Integers {
+    /// `3`
+    #[default]
+    AsIs,
+    /// `3.0`
+    Floats,
+    /// `"3"`
+    Strings,
+}
+
+/// How a boolean is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Booleans {
+    /// `true`
+    #[default]
+    AsIs,
+    /// `1`
+    Numbers,
+    /// `"true"`
+    Strings,
+}
+
+/// The order of lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// By id.
+    #[default]
+    Ascending,
+    /// By id, the newest first.
+    Descending,
+    /// Another order on each request inside each page; what is on a page stays on it.
+    Shuffled,
+    /// Another order of the whole list on each request, so that following pages can miss a record.
+    ShuffledAcrossPages,
+}
+
+/// How much of the response metadata there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metadata {
+    /// All fields.
+    #[default]
+    Full,
+    /// None on success, the error alone on failure.
+    Missing,
+    /// All fields, the identifiers being "".
+    WithoutIdentifiers,
+}
+
+/// Why a list of forms cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("read the forms {text:?}")]
+pub struct FormError {
+    text: String,
+    source: serde_json::Error,
+}
+
+impl FromStr for Form {
+    type Err = FormError;
+
+    fn from_str(text: &str) -> Result<Self, FormError> {
+        let fields: Map<String, Value> = text
+            .split(',')
+            .map(str::trim)
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| match pair.split_once('=') {
+                Some((name, value)) => (name.trim().to_owned(), scalar(value.trim())),
+                None => (pair.to_owned(), Value::Bool(true)),
+            })
+            .collect();
+        serde_json::from_value(Value::Object(fields)).map_err(|source| FormError { text: text.to_owned(), source })
+    }
+}
+
+/// A number or boolean where the text is one, else the text itself.
+fn scalar(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_and_bare_names_are_read() {
+        let form: Form = "error_status=matched, integers=floats,extra_fields,clock_skew=-3600,page_cap=100".parse().unwrap();
+        let expected = Form {
+            error_status: ErrorStatus::Matched,
+            integers: Integers::Floats,
+            extra_fields: true,
+            clock_skew: -3600,
+            page_cap: Some(100),
+            ..Form::default()
+        };
+        assert_eq!(form, expected);
+    }
+
+    #[rstest::rstest]
+    #[case("colour=red")]
+    #[case("integers=roman")]
+    #[case("page_cap=-1")]
+    #[case("clock_skew=soon")]
+    fn what_is_no_form_is_refused(#[case] text: &str) {
+        assert!(text.parse::<Form>().is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! What was asked of the sandbox and what came of it: the proof that nothing was made twice and nothing was lost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One request to the service. Requests to the control interface are not kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestEntry {
+    /// Counts from 1 since the sandbox started.
+    pub sequence: u64,
+    /// The life clock in Unix milliseconds.
+    pub at_ms: i64,
+    /// The account's name; none when the token was refused.
+    pub account: Option<String>,
+    /// The HTTP method.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The query string.
+    pub query: String,
+    /// The endpoint's name, such as `instance_create`; none for a path that the service does not have.
+    pub endpoint: Option<String>,
+    /// The envelope's request_id.
+    pub request_id: String,
+    /// Whether the service acted on it (a refusal counts as acting).
+    pub processed: bool,
+    /// The HTTP status sent; none when the connection was closed without an answer.
+    pub status: Option<u16>,
+    /// The error's code; none on success, or when nothing was processed.
+    pub code_n: Option<i64>,
+    /// The faults that were applied, by name.
+    pub faults: Vec<String>,
+    /// The uids of instances and cloud disks that it created.
+    pub created: Vec<String>,
+    /// The uids of instances whose release it began.
+    pub released: Vec<String>,
+}
+
+/// What kind of thing was born or died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thing {
+    /// A cloud disk.
+    CloudDisk,
+    /// An instance.
+    Instance,
+}
+
+/// What happened to a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LifeKind {
+    /// A create was accepted.
+    Created,
+    /// Its creation failed. It still exists.
+    Failed,
+    /// It is released.
+    Released,
+    /// It was removed without a trace, by a test.
+    Removed,
+    /// It has another name.
+    Renamed,
+}
+
+/// A birth, a death, or a new name. Kept in the state file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LifeEvent {
+    /// Counts from 1 since the world began.
+    pub sequence: u64,
+    /// The life clock in Unix milliseconds.
+    pub at_ms: i64,
+    /// What it happened to.
+    pub thing: Thing,
+    /// What happened.
+    pub kind: LifeKind,
+    /// The thing's uid.
+    pub uid: String,
+    /// The thing's name at that moment.
+    pub name: String,
+    /// The account's name.
+    pub account: String,
+}
+
+/// Everything that was asked and everything that lived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The requests since the sandbox started, in order.
+    pub requests: Vec<RequestEntry>,
+    /// Births and deaths since the world began, in order.
+    pub life: Vec<LifeEvent>,
+}
+
+/// How many things of a kind were made, and what became of them: `created == live + released + removed`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balance {
+    /// How many creates were accepted.
+    pub created: usize,
+    /// How many were released.
+    pub released: usize,
+    /// How many were removed without a trace.
+    pub removed: usize,
+    /// How many exist (Failed ones too).
+    pub live: usize,
+}
+
+impl Ledger {
+    /// How many things of this kind were made, and what became of them.
+    #[must_use]
+    pub fn balance(&self, thing: Thing) -> Balance {
+        let mut balance = Balance::default();
+        for event in self.life.iter().filter(|event| event.thing == thing) {
+            match event.kind {
+                LifeKind::Created => balance.created += 1,
+                LifeKind::Failed | LifeKind::Renamed => {}
+                LifeKind::Released => balance.released += 1,
+                LifeKind::Removed => balance.removed += 1,
+            }
+        }
+        balance.live = self.live(thing).len();
+        balance
+    }
+
+    /// The uids of this kind that exist, in the order of their creation.
+    #[must_use]
+    pub fn live(&self, thing: Thing) -> Vec<String> {
+        let mut live: Vec<String> = Vec::new();
+        for event in self.life.iter().filter(|event| event.thing == thing) {
+            match event.kind {
+                LifeKind::Created => live.push(event.uid.clone()),
+                LifeKind::Failed | LifeKind::Renamed => {}
+                LifeKind::Released | LifeKind::Removed => live.retain(|uid| *uid != event.uid),
+            }
+        }
+        live
+    }
+
+    /// The uids that were created in one account under one name, where that happened more than once. A client that marks each create
+    /// with a name of its own has none.
+    #[must_use]
+    pub fn duplicates(&self, thing: Thing) -> Vec<Vec<String>> {
+        let mut by_name: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        for event in self.life.iter().filter(|event| event.thing == thing && event.kind == LifeKind::Created) {
+            by_name.entry((&event.account, &event.name)).or_default().push(event.uid.clone());
+        }
+        by_name.into_values().filter(|uids| uids.len() > 1).collect()
+    }
+
+    /// The requests to one endpoint, by its name.
+    pub fn requests_to<'a>(&'a self, endpoint: &'a str) -> impl Iterator<Item = &'a RequestEntry> {
+        self.requests.iter().filter(move |request| request.endpoint.as_deref() == Some(endpoint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: LifeKind, uid: &str, name: &str) -> LifeEvent {
+        LifeEvent {
+            sequence: 1,
+            at_ms: 0,
+            thing: Thing::Instance,
+            kind,
+            uid: uid.to_owned(),
+            name: name.to_owned(),
+            account: "main".to_owned(),
+        }
+    }
+
+    #[test]
+    fn creates_are_live_or_ended() {
+        let life = vec![
+            event(LifeKind::Created, "a", "x"),
+            event(LifeKind::Created, "b", "y"),
+            event(LifeKind::Created, "c", "x"),
+            event(LifeKind::Failed, "b", "y"),
+            event(LifeKind::Released, "a", "x"),
+            event(LifeKind::Removed, "b", "y"),
+        ];
+        let ledger = Ledger { requests: Vec::new(), life };
+        assert_eq!(ledger.balance(Thing::Instance), Balance { created: 3, released: 1, removed: 1, live: 1 });
+        assert_eq!(ledger.live(Thing::Instance), ["c"]);
+        assert_eq!(ledger.duplicates(Thing::Instance), [["a", "c"]]);
+        assert_eq!(ledger.balance(Thing::CloudDisk), Balance::default());
+    }
+}

@@ -1,0 +1,110 @@
+//! What a sandbox is started with.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use secrecy::SecretString;
+
+use super::{clock::LifeClock, form::Form};
+
+/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and makes instances in one second.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; must be a loopback address. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where the state is kept as one JSON file (mode 0600); none: in memory only. What the file says wins over the seed.
+    pub state: Option<PathBuf>,
+    /// A file that gets one JSON line per request; none: in memory only.
+    pub ledger: Option<PathBuf>,
+    /// What all random values (uids, passwords, tokens, shuffles, odds) are made from.
+    pub seed: u64,
+    /// The forms that the document leaves open.
+    pub form: Form,
+    /// How the life clock moves.
+    pub life_clock: LifeClock,
+    /// From an accepted create to Running.
+    pub creation: Duration,
+    /// From an accepted release to Released.
+    pub release: Duration,
+    /// How far X-Service-Timestamp may be from the service's clock (service API, Authentication: "not shown").
+    pub timestamp_tolerance: Duration,
+    /// The main account's token; none: made from the seed.
+    pub token: Option<SecretString>,
+    /// The main account's chat key; none: made from the seed.
+    pub chat_key: Option<SecretString>,
+    /// The host of image addresses. Kept in the state file with the images that bear it.
+    pub registry_host: String,
+    /// How many Running instances the main account has from the start, for load tests.
+    pub generate_instances: u32,
+    /// How many available cloud disks the main account has from the start, beside the seed's.
+    pub generate_disks: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            state: None,
+            ledger: None,
+            seed: 1,
+            form: Form::default(),
+            life_clock: LifeClock::Running,
+            creation: Duration::from_secs(1),
+            release: Duration::from_secs(1),
+            timestamp_tolerance: Duration::from_secs(300),
+            token: None,
+            chat_key: None,
+            registry_host: "registry.damodel.test".to_owned(),
+            generate_instances: 0,
+            generate_disks: 0,
+        }
+    }
+}
+
+/// Why a sandbox did not start or could not keep its state.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The listen address can be reached from other machines.
+    #[error("listen on {0}: the sandbox listens on loopback addresses only")]
+    NotLoopback(SocketAddr),
+    /// The address is in use, or not ours.
+    #[error("listen on {address}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The state file cannot be read or written.
+    #[error("keep the state in {}", path.display())]
+    State {
+        /// The state file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The state file is no JSON document of ours.
+    #[error("understand the state in {}", path.display())]
+    StateContent {
+        /// The state file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The state file was written by a newer sandbox.
+    #[error("understand version {version} of the state in {}", path.display())]
+    StateVersion {
+        /// The state file.
+        path: PathBuf,
+        /// The version it carries.
+        version: u64,
+    },
+    /// The ledger file cannot be opened.
+    #[error("append to the ledger {}", path.display())]
+    Ledger {
+        /// The ledger file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,247 @@
+//! Instances: what is kept of them. How they change is in `settle`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ImageKind, Spec, World};
+use crate::sandbox::{
+    ledger::{LifeKind, Thing},
+    secret::Secret,
+};
+
+/// A billing type (service API, POST /api/instance/create: payment_type).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sandbox) enum Payment {
+    Hourly,
+    Daily,
+    Weekly,
+    Monthly,
+}
+
+impl Payment {
+    pub(in crate::sandbox) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "Hourly" => Some(Self::Hourly),
+            "Daily" => Some(Self::Daily),
+            "Weekly" => Some(Self::Weekly),
+            "Monthly" => Some(Self::Monthly),
+            _ => None,
+        }
+    }
+
+    pub(in crate::sandbox) fn word(self) -> &'static str {
+        match self {
+            Self::Hourly => "Hourly",
+            Self::Daily => "Daily",
+            Self::Weekly => "Weekly",
+            Self::Monthly => "Monthly",
+        }
+    }
+
+    /// The length of one prepaid period; hourly billing has none. A month is 30 days here.
+    pub(in crate::sandbox) fn term_ms(self) -> Option<i64> {
+        const DAY_MS: i64 = 86_400_000;
+        match self {
+            Self::Hourly => None,
+            Self::Daily => Some(DAY_MS),
+            Self::Weekly => Some(7 * DAY_MS),
+            Self::Monthly => Some(30 * DAY_MS),
+        }
+    }
+}
+
+/// The image an instance was made from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct InstanceImage {
+    pub(in crate::sandbox) id: i64,
+    pub(in crate::sandbox) name: String,
+    pub(in crate::sandbox) kind: ImageKind,
+    pub(in crate::sandbox) address: String,
+}
+
+/// A cloud disk on an instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Mount {
+    pub(in crate::sandbox) disk_id: i64,
+    pub(in crate::sandbox) mount_path: String,
+    pub(in crate::sandbox) release_with_instance: bool,
+    /// Whether it was created with the instance.
+    pub(in crate::sandbox) is_new: bool,
+}
+
+/// What an instance becomes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::sandbox) enum Next {
+    Failed,
+    Released,
+    Running,
+}
+
+/// A change that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Step {
+    pub(in crate::sandbox) at_ms: i64,
+    pub(in crate::sandbox) to: Next,
+}
+
+/// When a new thing shows up in list and detail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Visibility {
+    /// Not before this moment.
+    pub(in crate::sandbox) from_ms: i64,
+    /// Not before this many reads that would have shown it.
+    pub(in crate::sandbox) after_reads: u32,
+}
+
+impl Visibility {
+    /// Whether a read sees the thing; the read counts.
+    pub(in crate::sandbox) fn is_seen(&mut self, now_ms: i64) -> bool {
+        if self.after_reads > 0 {
+            self.after_reads -= 1;
+            return false;
+        }
+        now_ms >= self.from_ms
+    }
+}
+
+/// An instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Instance {
+    pub(in crate::sandbox) account: String,
+    pub(in crate::sandbox) id: i64,
+    pub(in crate::sandbox) uid: String,
+    pub(in crate::sandbox) alias: String,
+    pub(in crate::sandbox) hostname: String,
+    /// A word of the service; a test may set one that the document does not name.
+    pub(in crate::sandbox) status: String,
+    pub(in crate::sandbox) next: Option<Step>,
+    pub(in crate::sandbox) visibility: Visibility,
+    /// Whether its release is refused with 160012, by a test's wish.
+    pub(in crate::sandbox) unreleasable: bool,
+    /// Whether its GPUs are taken from the stock.
+    pub(in crate::sandbox) holds_stock: bool,
+    /// The specification as it was when the instance was created.
+    pub(in crate::sandbox) spec: Spec,
+    pub(in crate::sandbox) gpu_num: i64,
+    pub(in crate::sandbox) payment: Payment,
+    pub(in crate::sandbox) purchase_duration: i64,
+    pub(in crate::sandbox) auto_renew: bool,
+    pub(in crate::sandbox) image: InstanceImage,
+    pub(in crate::sandbox) data_disk_expand_size: i64,
+    pub(in crate::sandbox) data_disk_mount_path: String,
+    pub(in crate::sandbox) mounts: Vec<Mount>,
+    pub(in crate::sandbox) object_mounts: Vec<Value>,
+    /// 1 SSH key, 2 password.
+    pub(in crate::sandbox) login_method: i64,
+    pub(in crate::sandbox) ssh_pubkey_id: i64,
+    pub(in crate::sandbox) ssh_pubkey_name: String,
+    pub(in crate::sandbox) ssh_password: Secret,
+    pub(in crate::sandbox) ssh_port: i64,
+    pub(in crate::sandbox) jupyter_token: Secret,
+    pub(in crate::sandbox) external_ip: String,
+    pub(in crate::sandbox) internal_ip: String,
+    pub(in crate::sandbox) create_ms: i64,
+    /// When it ran; 0 before.
+    pub(in crate::sandbox) start_ms: i64,
+    /// When it stopped; 0 before.
+    pub(in crate::sandbox) stop_ms: i64,
+    /// When it was or will be released; 0 for one that is billed by the hour and live.
+    pub(in crate::sandbox) release_ms: i64,
+    /// The end of the prepaid term; 0 without one.
+    pub(in crate::sandbox) rent_deadline_ms: i64,
+}
+
+impl Instance {
+    pub(in crate::sandbox) fn is_released(&self) -> bool {
+        self.status == "Released"
+    }
+
+    /// Whether its release was accepted and has not ended.
+    pub(in crate::sandbox) fn is_releasing(&self) -> bool {
+        self.next.is_some_and(|step| step.to == Next::Released)
+    }
+}
+
+impl World {
+    /// The account's instance of this uid, seen or not yet seen by reads.
+    pub(in crate::sandbox) fn instance_mut(&mut self, account: &str, uid: &str) -> Option<&mut Instance> {
+        self.instances.iter_mut().find(|instance| instance.uid == uid && instance.account == account)
+    }
+
+    /// The values of a new instance that are random: uid, password, notebook token, internal address, port.
+    pub(in crate::sandbox) fn identity(&mut self) -> (i64, String, Secret, Secret) {
+        let id = self.next_id();
+        let mut random = self.draw();
+        (id, format!("ins-{}", random.text(12)), Secret::new(random.text(16)), Secret::new(random.text(32)))
+    }
+
+    /// A Running instance from nowhere, for load tests.
+    pub(in crate::sandbox) fn generate_instance(&mut self, number: u32, now_ms: i64) {
+        let (id, uid, ssh_password, jupyter_token) = self.identity();
+        let (Some(account), Some(spec), Some(image)) =
+            (self.accounts.first(), self.specs.iter().find(|spec| spec.gpu_name.starts_with("CPU")), self.public_images.first())
+        else {
+            return;
+        };
+        let alias = format!("generated-{number:05}");
+        let instance = Instance {
+            account: account.name.clone(),
+            id,
+            uid: uid.clone(),
+            alias: alias.clone(),
+            hostname: String::new(),
+            status: "Running".to_owned(),
+            next: None,
+            visibility: Visibility::default(),
+            unreleasable: false,
+            holds_stock: false,
+            spec: spec.clone(),
+            gpu_num: 1,
+            payment: Payment::Hourly,
+            purchase_duration: 0,
+            auto_renew: false,
+            image: InstanceImage {
+                id: image.id,
+                name: image.name.clone(),
+                kind: ImageKind::Public,
+                address: image.image_url.clone(),
+            },
+            data_disk_expand_size: 0,
+            data_disk_mount_path: "/root/damodel-tmp".to_owned(),
+            mounts: Vec::new(),
+            object_mounts: Vec::new(),
+            login_method: 2,
+            ssh_pubkey_id: 0,
+            ssh_pubkey_name: String::new(),
+            ssh_password,
+            ssh_port: ssh_port(id),
+            jupyter_token,
+            external_ip: String::new(),
+            internal_ip: internal_ip(id),
+            create_ms: now_ms,
+            start_ms: now_ms,
+            stop_ms: 0,
+            release_ms: 0,
+            rent_deadline_ms: 0,
+        };
+        let account = instance.account.clone();
+        self.instances.push(instance);
+        self.record(now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, &account);
+    }
+}
+
+/// The port of an instance's SSH: invented until instances can be logged into.
+pub(in crate::sandbox) fn ssh_port(id: i64) -> i64 {
+    20_000 + id.rem_euclid(40_000)
+}
+
+/// An address of the private range, one for each id.
+pub(in crate::sandbox) fn internal_ip(id: i64) -> String {
+    format!("10.{}.{}.{}", id / 65_536 % 256, id / 256 % 256, id % 256)
+}
