@@ -32,16 +32,20 @@ impl Clock {
             LifeClock::Running => Timestamp::now().as_millisecond(),
             LifeClock::Standing(seconds) => seconds.saturating_mul(1000),
         };
-        Self { life, origin_ms, started: Instant::now() }
+        Self {
+            life,
+            origin_ms,
+            started: Instant::now(),
+        }
     }
 
     /// The life clock in Unix milliseconds, advanced by hand and off by `skew` seconds (a standing clock is never off).
     pub(super) fn life_ms(&self, advanced_ms: i64, skew: i64) -> i64 {
         let advanced_ms = self.origin_ms.saturating_add(advanced_ms);
         match self.life {
-            LifeClock::Running => {
-                advanced_ms.saturating_add(milliseconds(self.started.elapsed())).saturating_add(skew.saturating_mul(1000))
-            }
+            LifeClock::Running => advanced_ms
+                .saturating_add(milliseconds(self.started.elapsed()))
+                .saturating_add(skew.saturating_mul(1000)),
             LifeClock::Standing(_) => advanced_ms,
         }
     }

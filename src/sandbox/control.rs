@@ -48,7 +48,11 @@ pub(super) fn redacted(value: Value) -> Value {
             fields
                 .into_iter()
                 .map(|(name, value)| {
-                    let value = if SECRETS.contains(&name.as_str()) { json!("[redacted]") } else { redacted(value) };
+                    let value = if SECRETS.contains(&name.as_str()) {
+                        json!("[redacted]")
+                    } else {
+                        redacted(value)
+                    };
                     (name, value)
                 })
                 .collect(),
@@ -58,8 +62,16 @@ pub(super) fn redacted(value: Value) -> Value {
 }
 
 async fn require_loopback(request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if is_loopback(host) { next.run(request).await } else { refused(StatusCode::FORBIDDEN, "the host is not a loopback name") }
+    let host = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    if is_loopback(host) {
+        next.run(request).await
+    } else {
+        refused(StatusCode::FORBIDDEN, "the host is not a loopback name")
+    }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -68,14 +80,19 @@ fn is_loopback(host: &str) -> bool {
         Some(_) | None => host,
     };
     let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    name == "localhost"
+        || address
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
     let ledger = sandbox.ledger();
     let account = |thing| json!({ "balance": ledger.balance(thing), "live": ledger.live(thing), "duplicates": ledger.duplicates(thing) });
     let (instances, cloud_disks) = (account(Thing::Instance), account(Thing::CloudDisk));
-    Json(json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks }))
+    Json(
+        json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks }),
+    )
 }
 
 #[derive(Debug, Deserialize)]
@@ -86,7 +103,11 @@ struct StateQuery {
 }
 
 async fn state(State(sandbox): State<Sandbox>, Query(query): Query<StateQuery>) -> Json<Value> {
-    Json(if query.secrets { sandbox.state_with_secrets() } else { sandbox.state() })
+    Json(if query.secrets {
+        sandbox.state_with_secrets()
+    } else {
+        sandbox.state()
+    })
 }
 
 async fn faults(State(sandbox): State<Sandbox>) -> Json<Value> {

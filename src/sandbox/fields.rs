@@ -15,13 +15,26 @@ pub(super) struct Fields {
 impl Fields {
     /// The body of a request, which the document calls JSON.
     pub(super) fn of_body(content_type: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
-        let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let media_type = content_type
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
-            return Err(Refusal::invalid(format!("Content-Type: expected application/json, got {media_type:?}")));
+            return Err(Refusal::invalid(format!(
+                "Content-Type: expected application/json, got {media_type:?}"
+            )));
         }
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Self { prefix: String::new(), map }),
-            Ok(other) => Err(Refusal::invalid(format!("body: expected an object, got {}", kind(&other)))),
+            Ok(Value::Object(map)) => Ok(Self {
+                prefix: String::new(),
+                map,
+            }),
+            Ok(other) => Err(Refusal::invalid(format!(
+                "body: expected an object, got {}",
+                kind(&other)
+            ))),
             Err(error) => Err(Refusal::invalid(format!("body: no JSON: {error}"))),
         }
     }
@@ -47,7 +60,9 @@ impl Fields {
     }
 
     pub(super) fn array(&mut self, name: &str) -> Result<Vec<Value>, Refusal> {
-        Ok(self.take(name, "an array", |value| value.as_array().cloned())?.unwrap_or_default())
+        Ok(self
+            .take(name, "an array", |value| value.as_array().cloned())?
+            .unwrap_or_default())
     }
 
     /// The objects of an array, each as fields of its own.
@@ -57,8 +72,14 @@ impl Fields {
             .into_iter()
             .enumerate()
             .map(|(index, element)| match element {
-                Value::Object(map) => Ok(Self { prefix: format!("{prefix}[{index}]."), map }),
-                other => Err(Refusal::invalid(format!("{prefix}[{index}]: expected an object, got {}", kind(&other)))),
+                Value::Object(map) => Ok(Self {
+                    prefix: format!("{prefix}[{index}]."),
+                    map,
+                }),
+                other => Err(Refusal::invalid(format!(
+                    "{prefix}[{index}]: expected an object, got {}",
+                    kind(&other)
+                ))),
             })
             .collect()
     }
@@ -71,17 +92,27 @@ impl Fields {
     /// Refuses what was not read.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         match self.map.keys().next() {
-            Some(name) => Err(Refusal::invalid(format!("{}{name}: unknown field", self.prefix))),
+            Some(name) => Err(Refusal::invalid(format!(
+                "{}{name}: unknown field",
+                self.prefix
+            ))),
             None => Ok(()),
         }
     }
 
-    fn take<T>(&mut self, name: &str, expected: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>, Refusal> {
+    fn take<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
         match self.map.remove(name) {
             None => Ok(None),
             Some(value) => match read(&value) {
                 Some(read) => Ok(Some(read)),
-                None => Err(self.invalid(name, &format!("expected {expected}, got {}", kind(&value)))),
+                None => {
+                    Err(self.invalid(name, &format!("expected {expected}, got {}", kind(&value))))
+                }
             },
         }
     }
@@ -109,22 +140,50 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str) -> Result<(Option<i64>, Option<String>, Option<bool>), Refusal> {
+    #[derive(Debug, PartialEq)]
+    struct Read {
+        count: Option<i64>,
+        name: Option<String>,
+        flag: Option<bool>,
+    }
+
+    fn read(body: &str) -> Result<Read, Refusal> {
         let mut fields = Fields::of_body(Some("application/json; charset=utf-8"), body.as_bytes())?;
-        let read = (fields.integer("count")?, fields.string("name")?, fields.boolean("flag")?);
+        let read = Read {
+            count: fields.integer("count")?,
+            name: fields.string("name")?,
+            flag: fields.boolean("flag")?,
+        };
         fields.finish()?;
         Ok(read)
     }
 
     #[test]
     fn what_is_documented_is_read() {
-        assert_eq!(read(r#"{"count":3,"name":"a","flag":true}"#), Ok((Some(3), Some("a".to_owned()), Some(true))));
-        assert_eq!(read("{}"), Ok((None, None, None)));
+        assert_eq!(
+            read(r#"{"count":3,"name":"a","flag":true}"#),
+            Ok(Read {
+                count: Some(3),
+                name: Some("a".to_owned()),
+                flag: Some(true)
+            })
+        );
+        assert_eq!(
+            read("{}"),
+            Ok(Read {
+                count: None,
+                name: None,
+                flag: None
+            })
+        );
     }
 
     #[rstest]
     #[case(r#"{"count":"3"}"#, "count: expected an integer, got a string")]
-    #[case(r#"{"count":3.0}"#, "count: expected an integer, got a number that is no integer")]
+    #[case(
+        r#"{"count":3.0}"#,
+        "count: expected an integer, got a number that is no integer"
+    )]
     #[case(r#"{"count":99999999999999999999}"#, "count: expected an integer")]
     #[case(r#"{"count":null}"#, "count: expected an integer, got null")]
     #[case(r#"{"name":7}"#, "name: expected a string, got an integer")]
@@ -141,6 +200,10 @@ mod tests {
     #[test]
     fn a_body_that_is_not_called_json_is_refused() {
         let refusal = Fields::of_body(Some("text/plain"), b"{}").unwrap_err();
-        assert!(refusal.message.starts_with("Content-Type"), "{}", refusal.message);
+        assert!(
+            refusal.message.starts_with("Content-Type"),
+            "{}",
+            refusal.message
+        );
     }
 }

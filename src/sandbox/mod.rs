@@ -11,7 +11,10 @@
 //!
 //! It is no security boundary: tokens follow from the seed, and whoever reaches the port controls it. So it listens on loopback only.
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
+#![cfg_attr(
+    test,
+    expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")
+)]
 
 mod clock;
 mod control;

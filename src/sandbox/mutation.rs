@@ -131,10 +131,21 @@ impl World {
                 self.end(index, now_ms);
             }
             Mutation::RemoveDisk { id } => {
-                let index = self.disks.iter().position(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?;
+                let index = self
+                    .disks
+                    .iter()
+                    .position(|disk| disk.id == id)
+                    .ok_or_else(|| unknown("cloud disk", id))?;
                 let disk = self.disks.remove(index);
                 if disk.status != DiskStatus::Released {
-                    self.record(now_ms, Thing::CloudDisk, LifeKind::Removed, &disk.uid, &disk.name, &disk.account);
+                    self.record(
+                        now_ms,
+                        Thing::CloudDisk,
+                        LifeKind::Removed,
+                        &disk.uid,
+                        &disk.name,
+                        &disk.account,
+                    );
                 }
             }
             Mutation::RemoveInstance { uid } => self.remove_instance(&uid, now_ms)?,
@@ -142,9 +153,22 @@ impl World {
                 let instance = self.any_instance(&uid)?;
                 instance.alias.clone_from(&name);
                 let account = instance.account.clone();
-                self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
+                self.record(
+                    now_ms,
+                    Thing::Instance,
+                    LifeKind::Renamed,
+                    &uid,
+                    &name,
+                    &account,
+                );
             }
-            Mutation::SetAccount { account, balance, certified, at_risk, may_use_disks } => {
+            Mutation::SetAccount {
+                account,
+                balance,
+                certified,
+                at_risk,
+                may_use_disks,
+            } => {
                 let account = self.account(&account)?;
                 set(&mut account.balance, balance);
                 set(&mut account.certified, certified);
@@ -153,22 +177,54 @@ impl World {
             }
             Mutation::SetDiskStatus { id, status } => {
                 let status = disk_status(status).ok_or(MutationError::DiskStatus(status))?;
-                self.disks.iter_mut().find(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?.status = status;
+                self.disks
+                    .iter_mut()
+                    .find(|disk| disk.id == id)
+                    .ok_or_else(|| unknown("cloud disk", id))?
+                    .status = status;
             }
-            Mutation::SetInstanceStatus { uid, status } => self.set_instance_status(&uid, status, now_ms)?,
-            Mutation::SetUnreleasable { uid, unreleasable } => self.any_instance(&uid)?.unreleasable = unreleasable,
-            Mutation::SetPrivateImage { id, ready, push_progress } => {
-                let image = self.private_images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("private image", id))?;
+            Mutation::SetInstanceStatus { uid, status } => {
+                self.set_instance_status(&uid, status, now_ms)?
+            }
+            Mutation::SetUnreleasable { uid, unreleasable } => {
+                self.any_instance(&uid)?.unreleasable = unreleasable
+            }
+            Mutation::SetPrivateImage {
+                id,
+                ready,
+                push_progress,
+            } => {
+                let image = self
+                    .private_images
+                    .iter_mut()
+                    .find(|image| image.id == id)
+                    .ok_or_else(|| unknown("private image", id))?;
                 image.ready = ready;
                 image.push_progress = push_progress;
                 image.updated_at = now_ms / 1000;
             }
             Mutation::SetPublicImage { id, enabled } => {
-                self.public_images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("public image", id))?.enabled = enabled;
+                self.public_images
+                    .iter_mut()
+                    .find(|image| image.id == id)
+                    .ok_or_else(|| unknown("public image", id))?
+                    .enabled = enabled;
             }
-            Mutation::SetSpec { spec_id, hourly_price, daily_price, monthly_price, stock, node_limit, highest_cuda, enabled } => {
-                let spec: &mut Spec =
-                    self.specs.iter_mut().find(|spec| spec.id == spec_id).ok_or_else(|| unknown("specification", spec_id))?;
+            Mutation::SetSpec {
+                spec_id,
+                hourly_price,
+                daily_price,
+                monthly_price,
+                stock,
+                node_limit,
+                highest_cuda,
+                enabled,
+            } => {
+                let spec: &mut Spec = self
+                    .specs
+                    .iter_mut()
+                    .find(|spec| spec.id == spec_id)
+                    .ok_or_else(|| unknown("specification", spec_id))?;
                 set(&mut spec.prices.hourly, hourly_price);
                 set(&mut spec.prices.daily, daily_price);
                 set(&mut spec.prices.monthly, monthly_price);
@@ -195,12 +251,24 @@ impl World {
             }
         }
         if !instance.is_released() {
-            self.record(now_ms, Thing::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
+            self.record(
+                now_ms,
+                Thing::Instance,
+                LifeKind::Removed,
+                uid,
+                &instance.alias,
+                &instance.account,
+            );
         }
         Ok(())
     }
 
-    fn set_instance_status(&mut self, uid: &str, status: String, now_ms: i64) -> Result<(), MutationError> {
+    fn set_instance_status(
+        &mut self,
+        uid: &str,
+        status: String,
+        now_ms: i64,
+    ) -> Result<(), MutationError> {
         let index = self.instance_index(uid)?;
         match status.as_str() {
             "Failed" => self.fail(index, now_ms),
@@ -218,20 +286,32 @@ impl World {
     }
 
     fn instance_index(&self, uid: &str) -> Result<usize, MutationError> {
-        self.instances.iter().position(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
+        self.instances
+            .iter()
+            .position(|instance| instance.uid == uid)
+            .ok_or_else(|| unknown("instance", uid))
     }
 
     fn any_instance(&mut self, uid: &str) -> Result<&mut Instance, MutationError> {
-        self.instances.iter_mut().find(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
+        self.instances
+            .iter_mut()
+            .find(|instance| instance.uid == uid)
+            .ok_or_else(|| unknown("instance", uid))
     }
 
     fn account(&mut self, name: &str) -> Result<&mut Account, MutationError> {
-        self.accounts.iter_mut().find(|account| account.name == name).ok_or_else(|| unknown("account", name))
+        self.accounts
+            .iter_mut()
+            .find(|account| account.name == name)
+            .ok_or_else(|| unknown("account", name))
     }
 }
 
 fn unknown(kind: &'static str, name: impl ToString) -> MutationError {
-    MutationError::Unknown { kind, name: name.to_string() }
+    MutationError::Unknown {
+        kind,
+        name: name.to_string(),
+    }
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {
@@ -241,9 +321,13 @@ fn set<T>(field: &mut T, value: Option<T>) {
 }
 
 fn disk_status(number: i64) -> Option<DiskStatus> {
-    use DiskStatus::{Available, InArrears, Mounted, Mounting, Released, Releasing, Starting, Unmounting};
+    use DiskStatus::{
+        Available, InArrears, Mounted, Mounting, Released, Releasing, Starting, Unmounting,
+    };
 
-    [Starting, Available, Mounting, Unmounting, Releasing, Mounted, Released, InArrears]
-        .into_iter()
-        .find(|status| status.number() == number)
+    [
+        Starting, Available, Mounting, Unmounting, Releasing, Mounted, Released, InArrears,
+    ]
+    .into_iter()
+    .find(|status| status.number() == number)
 }

@@ -21,7 +21,10 @@ pub(super) struct Identifiers {
 pub(super) fn success(form: &Form, ids: &Identifiers, result: Value) -> Value {
     let mut envelope = Map::from_iter([("result".to_owned(), reform(form, result))]);
     if form.metadata != Metadata::Missing {
-        envelope.insert("response_metadata".to_owned(), metadata(form, ids, Value::Null));
+        envelope.insert(
+            "response_metadata".to_owned(),
+            metadata(form, ids, Value::Null),
+        );
     }
     finish(form, envelope)
 }
@@ -33,8 +36,15 @@ pub(super) fn refusal(form: &Form, ids: &Identifiers, refusal: &Refusal) -> (u16
         ErrorStatus::Matched => refusal.code.fitting_status(),
     };
     let error = error(form, refusal);
-    let metadata = if form.metadata == Metadata::Missing { json!({ "error": error }) } else { metadata(form, ids, error) };
-    let envelope = Map::from_iter([("result".to_owned(), Value::Null), ("response_metadata".to_owned(), metadata)]);
+    let metadata = if form.metadata == Metadata::Missing {
+        json!({ "error": error })
+    } else {
+        metadata(form, ids, error)
+    };
+    let envelope = Map::from_iter([
+        ("result".to_owned(), Value::Null),
+        ("response_metadata".to_owned(), metadata),
+    ]);
     (status, finish(form, envelope))
 }
 
@@ -55,7 +65,9 @@ fn error(form: &Form, refusal: &Refusal) -> Value {
         ErrorShape::Full => full,
         ErrorShape::Nested => json!({ "error": full }),
         ErrorShape::NumericCode => json!({ "code": number, "message": message }),
-        ErrorShape::StringNumber => json!({ "code_n": number.to_string(), "code": name, "message": message }),
+        ErrorShape::StringNumber => {
+            json!({ "code_n": number.to_string(), "code": name, "message": message })
+        }
         ErrorShape::Text => json!(format!("{number} {name}: {message}")),
     }
 }
@@ -72,8 +84,10 @@ fn reform(form: &Form, value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(|item| reform(form, item)).collect(),
         Value::Object(fields) => {
-            let mut reformed: Map<String, Value> =
-                fields.into_iter().filter_map(|(name, value)| Some((name.clone(), field(form, &name, value)?))).collect();
+            let mut reformed: Map<String, Value> = fields
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.clone(), field(form, &name, value)?)))
+                .collect();
             if form.extra_fields {
                 reformed.insert("sandbox_extra".to_owned(), json!("not in the document"));
             }
@@ -101,7 +115,9 @@ fn field(form: &Form, name: &str, value: Value) -> Option<Value> {
         Empty::Null if is_empty => Some(Value::Null),
         Empty::Text if is_empty => Some(json!("")),
         Empty::AsIs | Empty::Missing | Empty::Null | Empty::Text => match (name, &value) {
-            ("total", Value::Number(total)) if form.total_as_string => Some(json!(total.to_string())),
+            ("total", Value::Number(total)) if form.total_as_string => {
+                Some(json!(total.to_string()))
+            }
             _ => Some(reform(form, value)),
         },
     }
@@ -123,7 +139,10 @@ mod tests {
     use crate::sandbox::errors::Code;
 
     fn ids() -> Identifiers {
-        Identifiers { request: "req-1".to_owned(), trace: "trace-1".to_owned() }
+        Identifiers {
+            request: "req-1".to_owned(),
+            trace: "trace-1".to_owned(),
+        }
     }
 
     fn record() -> Value {
@@ -144,7 +163,12 @@ mod tests {
 
     #[test]
     fn integers_as_floats_are_written_with_a_point() {
-        let text = success(&"integers=floats".parse().unwrap(), &ids(), json!({ "id": 7 })).to_string();
+        let text = success(
+            &"integers=floats".parse().unwrap(),
+            &ids(),
+            json!({ "id": 7 }),
+        )
+        .to_string();
         assert!(text.contains("\"id\":7.0"), "{text}");
     }
 
@@ -159,7 +183,10 @@ mod tests {
     fn an_error_takes_each_shape(#[case] form: &str, #[case] expected: Value) {
         let gone = Refusal::new(Code::InstanceNotExistOrNoPrivilege, "gone");
         let (status, envelope) = refusal(&form.parse().unwrap(), &ids(), &gone);
-        assert_eq!((status, &envelope["response_metadata"]["error"]), (200, &expected));
+        assert_eq!(
+            (status, &envelope["response_metadata"]["error"]),
+            (200, &expected)
+        );
         assert_eq!(envelope["result"], Value::Null);
     }
 
@@ -169,6 +196,9 @@ mod tests {
         let (status, envelope) = refusal(&form, &ids(), &Refusal::invalid("page: missing"));
         assert_eq!(status, 400);
         assert_eq!(envelope["response_metadata"]["error"]["code_n"], 100_002);
-        assert_eq!(success(&form, &ids(), Value::Null), json!({ "result": null }));
+        assert_eq!(
+            success(&form, &ids(), Value::Null),
+            json!({ "result": null })
+        );
     }
 }

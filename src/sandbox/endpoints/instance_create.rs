@@ -8,16 +8,26 @@ use std::net::IpAddr;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Context, Endpoint, Input, instance_disks::DiskRequest, instance_image::ImageSelector, name_problem};
+use super::{
+    Context, Endpoint, Input, instance_disks::DiskRequest, instance_image::ImageSelector,
+    name_problem,
+};
 use crate::sandbox::{
     errors::{Code, Refusal},
     fields::Fields,
     ledger::{LifeKind, Thing},
-    world::{DiskSpec, Instance, InstanceImage, Next, Payment, Spec, Step, Visibility, internal_ip, path_problem, ssh_port, version_of},
+    world::{
+        DiskSpec, Instance, InstanceImage, Next, Payment, Spec, Step, Visibility, internal_ip,
+        path_problem, ssh_port, version_of,
+    },
 };
 
-pub(super) const ENDPOINT: Endpoint =
-    Endpoint { name: "instance_create", method: Method::POST, path: "/api/instance/create", handle };
+pub(super) const ENDPOINT: Endpoint = Endpoint {
+    name: "instance_create",
+    method: Method::POST,
+    path: "/api/instance/create",
+    handle,
+};
 
 /// What the request asks for, of the right types and within the rules that need no record.
 #[derive(Debug)]
@@ -83,9 +93,14 @@ impl Request {
             object_mounts: fields.array("object_mounts")?,
         };
         fields.finish()?;
-        for (name, value, least) in [("gpu_num", request.gpu_num, 1), ("data_disk_expand_size", request.data_disk_expand_size, 0)] {
+        for (name, value, least) in [
+            ("gpu_num", request.gpu_num, 1),
+            ("data_disk_expand_size", request.data_disk_expand_size, 0),
+        ] {
             if value < least {
-                return Err(Refusal::invalid(format!("{name}: {value} is less than {least}")));
+                return Err(Refusal::invalid(format!(
+                    "{name}: {value} is less than {least}"
+                )));
             }
         }
         Ok(request)
@@ -97,7 +112,13 @@ fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
     for name in ["gpu_name", "highest_cuda"] {
         fields.string(name)?;
     }
-    for name in ["gpu_mem", "cpu_per_gpu", "memory_per_gpu", "sys_disk_size", "data_disk_size"] {
+    for name in [
+        "gpu_mem",
+        "cpu_per_gpu",
+        "memory_per_gpu",
+        "sys_disk_size",
+        "data_disk_size",
+    ] {
         fields.integer(name)?;
     }
     Ok(())
@@ -106,13 +127,18 @@ fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
 fn payment(fields: &mut Fields) -> Result<(Payment, i64), Refusal> {
     let word = fields.required_string("payment_type")?;
     let Some(payment) = Payment::parse(&word) else {
-        return Err(fields.invalid("payment_type", &format!("{word:?} is not Hourly, Daily, Weekly or Monthly")));
+        return Err(fields.invalid(
+            "payment_type",
+            &format!("{word:?} is not Hourly, Daily, Weekly or Monthly"),
+        ));
     };
     match fields.integer("purchase_duration")? {
         None if payment == Payment::Hourly => Ok((payment, 0)),
         None => Err(fields.invalid("purchase_duration", &format!("missing beside {word}"))),
         Some(duration) if duration >= 1 => Ok((payment, duration)),
-        Some(duration) => Err(fields.invalid("purchase_duration", &format!("{duration} is less than 1"))),
+        Some(duration) => {
+            Err(fields.invalid("purchase_duration", &format!("{duration} is less than 1")))
+        }
     }
 }
 
@@ -122,14 +148,18 @@ fn login(fields: &mut Fields) -> Result<(i64, i64, String), Refusal> {
     let key_name = fields.string("ssh_pubkey_name")?.unwrap_or_default();
     match method {
         1 if key_id < 1 => Err(fields.invalid("ssh_pubkey_id", "missing beside login_method 1")),
-        1 if key_name.is_empty() => Err(fields.invalid("ssh_pubkey_name", "missing beside login_method 1")),
+        1 if key_name.is_empty() => {
+            Err(fields.invalid("ssh_pubkey_name", "missing beside login_method 1"))
+        }
         1 | 2 => Ok((method, key_id, key_name)),
         other => Err(fields.invalid("login_method", &format!("{other} is neither 1 nor 2"))),
     }
 }
 
 fn data_disk_mount_path(fields: &mut Fields) -> Result<String, Refusal> {
-    let path = fields.string("data_disk_mount_path")?.unwrap_or_else(|| "/root/damodel-tmp".to_owned());
+    let path = fields
+        .string("data_disk_mount_path")?
+        .unwrap_or_else(|| "/root/damodel-tmp".to_owned());
     match path_problem(&path) {
         Some(problem) => Err(fields.invalid("data_disk_mount_path", problem)),
         None => Ok(path),
@@ -146,14 +176,19 @@ fn alias(fields: &mut Fields) -> Result<String, Refusal> {
 
 /// At most 42 letters, digits and hyphens, a letter or digit at both ends (service API, POST /api/instance/create: instance_hostname).
 fn hostname(fields: &mut Fields) -> Result<String, Refusal> {
-    let Some(hostname) = fields.string("instance_hostname")? else { return Ok(String::new()) };
+    let Some(hostname) = fields.string("instance_hostname")? else {
+        return Ok(String::new());
+    };
     let is_plain = |c: char| c.is_ascii_alphanumeric();
     if hostname.len() > 42 {
         Err(fields.invalid("instance_hostname", "has more than 42 characters"))
     } else if !hostname.chars().all(|c| is_plain(c) || c == '-') {
         Err(fields.invalid("instance_hostname", "may hold letters, digits and hyphens"))
     } else if !(hostname.starts_with(is_plain) && hostname.ends_with(is_plain)) {
-        Err(fields.invalid("instance_hostname", "must begin and end with a letter or digit"))
+        Err(fields.invalid(
+            "instance_hostname",
+            "must begin and end with a letter or digit",
+        ))
     } else {
         Ok(hostname)
     }
@@ -168,13 +203,20 @@ fn external_ip(fields: &mut Fields) -> Result<String, Refusal> {
 }
 
 fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
-    match context.world.accounts.iter().find(|account| account.name == context.account) {
-        Some(account) if !account.certified => {
-            Err(Refusal::new(Code::CreateInstanceFailedForNotCertified, "the main account has no real-name certification"))
-        }
-        Some(account) if account.at_risk => {
-            Err(Refusal::new(Code::UserCanNotCreateInstance, "the account's risk state forbids creating instances"))
-        }
+    match context
+        .world
+        .accounts
+        .iter()
+        .find(|account| account.name == context.account)
+    {
+        Some(account) if !account.certified => Err(Refusal::new(
+            Code::CreateInstanceFailedForNotCertified,
+            "the main account has no real-name certification",
+        )),
+        Some(account) if account.at_risk => Err(Refusal::new(
+            Code::UserCanNotCreateInstance,
+            "the account's risk state forbids creating instances",
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -183,32 +225,49 @@ fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
 fn select_spec(request: &Request, context: &Context<'_>) -> Result<Spec, Refusal> {
     let specs = &context.world.specs;
     if !specs.iter().any(|spec| spec.region == request.region) {
-        return Err(Refusal::invalid(format!("region: {:?} is no region", request.region)));
+        return Err(Refusal::invalid(format!(
+            "region: {:?} is no region",
+            request.region
+        )));
     }
     let spec = if request.spec_id != 0 {
         context.world.spec(request.spec_id)
     } else if request.spec_type.is_empty() {
-        return Err(Refusal::invalid("spec_id: neither spec_id nor spec_type is given"));
+        return Err(Refusal::invalid(
+            "spec_id: neither spec_id nor spec_type is given",
+        ));
     } else {
-        specs.iter().find(|spec| spec.spec_type == request.spec_type && spec.region == request.region)
+        specs
+            .iter()
+            .find(|spec| spec.spec_type == request.spec_type && spec.region == request.region)
     };
     match spec {
-        Some(spec) if spec.region != request.region => {
-            Err(Refusal::invalid(format!("region: specification {} is not available in {:?}", spec.id, request.region)))
-        }
+        Some(spec) if spec.region != request.region => Err(Refusal::invalid(format!(
+            "region: specification {} is not available in {:?}",
+            spec.id, request.region
+        ))),
         Some(spec) if spec.enabled && spec.stock > 0 => Ok(spec.clone()),
-        Some(_) | None => Err(Refusal::new(Code::SpecNotExistOrDisable, "the specification is missing, disabled or sold out")),
+        Some(_) | None => Err(Refusal::new(
+            Code::SpecNotExistOrDisable,
+            "the specification is missing, disabled or sold out",
+        )),
     }
 }
 
 fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     let limits = [
         ("gpu_num", request.gpu_num, spec.machine_limit),
-        ("data_disk_expand_size", request.data_disk_expand_size, spec.data_disk_expand_quota),
+        (
+            "data_disk_expand_size",
+            request.data_disk_expand_size,
+            spec.data_disk_expand_quota,
+        ),
     ];
     for (name, value, limit) in limits {
         if value > limit {
-            return Err(Refusal::invalid(format!("{name}: {value} is more than {limit}")));
+            return Err(Refusal::invalid(format!(
+                "{name}: {value} is more than {limit}"
+            )));
         }
     }
     Ok(())
@@ -217,9 +276,15 @@ fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
 /// Fewer free than asked for is 160001; enough of them, but on no single node, is 160004.
 fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     if request.gpu_num > spec.stock {
-        Err(Refusal::new(Code::ResourceInsufficient, format!("gpu_num: {} are free", spec.stock)))
+        Err(Refusal::new(
+            Code::ResourceInsufficient,
+            format!("gpu_num: {} are free", spec.stock),
+        ))
     } else if request.gpu_num > spec.node_limit {
-        Err(Refusal::new(Code::NoMatchNode, format!("gpu_num: no node has more than {} free", spec.node_limit)))
+        Err(Refusal::new(
+            Code::NoMatchNode,
+            format!("gpu_num: no node has more than {} free", spec.node_limit),
+        ))
     } else {
         Ok(())
     }
@@ -228,8 +293,14 @@ fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
 fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
     match cuda {
         Some(cuda) if version_of(cuda) > version_of(&spec.highest_cuda) => {
-            let message = format!("the image needs CUDA {cuda}, the specification supports {:?}", spec.highest_cuda);
-            Err(Refusal::new(Code::CreateInstanceFailedCudaNotMatch, message))
+            let message = format!(
+                "the image needs CUDA {cuda}, the specification supports {:?}",
+                spec.highest_cuda
+            );
+            Err(Refusal::new(
+                Code::CreateInstanceFailedCudaNotMatch,
+                message,
+            ))
         }
         Some(_) | None => Ok(()),
     }
@@ -238,10 +309,19 @@ fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
 /// The balance must pay for what is bought: the prepaid term, or the first hour.
 fn check_balance(request: &Request, spec: &Spec, context: &Context<'_>) -> Result<(), Refusal> {
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
-    let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
+    let period = spec.prices.of(request.payment) * gpus
+        + spec.data_disk_prices.of(request.payment) * disk_gb;
     let price = period * count(request.purchase_duration.max(1));
-    match context.world.accounts.iter().find(|account| account.name == context.account) {
-        Some(account) if account.balance < price => Err(Refusal::new(Code::BalanceNotEnough, "the main account's balance is too low")),
+    match context
+        .world
+        .accounts
+        .iter()
+        .find(|account| account.name == context.account)
+    {
+        Some(account) if account.balance < price => Err(Refusal::new(
+            Code::BalanceNotEnough,
+            "the main account's balance is too low",
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -255,13 +335,24 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
     let (id, uid, ssh_password, jupyter_token) = context.world.identity();
     let mounts = request.disks.mount(&uid, context);
     context.world.give_back(spec.id, -request.gpu_num);
-    let term_ms = request.payment.term_ms().map_or(0, |term| term.saturating_mul(request.purchase_duration));
-    let rent_deadline_ms = if term_ms > 0 { context.now_ms.saturating_add(term_ms) } else { 0 };
+    let term_ms = request
+        .payment
+        .term_ms()
+        .map_or(0, |term| term.saturating_mul(request.purchase_duration));
+    let rent_deadline_ms = if term_ms > 0 {
+        context.now_ms.saturating_add(term_ms)
+    } else {
+        0
+    };
     let instance = Instance {
         account: context.account.to_owned(),
         id,
         uid: uid.clone(),
-        alias: if request.alias.is_empty() { uid.clone() } else { request.alias },
+        alias: if request.alias.is_empty() {
+            uid.clone()
+        } else {
+            request.alias
+        },
         hostname: request.hostname,
         status: "Creating".to_owned(),
         next: creation_step(context),
@@ -297,7 +388,14 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
     };
     let alias = instance.alias.clone();
     context.world.instances.push(instance);
-    context.world.record(context.now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, context.account);
+    context.world.record(
+        context.now_ms,
+        Thing::Instance,
+        LifeKind::Created,
+        &uid,
+        &alias,
+        context.account,
+    );
     context.created.push(uid.clone());
     context.changed = true;
     json!({
@@ -310,6 +408,13 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
 
 /// What becomes of the new instance, and when; nothing for one that is stuck.
 fn creation_step(context: &Context<'_>) -> Option<Step> {
-    let to = if context.wish.fail { Next::Failed } else { Next::Running };
-    (!context.wish.stick).then(|| Step { at_ms: context.now_ms.saturating_add(context.creation_ms), to })
+    let to = if context.wish.fail {
+        Next::Failed
+    } else {
+        Next::Running
+    };
+    (!context.wish.stick).then(|| Step {
+        at_ms: context.now_ms.saturating_add(context.creation_ms),
+        to,
+    })
 }

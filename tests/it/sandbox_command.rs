@@ -1,0 +1,98 @@
+//! The sandbox on the command line.
+
+use clap::Parser;
+use damodel::commands::sandbox::{Arguments, Error, run_until};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::sandbox_client::ask;
+
+#[tokio::test]
+async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready_file = folder.path().join("ready.json");
+    let arguments = Arguments::parse_from([
+        "sandbox",
+        "--listen=127.0.0.1:0",
+        "--form=error_status=matched,extra_fields",
+        "--creation-seconds=0.25",
+        "--token=token-of-this-test",
+        "--ready-file",
+        ready_file.to_str().unwrap(),
+    ]);
+    let (end, ended) = oneshot::channel();
+    let path = ready_file.clone();
+    let visitor = async move {
+        // Asked by the command when it is about to wait: everything was said by then.
+        let ready: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let (base_url, token) = (
+            ready["base_url"].as_str().unwrap(),
+            ready["token"].as_str().unwrap(),
+        );
+        let reply = ask(
+            base_url,
+            token,
+            "GET",
+            "/api/spec/list?region=cn-east-1",
+            None,
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            (reply.status, reply.json()["sandbox_extra"].is_object()),
+            (200, true)
+        );
+        end.send(()).unwrap();
+        ready
+    };
+    let mut out = Vec::new();
+    let waiting = async move { ended.await.map_err(std::io::Error::other) };
+    let ready_file_seen = async {
+        while !ready_file.exists() {
+            tokio::task::yield_now().await;
+        }
+        visitor.await
+    };
+    let (ran, ready) = tokio::join!(run_until(arguments, &mut out, waiting), ready_file_seen);
+    ran.unwrap();
+
+    let said = String::from_utf8(out).unwrap();
+    let base_url = ready["base_url"].as_str().unwrap();
+    assert_eq!(
+        said.lines().last(),
+        Some(format!("sandbox listening on {base_url}").as_str())
+    );
+    assert!(
+        said.contains(&format!("export DAMODEL_BASE_URL='{base_url}'")),
+        "{said}"
+    );
+    assert!(
+        said.contains("export DAMODEL_API_TOKEN='token-of-this-test'"),
+        "{said}"
+    );
+    assert!(said.contains("provider \"damodel\" {"), "{said}");
+    for name in ["chat_key", "registry_host"] {
+        assert!(said.contains(ready[name].as_str().unwrap()), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_is_refused() {
+    let arguments = Arguments::parse_from(["sandbox", "--listen=0.0.0.0:0"]);
+    let refused = run_until(arguments, &mut Vec::new(), std::future::pending()).await;
+    assert!(matches!(refused, Err(Error::Start(_))));
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    for arguments in [
+        ["sandbox", "--form=integers=roman"],
+        ["sandbox", "--creation-seconds=-1"],
+        ["sandbox", "--listen=here"],
+    ] {
+        assert!(
+            Arguments::try_parse_from(arguments).is_err(),
+            "{arguments:?}"
+        );
+    }
+}
