@@ -109,10 +109,21 @@ pub async fn run_until(
     out: &mut (impl Write + Send),
     end: impl Future<Output = io::Result<()>> + Send,
 ) -> Result<(), Error> {
-    let ready_file = arguments.ready_file.clone();
-    // Begun before anything says that it listens, so that a signal sent then is heard.
     tokio::pin!(end);
-    let ended_early = futures_util::poll!(&mut end);
+    let running = tokio::select! {
+        // First, so that signals are listened for before anything says that it serves.
+        biased;
+        ended = &mut end => return ended.map_err(Error::Terminal),
+        running = announce(arguments, out) => running?,
+    };
+    let ended = end.await;
+    running.stop().await;
+    ended.map_err(Error::Terminal)
+}
+
+/// Starts a sandbox and says how to reach it.
+async fn announce(arguments: Arguments, out: &mut (impl Write + Send)) -> Result<Running, Error> {
+    let ready_file = arguments.ready_file.clone();
     let running = Sandbox::start(options(arguments)).await?;
     if let Some(path) = ready_file {
         write_ready_file(&path, &running).map_err(|source| Error::ReadyFile { path, source })?;
@@ -120,12 +131,7 @@ pub async fn run_until(
     out.write_all(introduction(&running).as_bytes())
         .and_then(|()| out.flush())
         .map_err(Error::Terminal)?;
-    let ended = match ended_early {
-        std::task::Poll::Ready(ended) => ended,
-        std::task::Poll::Pending => end.await,
-    };
-    running.stop().await;
-    ended.map_err(Error::Terminal)
+    Ok(running)
 }
 
 fn options(arguments: Arguments) -> Options {

@@ -16,6 +16,7 @@
     expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")
 )]
 
+mod answer;
 mod clock;
 mod control;
 mod endpoints;

@@ -24,10 +24,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    answer::{Answer, Delivery},
     control,
     endpoints::{ENDPOINTS, Input},
     running::Sandbox,
-    service::{Answer, Delivery, Incoming, Target},
+    service::{Incoming, Target},
 };
 
 /// The largest body that is read: far beyond any documented request.

@@ -9,6 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    answer::{Answer, Delivery},
     clock::{Clock, milliseconds, wall_seconds},
     endpoints::{Context, CreationWish, Endpoint, Input},
     errors::{Code, Refusal},
@@ -44,32 +45,6 @@ pub(super) enum Target {
     OtherMethod,
     /// No such path.
     UnknownPath,
-}
-
-/// How an answer goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
-    /// Not at all: the connection is closed.
-    Drop,
-    /// Not at all: the connection is closed after this time.
-    Hang(Duration),
-    Send,
-    /// Half of it: then the connection is closed.
-    Truncate,
-}
-
-/// An answer, and how it goes out.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-    pub(super) retry_after: Option<u64>,
-    pub(super) body: Vec<u8>,
-    /// For the Date header, in Unix seconds.
-    pub(super) date: i64,
-    /// How long to wait before it goes out.
-    pub(super) delay: Duration,
-    pub(super) delivery: Delivery,
 }
 
 /// The simulated service.
@@ -358,7 +333,7 @@ impl Service {
             delivery: Delivery::Send,
         };
         for action in actions {
-            distort(&mut answer, action);
+            answer.distort(action);
         }
         answer
     }
@@ -412,40 +387,4 @@ fn wish(actions: &[Action]) -> CreationWish {
         }
     }
     wish
-}
-
-/// What a fault does to an answer that is ready.
-fn distort(answer: &mut Answer, action: &Action) {
-    match action {
-        Action::DropAfter | Action::DropBefore => answer.delivery = Delivery::Drop,
-        Action::Hang { limit_ms, .. } => {
-            answer.delivery = Delivery::Hang(Duration::from_millis(*limit_ms))
-        }
-        Action::Html { status, .. } => {
-            answer.status = *status;
-            answer.content_type = "text/html";
-            answer.body =
-                b"<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>"
-                    .to_vec();
-        }
-        Action::Slow { ms } => answer.delay = Duration::from_millis(*ms),
-        Action::Status { status, .. } => {
-            answer.status = *status;
-            answer.content_type = "text/plain";
-            answer.body = b"upstream gave no answer\n".to_vec();
-        }
-        Action::TooManyRequests {
-            retry_after_seconds,
-        } => {
-            answer.status = 429;
-            answer.retry_after = *retry_after_seconds;
-            answer.content_type = "text/plain";
-            answer.body = b"too many requests\n".to_vec();
-        }
-        Action::Truncated => answer.delivery = Delivery::Truncate,
-        Action::Error { .. }
-        | Action::FailCreation
-        | Action::LateVisibility { .. }
-        | Action::StickCreation => {}
-    }
 }

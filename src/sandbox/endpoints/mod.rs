@@ -11,6 +11,7 @@ mod instance_read;
 mod instance_record;
 mod instance_release;
 mod instance_rename;
+mod instance_request;
 mod specs;
 
 use axum::http::Method;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
+    answer::Answer,
     clock::LifeClock,
     endpoints::{ENDPOINTS, Input},
     fault::{Action, Fault, When},
@@ -19,7 +20,7 @@ use super::{
     mutation::Mutation,
     options::Options,
     secret::Secret,
-    service::{Answer, Incoming, Service, Target},
+    service::{Incoming, Service, Target},
 };
 
 /// 2026-02-02 02:40:00 UTC.

@@ -1,0 +1,69 @@
+//! An answer, how it goes out, and what faults do to it.
+
+use std::time::Duration;
+
+use super::fault::Action;
+
+/// How an answer goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Not at all: the connection is closed.
+    Drop,
+    /// Not at all: the connection is closed after this time.
+    Hang(Duration),
+    Send,
+    /// Half of it: then the connection is closed.
+    Truncate,
+}
+
+/// An answer, and how it goes out.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) retry_after: Option<u64>,
+    pub(super) body: Vec<u8>,
+    /// For the Date header, in Unix seconds.
+    pub(super) date: i64,
+    /// How long to wait before it goes out.
+    pub(super) delay: Duration,
+    pub(super) delivery: Delivery,
+}
+
+impl Answer {
+    /// Does to an answer that is ready what a fault wants.
+    pub(super) fn distort(&mut self, action: &Action) {
+        match action {
+            Action::DropAfter | Action::DropBefore => self.delivery = Delivery::Drop,
+            Action::Hang { limit_ms, .. } => {
+                self.delivery = Delivery::Hang(Duration::from_millis(*limit_ms))
+            }
+            Action::Html { status, .. } => {
+                self.status = *status;
+                self.content_type = "text/html";
+                self.body =
+                b"<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>"
+                    .to_vec();
+            }
+            Action::Slow { ms } => self.delay = Duration::from_millis(*ms),
+            Action::Status { status, .. } => {
+                self.status = *status;
+                self.content_type = "text/plain";
+                self.body = b"upstream gave no answer\n".to_vec();
+            }
+            Action::TooManyRequests {
+                retry_after_seconds,
+            } => {
+                self.status = 429;
+                self.retry_after = *retry_after_seconds;
+                self.content_type = "text/plain";
+                self.body = b"too many requests\n".to_vec();
+            }
+            Action::Truncated => self.delivery = Delivery::Truncate,
+            Action::Error { .. }
+            | Action::FailCreation
+            | Action::LateVisibility { .. }
+            | Action::StickCreation => {}
+        }
+    }
+}
