@@ -16,7 +16,7 @@ pub struct Form {
     pub error_status: ErrorStatus,
     /// The structure of `response_metadata.error` (service API, Errors: "not shown").
     pub error_shape: ErrorShape,
-    /// How an empty field of a record is written: "", an empty array, or a time of 0.
+    /// How an empty field of a record is written: "", an empty array, or a time of 0. With `null` an empty list is null as a whole, too.
     pub empty: Empty,
     /// How an integer of a result is written.
     pub integers: Integers,
@@ -38,6 +38,10 @@ pub struct Form {
     pub metadata: Metadata,
     /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before Released.
     pub undocumented_statuses: bool,
+    /// Whether `image_type` of an instance is "1" or "2", not "public" or "private"; requests may use either.
+    pub image_type_as_number: bool,
+    /// What is shown of Released instances.
+    pub released: Released,
     /// Whether an instance that is still being created refuses its release with 160012.
     pub creating_unreleasable: bool,
     /// Whether a Failed instance refuses its release with 160012.
@@ -143,6 +147,19 @@ pub enum Metadata {
     Missing,
     /// All fields, the identifiers being "".
     WithoutIdentifiers,
+}
+
+/// What is shown of Released instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Released {
+    /// Neither list nor detail know them any more.
+    Forgotten,
+    /// List and detail show them.
+    #[default]
+    Listed,
+    /// Lists show them, detail answers 160003.
+    WithoutDetail,
 }
 
 /// Why a list of forms cannot be read.

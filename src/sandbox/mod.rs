@@ -44,7 +44,10 @@ pub use self::{
     clock::LifeClock,
     errors::Code,
     fault::{Action, ArmedFault, Fault, When},
-    form::{Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order},
+    form::{
+        Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order,
+        Released,
+    },
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
     mutation::{Mutation, MutationError},
     options::{Error, Options},

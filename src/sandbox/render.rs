@@ -19,7 +19,13 @@ pub(super) struct Identifiers {
 
 /// The envelope of a success.
 pub(super) fn success(form: &Form, ids: &Identifiers, result: Value) -> Value {
-    let mut envelope = Map::from_iter([("result".to_owned(), reform(form, result))]);
+    let is_empty_list = result.as_array().is_some_and(Vec::is_empty);
+    let result = if is_empty_list && form.empty == Empty::Null {
+        Value::Null
+    } else {
+        reform(form, result)
+    };
+    let mut envelope = Map::from_iter([("result".to_owned(), result)]);
     if form.metadata != Metadata::Missing {
         envelope.insert(
             "response_metadata".to_owned(),
@@ -105,7 +111,7 @@ fn reform(form: &Form, value: Value) -> Value {
 
 fn field(form: &Form, name: &str, value: Value) -> Option<Value> {
     let is_empty = match &value {
-        Value::Array(items) => items.is_empty() && name != "data",
+        Value::Array(items) => items.is_empty() && (name != "data" || form.empty == Empty::Null),
         Value::Number(number) => number.as_i64() == Some(0) && TIMES.contains(&name),
         Value::String(text) => text.is_empty(),
         Value::Bool(_) | Value::Null | Value::Object(_) => false,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Error, LifeClock, Mutation, Options, Sandbox};
+use damodel::sandbox::{Action, Error, Fault, LifeClock, Mutation, Options, Sandbox, Thing, When};
 use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -270,4 +270,44 @@ async fn only_loopback_is_listened_on() {
     })
     .await;
     assert!(matches!(refused, Err(Error::Listen { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn creates_at_once_and_random_drops_still_add_up() {
+    let site = Site::start(Options {
+        creation: Duration::ZERO,
+        ..Options::default()
+    })
+    .await;
+    let sandbox = &site.running.sandbox;
+    for action in [Action::DropBefore, Action::DropAfter] {
+        sandbox.arm(Fault {
+            endpoint: "instance_create".to_owned(),
+            when: When::Probability(0.3),
+            action,
+        });
+    }
+    let answered = futures_util::future::join_all((0..60).map(|_| site.create()))
+        .await
+        .into_iter()
+        .flatten()
+        .count();
+    let ledger = sandbox.ledger();
+    let (processed, lost): (Vec<_>, Vec<_>) = ledger
+        .requests_to("instance_create")
+        .partition(|request| request.processed);
+    assert_eq!(processed.len() + lost.len(), 60);
+    let accepted: Vec<&String> = processed
+        .iter()
+        .flat_map(|request| &request.created)
+        .collect();
+    let balance = ledger.balance(Thing::Instance);
+    assert_eq!(
+        (balance.created, balance.live),
+        (accepted.len(), accepted.len())
+    );
+    assert!(
+        answered < processed.len() && !lost.is_empty(),
+        "both faults struck"
+    );
 }

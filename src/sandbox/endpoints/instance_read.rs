@@ -9,6 +9,7 @@ use super::{
 };
 use crate::sandbox::{
     errors::{Code, Refusal},
+    form::Released,
     query::Query,
     world::Instance,
 };
@@ -43,6 +44,7 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
         .instances
         .iter_mut()
         .filter(|instance| instance.account == account)
+        .filter(|instance| !(instance.is_released() && form.released == Released::Forgotten))
         .filter(|instance| instance.uid.contains(&search) || instance.alias.contains(&search))
         .filter(|instance| {
             status
@@ -74,16 +76,18 @@ fn detail(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     query.finish()?;
 
     let now_ms = context.now_ms;
-    let seen: Option<Instance> =
-        context
-            .world
-            .instance_mut(context.account, &uid)
-            .and_then(|instance| {
-                instance
-                    .visibility
-                    .is_seen(now_ms)
-                    .then(|| instance.clone())
-            });
+    let has_detail =
+        |instance: &Instance| context.form.released == Released::Listed || !instance.is_released();
+    let seen: Option<Instance> = context
+        .world
+        .instance_mut(context.account, &uid)
+        .filter(|instance| has_detail(instance))
+        .and_then(|instance| {
+            instance
+                .visibility
+                .is_seen(now_ms)
+                .then(|| instance.clone())
+        });
     match seen {
         Some(instance) => {
             let record: Map<String, Value> =

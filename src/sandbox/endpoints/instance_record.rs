@@ -12,6 +12,7 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
     // An instance that never ran has no address yet, and nobody can log into it.
     let has_run = instance.start_ms > 0;
     let text = |value: &str| if has_run { json!(value) } else { json!("") };
+    let kind = instance.image.kind;
     let record = json!({
         "instance_id": instance.id,
         "instance_uid": instance.uid,
@@ -26,7 +27,7 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
         "payment_type": instance.payment.word(),
         "image_id": instance.image.id,
         "image_name": instance.image.name,
-        "image_type": instance.image.kind.word(),
+        "image_type": if form.image_type_as_number { kind.number() } else { kind.word() },
         "ssh_host": text("127.0.0.1"),
         "ssh_port": if has_run { instance.ssh_port } else { 0 },
         "login_method": instance.login_method,

@@ -113,3 +113,37 @@ fn the_same_seed_and_requests_give_the_same_answers() {
     });
     assert_eq!(bodies[0], bodies[1]);
 }
+
+#[rstest]
+#[case("", 1, true)]
+#[case("released=without_detail", 1, false)]
+#[case("released=forgotten", 0, false)]
+fn released_instances_are_shown_or_not(
+    #[case] form: &str,
+    #[case] listed: i64,
+    #[case] has_detail: bool,
+) {
+    let mut bench = Bench::with_form(form);
+    let uid = bench.create(&json!({}));
+    bench.release(&uid);
+    bench.detail(&uid);
+    bench.advance(1);
+    let list = bench.result("instance_list", "page=1&page_size=0", "");
+    assert_eq!(list["total"], listed);
+    let detail = bench.envelope("instance_detail", &format!("instance_uid={uid}"), "");
+    assert_eq!(detail["result"].is_object(), has_detail);
+}
+
+#[test]
+fn an_image_type_is_a_word_or_a_number() {
+    assert_eq!(detail("")["image_type"], "public");
+    assert_eq!(detail("image_type_as_number")["image_type"], "1");
+}
+
+#[test]
+fn empty_lists_can_be_null() {
+    let mut bench = Bench::with_form("empty=null");
+    let page = bench.result("instance_list", "page=1&page_size=0", "");
+    assert_eq!((&page["total"], &page["data"]), (&json!(0), &Value::Null));
+    assert_eq!(bench.result("spec_list", "region=mars-1", ""), Value::Null);
+}

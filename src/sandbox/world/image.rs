@@ -22,6 +22,14 @@ impl ImageKind {
         }
     }
 
+    /// The number in answers, as text.
+    pub(in crate::sandbox) fn number(self) -> &'static str {
+        match self {
+            Self::Public => "1",
+            Self::Private => "2",
+        }
+    }
+
     /// The word in answers.
     pub(in crate::sandbox) fn word(self) -> &'static str {
         match self {
