@@ -1,0 +1,264 @@
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+use super::{
+    DEEPEST, DecodeError,
+    reader::{Head, Reader},
+    ty::decode_type,
+};
+use crate::framework::{
+    Step, Type, Value,
+    value::{Dynamic, Number},
+};
+
+/// The extension that says more of an unknown value than that it is unknown.
+const REFINED: i8 = 12;
+/// Longest description of an unknown value that the core itself reads.
+const LONGEST_REFINEMENT: usize = 1024;
+
+/// Reads a msgpack value of the given type (plugin protocol, msgpack rules).
+///
+/// # Errors
+///
+/// When the bytes are truncated, of another type, nested too deeply, or followed by more.
+pub fn decode(ty: &Type, bytes: &[u8]) -> Result<Value, DecodeError> {
+    let mut decoder = Decoder {
+        reader: Reader::new(bytes),
+        depth: 0,
+    };
+    let value = decoder.value(ty)?;
+    if decoder.reader.is_at_end() {
+        Ok(value)
+    } else {
+        Err(DecodeError::new("bytes after the end of the value"))
+    }
+}
+
+/// The text in normal form C, as the core keeps all texts.
+pub(super) fn normalized(text: &str) -> String {
+    if is_nfc(text) {
+        text.to_owned()
+    } else {
+        text.nfc().collect()
+    }
+}
+
+struct Decoder<'a> {
+    reader: Reader<'a>,
+    depth: usize,
+}
+
+impl Decoder<'_> {
+    fn value(&mut self, ty: &Type) -> Result<Value, DecodeError> {
+        if self.depth == DEEPEST {
+            return Err(DecodeError::new("nested too deeply"));
+        }
+        self.depth += 1;
+        let value = match self.reader.head()? {
+            Head::Nil => Value::Null,
+            Head::Ext(code, payload) => unknown(code, payload)?,
+            head => self.known(ty, head)?,
+        };
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn known(&mut self, ty: &Type, head: Head<'_>) -> Result<Value, DecodeError> {
+        match ty {
+            Type::Bool => match head {
+                Head::Bool(truth) => Ok(Value::Bool(truth)),
+                _ => Err(DecodeError::new("not a bool")),
+            },
+            Type::Number => number(&head).map(Value::Number),
+            Type::String => text(&head).map(Value::String),
+            Type::List(element) => self.elements(element, &head).map(Value::List),
+            Type::Set(element) => self
+                .elements(element, &head)
+                .map(Value::set)
+                .map_err(DecodeError::inside_set),
+            Type::Tuple(types) => self.tuple(types, &head),
+            Type::Map(element) => self.map(element, &head),
+            Type::Object(types) => self.object(types, &head),
+            Type::Dynamic => self.dynamic(&head),
+        }
+    }
+
+    fn elements(&mut self, ty: &Type, head: &Head<'_>) -> Result<Vec<Value>, DecodeError> {
+        let Head::Array(length) = *head else {
+            return Err(DecodeError::new("not an array"));
+        };
+        let mut elements = Vec::new();
+        for index in 0..length {
+            elements.push(self.element(ty, index)?);
+        }
+        Ok(elements)
+    }
+
+    fn tuple(&mut self, types: &[Type], head: &Head<'_>) -> Result<Value, DecodeError> {
+        let Head::Array(length) = *head else {
+            return Err(DecodeError::new("not an array"));
+        };
+        if length != types.len() {
+            return Err(DecodeError::new("a tuple of another length"));
+        }
+        let mut elements = Vec::new();
+        for (index, ty) in types.iter().enumerate() {
+            elements.push(self.element(ty, index)?);
+        }
+        Ok(Value::Tuple(elements))
+    }
+
+    fn element(&mut self, ty: &Type, index: usize) -> Result<Value, DecodeError> {
+        self.value(ty)
+            .map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
+    }
+
+    fn map(&mut self, ty: &Type, head: &Head<'_>) -> Result<Value, DecodeError> {
+        let Head::Map(length) = *head else {
+            return Err(DecodeError::new("not a map"));
+        };
+        let mut elements = BTreeMap::new();
+        for _ in 0..length {
+            let key = self.key()?;
+            let value = self
+                .value(ty)
+                .map_err(|error| error.inside(Step::Key(key.clone())))?;
+            insert(&mut elements, key, value)?;
+        }
+        Ok(Value::Map(elements))
+    }
+
+    fn object(
+        &mut self,
+        types: &BTreeMap<String, Type>,
+        head: &Head<'_>,
+    ) -> Result<Value, DecodeError> {
+        let Head::Map(length) = *head else {
+            return Err(DecodeError::new("not an object"));
+        };
+        if length != types.len() {
+            return Err(DecodeError::new(
+                "an object with another number of attributes",
+            ));
+        }
+        let mut attributes = BTreeMap::new();
+        for _ in 0..length {
+            let name = self.key()?;
+            let ty = types
+                .get(&name)
+                .ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
+            let value = self
+                .value(ty)
+                .map_err(|error| error.inside(Step::Attribute(name.clone())))?;
+            insert(&mut attributes, name, value)?;
+        }
+        Ok(Value::Object(attributes))
+    }
+
+    fn dynamic(&mut self, head: &Head<'_>) -> Result<Value, DecodeError> {
+        let Head::Array(2) = head else {
+            return Err(DecodeError::new("not a type and a value of it"));
+        };
+        let (Head::Bin(bytes) | Head::Str(bytes)) = self.reader.head()? else {
+            return Err(DecodeError::new("a type that is no text"));
+        };
+        let ty = decode_type(bytes)
+            .ok()
+            .filter(|ty| *ty != Type::Dynamic)
+            .ok_or_else(|| DecodeError::new("a type that is none"))?;
+        let value = self.value(&ty)?;
+        Ok(Value::Dynamic(Box::new(Dynamic { ty, value })))
+    }
+
+    fn key(&mut self) -> Result<String, DecodeError> {
+        text(&self.reader.head()?)
+    }
+}
+
+fn insert(
+    entries: &mut BTreeMap<String, Value>,
+    key: String,
+    value: Value,
+) -> Result<(), DecodeError> {
+    match entries.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Ok(())
+        }
+        Entry::Occupied(_) => Err(DecodeError::new("a key that is there twice")),
+    }
+}
+
+fn text(head: &Head<'_>) -> Result<String, DecodeError> {
+    let (Head::Str(bytes) | Head::Bin(bytes)) = head else {
+        return Err(DecodeError::new("not a string"));
+    };
+    std::str::from_utf8(bytes)
+        .map(normalized)
+        .map_err(|_| DecodeError::new("a string that is not UTF-8"))
+}
+
+/// Whole numbers come in every width, decimals as floats or, where no float is exact, as text.
+fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
+    let number = match head {
+        Head::Signed(number) => Ok(Number::from(*number)),
+        Head::Unsigned(number) => Ok(Number::from(*number)),
+        Head::Float(number) => Number::try_from(*number),
+        Head::Str(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => text.parse(),
+            Err(_) => return Err(DecodeError::new("a number that is not UTF-8")),
+        },
+        _ => return Err(DecodeError::new("not a number")),
+    };
+    number.map_err(|_| DecodeError::new("a number that is none, or too large"))
+}
+
+/// An unknown value. What the core says beyond that is checked for its form and dropped.
+fn unknown(code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
+    if payload.len() <= 1 {
+        return Ok(Value::Unknown);
+    }
+    if code != REFINED {
+        return Err(DecodeError::new("an extension of an unknown kind"));
+    }
+    if payload.len() > LONGEST_REFINEMENT {
+        return Err(DecodeError::new(
+            "too long a description of an unknown value",
+        ));
+    }
+    let mut refinement = Reader::new(payload);
+    let Head::Map(length) = refinement.head()? else {
+        return Err(malformed());
+    };
+    for _ in 0..length {
+        match refinement.head()? {
+            Head::Unsigned(0..=127) => skip(&mut refinement, 0)?,
+            _ => return Err(malformed()),
+        }
+    }
+    if refinement.is_at_end() {
+        Ok(Value::Unknown)
+    } else {
+        Err(malformed())
+    }
+}
+
+fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<(), DecodeError> {
+    if depth == DEEPEST {
+        return Err(malformed());
+    }
+    let parts = match reader.head()? {
+        Head::Array(length) => length,
+        Head::Map(length) => length.saturating_mul(2),
+        _ => 0,
+    };
+    for _ in 0..parts {
+        skip(reader, depth + 1)?;
+    }
+    Ok(())
+}
+
+fn malformed() -> DecodeError {
+    DecodeError::new("a malformed description of an unknown value")
+}
