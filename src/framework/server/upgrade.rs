@@ -1,5 +1,5 @@
 use super::Server;
-use crate::framework::{Diagnostics, Provider};
+use crate::framework::{Diagnostics, Provider, Value, fill::without_write_only};
 
 impl<P: Provider> Server<P> {
     /// Brings the JSON of a stored state into today's layout. Cores ask for every stored state, whatever its version
@@ -12,5 +12,13 @@ impl<P: Provider> Server<P> {
     ) -> Result<serde_json::Value, Diagnostics> {
         let resource = self.resource(type_name)?;
         if version == resource.schema().version { Ok(state) } else { resource.upgrade(version, state) }
+    }
+
+    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.
+    pub fn without_write_only(&self, type_name: &str, state: &Value) -> Value {
+        self.resource(type_name).map_or_else(
+            |_| state.clone(),
+            |resource| without_write_only(resource.schema(), state),
+        )
     }
 }
