@@ -1,0 +1,95 @@
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    framework::{Diagnostics, Provider, Schema},
+    protocol::{
+        convert,
+        service::{Call, Driver},
+        tfplugin6::{
+            Schema as WireSchema, ServerCapabilities, get_functions, get_metadata,
+            get_provider_schema, get_resource_identity_schemas,
+        },
+    },
+};
+
+impl Call for get_metadata::Request {
+    type Response = get_metadata::Response;
+    const NAME: &'static str = "GetMetadata";
+
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let schemas = driver.server.schemas();
+        Ok(get_metadata::Response {
+            server_capabilities: Some(capabilities()),
+            data_sources: schemas
+                .data_sources
+                .keys()
+                .map(|&name| get_metadata::DataSourceMetadata {
+                    type_name: name.to_owned(),
+                })
+                .collect(),
+            resources: schemas
+                .resources
+                .keys()
+                .map(|&name| get_metadata::ResourceMetadata {
+                    type_name: name.to_owned(),
+                })
+                .collect(),
+            ..Self::Response::default()
+        })
+    }
+}
+
+impl Call for get_provider_schema::Request {
+    type Response = get_provider_schema::Response;
+    const NAME: &'static str = "GetProviderSchema";
+
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let schemas = driver.server.schemas();
+        let response = driver
+            .schemas
+            .get_or_init(|| get_provider_schema::Response {
+                provider: Some(convert::schema(&schemas.provider)),
+                resource_schemas: by_name(&schemas.resources),
+                data_source_schemas: by_name(&schemas.data_sources),
+                server_capabilities: Some(capabilities()),
+                ..Self::Response::default()
+            });
+        Ok(response.clone())
+    }
+}
+
+impl Call for get_resource_identity_schemas::Request {
+    type Response = get_resource_identity_schemas::Response;
+    const NAME: &'static str = "GetResourceIdentitySchemas";
+
+    async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        Ok(Self::Response::default())
+    }
+}
+
+impl Call for get_functions::Request {
+    type Response = get_functions::Response;
+    const NAME: &'static str = "GetFunctions";
+
+    async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        Ok(Self::Response::default())
+    }
+}
+
+/// Destroys are planned too, and a core that knows the schemas already need not ask for them in each process
+/// (plugin protocol, capabilities).
+fn capabilities() -> ServerCapabilities {
+    ServerCapabilities {
+        plan_destroy: true,
+        get_provider_schema_optional: true,
+        move_resource_state: false,
+        generate_resource_config: false,
+    }
+}
+
+fn by_name(schemas: &BTreeMap<&'static str, Schema>) -> HashMap<String, WireSchema> {
+    schemas
+        .iter()
+        .map(|(&name, schema)| (name.to_owned(), convert::schema(schema)))
+        .collect()
+}

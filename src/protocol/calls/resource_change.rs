@@ -1,0 +1,87 @@
+use crate::{
+    framework::{
+        Diagnostics, Private, Provider,
+        server::{ApplyRequest, PlanRequest},
+    },
+    protocol::{
+        convert,
+        service::{Answer as _, Call, Driver},
+        tfplugin6::{apply_resource_change, plan_resource_change},
+    },
+};
+
+impl Call for plan_resource_change::Request {
+    type Response = plan_resource_change::Response;
+    const NAME: &'static str = "PlanResourceChange";
+
+    fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    fn fallback(&self) -> Self::Response {
+        plan_resource_change::Response {
+            planned_state: self.proposed_new_state.clone(),
+            planned_private: self.prior_private.clone(),
+            ..Self::Response::default()
+        }
+    }
+
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = driver.resource_type(&self.type_name)?;
+        let request = PlanRequest {
+            config: convert::read(ty, self.config.as_ref(), "configuration")?,
+            prior: convert::read(ty, self.prior_state.as_ref(), "prior state")?,
+            proposed: convert::read(ty, self.proposed_new_state.as_ref(), "proposed state")?,
+            private: Private::decode(&self.prior_private),
+            earlier: (!self.planned_private.is_empty())
+                .then(|| Private::decode(&self.planned_private)),
+        };
+        let plan = driver.server.plan(&self.type_name, request).await;
+        let mut diagnostics = plan.diagnostics;
+        let mut response = plan_resource_change::Response {
+            planned_state: convert::written(ty, &plan.planned, &mut diagnostics),
+            requires_replace: convert::paths(&plan.replace),
+            planned_private: plan.private.encode(),
+            ..Self::Response::default()
+        };
+        response.say(diagnostics);
+        Ok(response)
+    }
+}
+
+impl Call for apply_resource_change::Request {
+    type Response = apply_resource_change::Response;
+    const NAME: &'static str = "ApplyResourceChange";
+
+    fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// What was there before. A transport error in its place would lose what exists (plugin protocol, status errors).
+    fn fallback(&self) -> Self::Response {
+        apply_resource_change::Response {
+            new_state: self.prior_state.clone(),
+            private: self.planned_private.clone(),
+            ..Self::Response::default()
+        }
+    }
+
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = driver.resource_type(&self.type_name)?;
+        let request = ApplyRequest {
+            config: convert::read(ty, self.config.as_ref(), "configuration")?,
+            prior: convert::read(ty, self.prior_state.as_ref(), "prior state")?,
+            planned: convert::read(ty, self.planned_state.as_ref(), "planned state")?,
+            private: Private::decode(&self.planned_private),
+        };
+        let apply = driver.server.apply(&self.type_name, request).await;
+        let mut diagnostics = apply.diagnostics;
+        let mut response = apply_resource_change::Response {
+            new_state: convert::written(ty, &apply.state, &mut diagnostics),
+            private: apply.private.encode(),
+            ..Self::Response::default()
+        };
+        response.say(diagnostics);
+        Ok(response)
+    }
+}

@@ -1,0 +1,136 @@
+use crate::{
+    framework::schema::{Attribute, AttributeType, Nesting, Presence, Schema},
+    protocol::{
+        codec::encode_type,
+        tfplugin6::{
+            Schema as WireSchema, StringKind,
+            schema::{
+                Attribute as WireAttribute, Block, NestedBlock, Object,
+                nested_block::NestingMode as BlockNesting, object::NestingMode,
+            },
+        },
+    },
+};
+
+/// A schema as a message. The core crashes on a schema or block without its inner block, so that there always is one
+/// (plugin protocol, missing-field crashes).
+pub(in crate::protocol) fn schema(schema: &Schema) -> WireSchema {
+    let mut block = block(&schema.attributes, &schema.description);
+    block.block_types = schema
+        .blocks
+        .iter()
+        .map(|inner| NestedBlock {
+            type_name: inner.name.clone(),
+            block: Some(self::block(&inner.attributes, &inner.description)),
+            nesting: BlockNesting::Single.into(),
+            min_items: 0,
+            max_items: 0,
+        })
+        .collect();
+    WireSchema {
+        version: schema.version,
+        block: Some(block),
+    }
+}
+
+fn block(attributes: &[Attribute], description: &str) -> Block {
+    Block {
+        attributes: attributes.iter().map(attribute).collect(),
+        description: description.to_owned(),
+        description_kind: StringKind::Markdown.into(),
+        ..Block::default()
+    }
+}
+
+fn attribute(attribute: &Attribute) -> WireAttribute {
+    let (ty, nested_type) = match &attribute.ty {
+        AttributeType::Plain(ty) => (encode_type(ty), None),
+        AttributeType::Nested(nesting, attributes) => {
+            (Vec::new(), Some(object(*nesting, attributes)))
+        }
+    };
+    WireAttribute {
+        name: attribute.name.clone(),
+        r#type: ty,
+        nested_type,
+        description: attribute.description.clone(),
+        description_kind: StringKind::Markdown.into(),
+        required: attribute.presence == Presence::Required,
+        optional: matches!(
+            attribute.presence,
+            Presence::Optional | Presence::OptionalComputed
+        ),
+        computed: attribute.is_computed(),
+        sensitive: attribute.sensitive,
+        write_only: attribute.write_only,
+        deprecated: attribute.deprecated.is_some(),
+        deprecation_message: attribute.deprecated.clone().unwrap_or_default(),
+    }
+}
+
+fn object(nesting: Nesting, attributes: &[Attribute]) -> Object {
+    Object {
+        attributes: attributes.iter().map(attribute).collect(),
+        nesting: match nesting {
+            Nesting::List => NestingMode::List,
+            Nesting::Map => NestingMode::Map,
+            Nesting::Set => NestingMode::Set,
+            Nesting::Single => NestingMode::Single,
+        }
+        .into(),
+        ..Object::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framework::{schema::Block, value::Type};
+
+    #[test]
+    fn a_schema_says_what_the_core_needs() {
+        let disk = vec![Attribute::required("size", Type::Number, "Size.")];
+        let source = Schema::new(
+            "A **thing**.",
+            vec![
+                Attribute::with_default("region", Type::String, "a", "Region."),
+                Attribute::optional("password", Type::String, "Password.")
+                    .sensitive()
+                    .write_only()
+                    .deprecated("Use a key."),
+                Attribute::computed("disks", AttributeType::Nested(Nesting::Map, disk), "Disks."),
+            ],
+        )
+        .with_block(Block {
+            name: "timeouts".to_owned(),
+            description: "Timeouts.".to_owned(),
+            attributes: vec![],
+        });
+        let block = schema(&source).block.unwrap();
+        assert_eq!(
+            (block.description.as_str(), block.description_kind),
+            ("A **thing**.", 1)
+        );
+        let [region, password, disks] = block.attributes.as_slice() else {
+            panic!("three attributes")
+        };
+        assert_eq!(region.r#type, b"\"string\"");
+        assert!(region.optional && region.computed && !region.required);
+        assert!(
+            password.optional && !password.computed && password.sensitive && password.write_only
+        );
+        assert_eq!(
+            (password.deprecated, password.deprecation_message.as_str()),
+            (true, "Use a key.")
+        );
+        let nested = disks.nested_type.as_ref().unwrap();
+        assert_eq!((nested.nesting, disks.r#type.len()), (4, 0));
+        assert!(nested.attributes[0].required);
+        let timeouts = &block.block_types[0];
+        assert_eq!(
+            (timeouts.nesting, timeouts.min_items, timeouts.max_items),
+            (1, 0, 0)
+        );
+        assert!(timeouts.block.is_some());
+    }
+}

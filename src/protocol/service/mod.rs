@@ -1,0 +1,38 @@
+//! The gRPC service: each call in a task of its own, with its span, its log line and its panics caught.
+
+mod call;
+mod driver;
+mod panics;
+mod rpc;
+
+use std::sync::Arc;
+
+use tonic::service::Routes;
+
+pub(super) use call::{Answer, Call};
+pub(super) use driver::{Driver, not_offered};
+
+use super::tfplugin6::provider_server::ProviderServer;
+use crate::framework::Provider;
+
+/// Largest message either way: what the usual servers take (plugin protocol, sizes and connection).
+const LARGEST_MESSAGE: usize = 256 << 20;
+
+/// The service that offers a provider, as routes for a gRPC server.
+///
+/// Sets a panic hook that tells the place of panics inside calls; one that the program wants for its other panics must be set before.
+pub fn service<P: Provider>(provider: P) -> Routes {
+    panics::install_hook();
+    let service = Service {
+        driver: Arc::new(Driver::new(provider)),
+    };
+    Routes::new(
+        ProviderServer::new(service)
+            .max_decoding_message_size(LARGEST_MESSAGE)
+            .max_encoding_message_size(LARGEST_MESSAGE),
+    )
+}
+
+struct Service<P: Provider> {
+    driver: Arc<Driver<P>>,
+}
