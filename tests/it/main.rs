@@ -5,6 +5,7 @@ mod plugin;
 mod plugin_end;
 mod plugin_panic;
 mod plugin_tls;
+mod protocol_descriptor;
 mod sandbox_client;
 mod sandbox_command;
 mod sandbox_control;
