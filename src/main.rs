@@ -1,26 +1,106 @@
-//! The command line.
+//! The command line. Started by a core, with its magic cookie set and no argument, the program serves; run by hand it is a tool.
 
-use std::process::ExitCode;
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+};
 
-use damodel::plugin::{self, Environment, Options};
-use tonic::service::Routes;
+use clap::{CommandFactory, Parser, Subcommand};
+use damodel::{
+    commands,
+    plugin::{self, Options},
+    protocol,
+    provider::{self, Damodel},
+};
+
+/// Terraform and OpenTofu provider for the damodel GPU compute and model inference service.
+///
+/// Terraform and OpenTofu start this program by themselves. Run by hand it offers the commands below.
+#[derive(Debug, Parser)]
+#[command(name = "terraform-provider-damodel", version, subcommand_required = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
+    #[command(name = "debug")]
+    Debug,
+    /// The service, simulated on loopback
+    Sandbox(Box<commands::sandbox::Arguments>),
+}
 
 fn main() -> ExitCode {
     plugin::install_panic_hook();
-    let variable = |name: &str| std::env::var_os(name);
     plugin::log::install(&plugin::log::Settings::read("damodel", variable));
-    let options = Options::default();
-    if std::env::args_os().nth(1).is_some_and(|flag| flag == "-debug") {
-        return plugin::block_on(async {
-            let environment = Environment::read(variable)?;
-            plugin::serve_debug(Routes::default(), "damodel/damodel", &environment, options).await
-        });
+    let arguments: Vec<OsString> = env::args_os().collect();
+    if arguments.len() < 2 {
+        return if plugin::started_by_core(variable) { serve() } else { by_hand() };
     }
-    if !plugin::started_by_core(variable) {
-        return plugin::help();
+    let arguments = arguments.into_iter().map(|word| match word.to_str() {
+        // The flag as every other provider has it: with one hyphen.
+        Some("-debug" | "--debug") => OsString::from("debug"),
+        _ => word,
+    });
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => run(arguments.command),
+        Err(error) => {
+            // Help and version are answers, everything else is wrong usage.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            ExitCode::from(code)
+        }
     }
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Debug => plugin::block_on(async {
+            let environment = plugin::Environment::read(variable)?;
+            let options = Options::default();
+            plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
+        }),
+        Command::Sandbox(arguments) => by_command(commands::sandbox::run(*arguments)),
+    }
+}
+
+fn serve() -> ExitCode {
     plugin::block_on(async {
-        let environment = Environment::read(variable)?;
-        plugin::serve(Routes::default(), &environment, options).await
+        let environment = plugin::Environment::read(variable)?;
+        let options = Options::default();
+        plugin::serve(routes(&options), &environment, options).await
     })
+}
+
+fn routes(options: &Options) -> plugin::Routes {
+    let provider = Damodel::new(provider::Environment::of_process());
+    protocol::service(provider, options.stop.clone(), options.work.clone())
+}
+
+/// Says what this program is, and what it can do by hand.
+fn by_hand() -> ExitCode {
+    let code = plugin::help();
+    let _ = writeln!(io::stderr(), "\n{}", Arguments::command().render_help());
+    code
+}
+
+fn by_command<E: std::fmt::Display>(command: impl Future<Output = Result<(), E>>) -> ExitCode {
+    let outcome = tokio::runtime::Runtime::new()
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(command).map_err(|error| error.to_string()));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name)
 }

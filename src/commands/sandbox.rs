@@ -34,12 +34,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
-    #[arg(
-        long,
-        default_value = "",
-        hide_default_value = true,
-        value_name = "NAME=VALUE,…"
-    )]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME=VALUE,…")]
     pub form: Form,
     /// Seconds from an accepted create to Running.
     #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = seconds)]
@@ -128,9 +123,7 @@ async fn announce(arguments: Arguments, out: &mut (impl Write + Send)) -> Result
     if let Some(path) = ready_file {
         write_ready_file(&path, &running).map_err(|source| Error::ReadyFile { path, source })?;
     }
-    out.write_all(introduction(&running).as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(Error::Terminal)?;
+    out.write_all(introduction(&running).as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
     Ok(running)
 }
 
@@ -141,9 +134,7 @@ fn options(arguments: Arguments) -> Options {
         ledger: arguments.ledger,
         seed: arguments.seed,
         form: arguments.form,
-        life_clock: arguments
-            .standing_clock
-            .map_or(LifeClock::Running, LifeClock::Standing),
+        life_clock: arguments.standing_clock.map_or(LifeClock::Running, LifeClock::Standing),
         creation: arguments.creation_seconds,
         release: arguments.release_seconds,
         timestamp_tolerance: arguments.timestamp_tolerance,
@@ -157,19 +148,14 @@ fn options(arguments: Arguments) -> Options {
 
 /// Seconds, with a fraction or without.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// How to point the provider at it. The secrets are the sandbox's own and open nothing else, so they are printed.
 fn introduction(running: &Running) -> String {
     let (base_url, registry_host) = (&running.base_url, &running.registry_host);
-    let (token, chat_key) = (
-        running.token.expose_secret(),
-        running.chat_key.expose_secret(),
-    );
+    let (token, chat_key) = (running.token.expose_secret(), running.chat_key.expose_secret());
     format!(
         r#"export DAMODEL_BASE_URL='{base_url}'
 export DAMODEL_API_TOKEN='{token}'
@@ -192,10 +178,7 @@ sandbox listening on {base_url}
 
 /// Written by a rename: whoever waits for the file reads all of it.
 fn write_ready_file(path: &Path, running: &Running) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or_else(|| Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut file = NamedTempFile::new_in(folder)?;
     let ready = json!({
         "base_url": running.base_url,

@@ -66,3 +66,4 @@ pub use panic::install_panic_hook;
 pub use runtime::block_on;
 pub use serve::serve;
 pub use server::Options;
+pub use tonic::service::Routes;

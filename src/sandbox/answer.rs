@@ -35,15 +35,11 @@ impl Answer {
     pub(super) fn distort(&mut self, action: &Action) {
         match action {
             Action::DropAfter | Action::DropBefore => self.delivery = Delivery::Drop,
-            Action::Hang { limit_ms, .. } => {
-                self.delivery = Delivery::Hang(Duration::from_millis(*limit_ms))
-            }
+            Action::Hang { limit_ms, .. } => self.delivery = Delivery::Hang(Duration::from_millis(*limit_ms)),
             Action::Html { status, .. } => {
                 self.status = *status;
                 self.content_type = "text/html";
-                self.body =
-                b"<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>"
-                    .to_vec();
+                self.body = b"<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>".to_vec();
             }
             Action::Slow { ms } => self.delay = Duration::from_millis(*ms),
             Action::Status { status, .. } => {
@@ -51,19 +47,14 @@ impl Answer {
                 self.content_type = "text/plain";
                 self.body = b"upstream gave no answer\n".to_vec();
             }
-            Action::TooManyRequests {
-                retry_after_seconds,
-            } => {
+            Action::TooManyRequests { retry_after_seconds } => {
                 self.status = 429;
                 self.retry_after = *retry_after_seconds;
                 self.content_type = "text/plain";
                 self.body = b"too many requests\n".to_vec();
             }
             Action::Truncated => self.delivery = Delivery::Truncate,
-            Action::Error { .. }
-            | Action::FailCreation
-            | Action::LateVisibility { .. }
-            | Action::StickCreation => {}
+            Action::Error { .. } | Action::FailCreation | Action::LateVisibility { .. } | Action::StickCreation => {}
         }
     }
 }

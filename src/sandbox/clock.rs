@@ -32,11 +32,7 @@ impl Clock {
             LifeClock::Running => Timestamp::now().as_millisecond(),
             LifeClock::Standing(seconds) => seconds.saturating_mul(1000),
         };
-        Self {
-            life,
-            origin_ms,
-            started: Instant::now(),
-        }
+        Self { life, origin_ms, started: Instant::now() }
     }
 
     /// The life clock in Unix milliseconds, advanced by hand and off by `skew` seconds (a standing clock is never off).

@@ -48,11 +48,7 @@ pub(super) fn redacted(value: Value) -> Value {
             fields
                 .into_iter()
                 .map(|(name, value)| {
-                    let value = if SECRETS.contains(&name.as_str()) {
-                        json!("[redacted]")
-                    } else {
-                        redacted(value)
-                    };
+                    let value = if SECRETS.contains(&name.as_str()) { json!("[redacted]") } else { redacted(value) };
                     (name, value)
                 })
                 .collect(),
@@ -62,11 +58,7 @@ pub(super) fn redacted(value: Value) -> Value {
 }
 
 async fn require_loopback(request: Request, next: Next) -> Response {
-    let host = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_loopback(host) {
         next.run(request).await
     } else {
@@ -80,10 +72,7 @@ fn is_loopback(host: &str) -> bool {
         Some(_) | None => host,
     };
     let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost"
-        || address
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
@@ -103,11 +92,7 @@ struct StateQuery {
 }
 
 async fn state(State(sandbox): State<Sandbox>, Query(query): Query<StateQuery>) -> Json<Value> {
-    Json(if query.secrets {
-        sandbox.state_with_secrets()
-    } else {
-        sandbox.state()
-    })
+    Json(if query.secrets { sandbox.state_with_secrets() } else { sandbox.state() })
 }
 
 async fn faults(State(sandbox): State<Sandbox>) -> Json<Value> {

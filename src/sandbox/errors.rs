@@ -124,17 +124,11 @@ impl Code {
             Self::InstanceNotExistOrNoPrivilege => (160_003, "InstanceNotExistOrNoPrivilege", 404),
             Self::NoMatchNode => (160_004, "NoMatchNode", 409),
             Self::InstanceCanNotBeReleased => (160_012, "InstanceCanNotBeReleased", 409),
-            Self::InstanceNotExistOrAlreadyReleased => {
-                (160_013, "InstanceNotExistOrAlreadyReleased", 404)
-            }
+            Self::InstanceNotExistOrAlreadyReleased => (160_013, "InstanceNotExistOrAlreadyReleased", 404),
             Self::SpecNotExistOrDisable => (160_014, "SpecNotExistOrDisable", 409),
-            Self::CreateInstanceFailedForNotCertified => {
-                (160_015, "CreateInstanceFailedForNotCertified", 403)
-            }
+            Self::CreateInstanceFailedForNotCertified => (160_015, "CreateInstanceFailedForNotCertified", 403),
             Self::FailedForInvalidImage => (160_019, "FailedForInvalidImage", 400),
-            Self::CreateInstanceFailedCudaNotMatch => {
-                (160_032, "CreateInstanceFailedCudaNotMatch", 400)
-            }
+            Self::CreateInstanceFailedCudaNotMatch => (160_032, "CreateInstanceFailedCudaNotMatch", 400),
             Self::MountCloudDiskFailed => (180_007, "MountCloudDiskFailed", 409),
             Self::ExceededCloudDiskMaxCount => (180_008, "ExceededCloudDiskMaxCount", 400),
             Self::CreateCloudDiskError => (180_009, "CreateCloudDiskError", 500),
@@ -154,9 +148,7 @@ impl<'de> Deserialize<'de> for Code {
         Self::ALL
             .into_iter()
             .find(|code| code.number() == number)
-            .ok_or_else(|| {
-                serde::de::Error::custom(format_args!("{number} is no documented error code"))
-            })
+            .ok_or_else(|| serde::de::Error::custom(format_args!("{number} is no documented error code")))
     }
 }
 
@@ -169,10 +161,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
+        Self { code, message: message.into() }
     }
 
     /// A refusal with 100002; the message names the parameter.

@@ -120,13 +120,7 @@ impl Action {
 
     /// Whether it decides how the answer is delivered; one call can have one such fault, and any number of the others.
     fn is_delivery(&self) -> bool {
-        !matches!(
-            self,
-            Self::FailCreation
-                | Self::LateVisibility { .. }
-                | Self::Slow { .. }
-                | Self::StickCreation
-        )
+        !matches!(self, Self::FailCreation | Self::LateVisibility { .. } | Self::Slow { .. } | Self::StickCreation)
     }
 
     /// Whether the service acts on the request.
@@ -181,12 +175,7 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn arm(&mut self, fault: Fault) -> u64 {
         self.last_id += 1;
-        self.armed.push(ArmedFault {
-            id: self.last_id,
-            fault,
-            calls: 0,
-            strikes: 0,
-        });
+        self.armed.push(ArmedFault { id: self.last_id, fault, calls: 0, strikes: 0 });
         self.last_id
     }
 
@@ -201,14 +190,11 @@ impl Faults {
     /// The actions that strike this call, in the order in which they were armed. When two decide the delivery, the first wins; the call counts for both.
     pub(super) fn strike(&mut self, endpoint: &str, random: &mut Random) -> Vec<Action> {
         let mut actions: Vec<Action> = Vec::new();
-        for armed in self
-            .armed
-            .iter_mut()
-            .filter(|armed| armed.fault.endpoint == "*" || armed.fault.endpoint == endpoint)
+        for armed in
+            self.armed.iter_mut().filter(|armed| armed.fault.endpoint == "*" || armed.fault.endpoint == endpoint)
         {
             armed.calls = armed.calls.saturating_add(1);
-            let is_taken =
-                armed.fault.action.is_delivery() && actions.iter().any(Action::is_delivery);
+            let is_taken = armed.fault.action.is_delivery() && actions.iter().any(Action::is_delivery);
             if armed.strikes_now(random) && !is_taken {
                 armed.strikes += 1;
                 actions.push(armed.fault.action.clone());
@@ -226,15 +212,9 @@ mod tests {
 
     fn struck(when: When, calls: usize) -> Vec<bool> {
         let mut faults = Faults::default();
-        faults.arm(Fault {
-            endpoint: "instance_list".to_owned(),
-            when,
-            action: Action::DropAfter,
-        });
+        faults.arm(Fault { endpoint: "instance_list".to_owned(), when, action: Action::DropAfter });
         let mut random = Random::new(3, 3);
-        (0..calls)
-            .map(|_| !faults.strike("instance_list", &mut random).is_empty())
-            .collect()
+        (0..calls).map(|_| !faults.strike("instance_list", &mut random).is_empty()).collect()
     }
 
     #[test]
@@ -244,40 +224,25 @@ mod tests {
         assert_eq!(struck(When::Nth(2), 3), [false, true, false]);
         assert_eq!(struck(When::Probability(0.0), 3), [false, false, false]);
         assert_eq!(struck(When::Probability(1.0), 3), [true, true, true]);
-        let half = struck(When::Probability(0.5), 200)
-            .into_iter()
-            .filter(|&strikes| strikes)
-            .count();
+        let half = struck(When::Probability(0.5), 200).into_iter().filter(|&strikes| strikes).count();
         assert!((60..140).contains(&half), "{half}");
     }
 
     #[test]
     fn other_endpoints_are_spared_and_one_delivery_wins() {
         let mut faults = Faults::default();
-        let fault = |endpoint: &str, action| Fault {
-            endpoint: endpoint.to_owned(),
-            when: When::Always,
-            action,
-        };
+        let fault = |endpoint: &str, action| Fault { endpoint: endpoint.to_owned(), when: When::Always, action };
         faults.arm(fault("instance_list", Action::DropAfter));
         faults.arm(fault("*", Action::Truncated));
         faults.arm(fault("*", Action::Slow { ms: 5 }));
         let mut random = Random::new(1, 1);
-        assert_eq!(
-            faults.strike("instance_list", &mut random),
-            [Action::DropAfter, Action::Slow { ms: 5 }]
-        );
-        assert_eq!(
-            faults.strike("spec_list", &mut random),
-            [Action::Truncated, Action::Slow { ms: 5 }]
-        );
+        assert_eq!(faults.strike("instance_list", &mut random), [Action::DropAfter, Action::Slow { ms: 5 }]);
+        assert_eq!(faults.strike("spec_list", &mut random), [Action::Truncated, Action::Slow { ms: 5 }]);
     }
 
     #[rstest]
     #[case(r#"{"endpoint":"*","when":"always","action":"drop_before"}"#)]
-    #[case(
-        r#"{"endpoint":"*","when":{"next":2},"action":{"status":{"status":503,"processed":true}}}"#
-    )]
+    #[case(r#"{"endpoint":"*","when":{"next":2},"action":{"status":{"status":503,"processed":true}}}"#)]
     #[case(r#"{"endpoint":"*","when":{"nth":2},"action":{"error":{"code_n":100014}}}"#)]
     #[case(r#"{"endpoint":"*","when":{"probability":0.25},"action":{"too_many_requests":{"retry_after_seconds":2}}}"#)]
     #[case(r#"{"endpoint":"*","when":"always","action":{"late_visibility":{"reads":2}}}"#)]

@@ -15,26 +15,13 @@ pub(super) struct Fields {
 impl Fields {
     /// The body of a request, which the document calls JSON.
     pub(super) fn of_body(content_type: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
-        let media_type = content_type
-            .unwrap_or_default()
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
-            return Err(Refusal::invalid(format!(
-                "Content-Type: expected application/json, got {media_type:?}"
-            )));
+            return Err(Refusal::invalid(format!("Content-Type: expected application/json, got {media_type:?}")));
         }
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Self {
-                prefix: String::new(),
-                map,
-            }),
-            Ok(other) => Err(Refusal::invalid(format!(
-                "body: expected an object, got {}",
-                kind(&other)
-            ))),
+            Ok(Value::Object(map)) => Ok(Self { prefix: String::new(), map }),
+            Ok(other) => Err(Refusal::invalid(format!("body: expected an object, got {}", kind(&other)))),
             Err(error) => Err(Refusal::invalid(format!("body: no JSON: {error}"))),
         }
     }
@@ -60,9 +47,7 @@ impl Fields {
     }
 
     pub(super) fn array(&mut self, name: &str) -> Result<Vec<Value>, Refusal> {
-        Ok(self
-            .take(name, "an array", |value| value.as_array().cloned())?
-            .unwrap_or_default())
+        Ok(self.take(name, "an array", |value| value.as_array().cloned())?.unwrap_or_default())
     }
 
     /// The objects of an array, each as fields of its own.
@@ -72,14 +57,8 @@ impl Fields {
             .into_iter()
             .enumerate()
             .map(|(index, element)| match element {
-                Value::Object(map) => Ok(Self {
-                    prefix: format!("{prefix}[{index}]."),
-                    map,
-                }),
-                other => Err(Refusal::invalid(format!(
-                    "{prefix}[{index}]: expected an object, got {}",
-                    kind(&other)
-                ))),
+                Value::Object(map) => Ok(Self { prefix: format!("{prefix}[{index}]."), map }),
+                other => Err(Refusal::invalid(format!("{prefix}[{index}]: expected an object, got {}", kind(&other)))),
             })
             .collect()
     }
@@ -92,10 +71,7 @@ impl Fields {
     /// Refuses what was not read.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         match self.map.keys().next() {
-            Some(name) => Err(Refusal::invalid(format!(
-                "{}{name}: unknown field",
-                self.prefix
-            ))),
+            Some(name) => Err(Refusal::invalid(format!("{}{name}: unknown field", self.prefix))),
             None => Ok(()),
         }
     }
@@ -110,9 +86,7 @@ impl Fields {
             None => Ok(None),
             Some(value) => match read(&value) {
                 Some(read) => Ok(Some(read)),
-                None => {
-                    Err(self.invalid(name, &format!("expected {expected}, got {}", kind(&value))))
-                }
+                None => Err(self.invalid(name, &format!("expected {expected}, got {}", kind(&value)))),
             },
         }
     }
@@ -149,11 +123,8 @@ mod tests {
 
     fn read(body: &str) -> Result<Read, Refusal> {
         let mut fields = Fields::of_body(Some("application/json; charset=utf-8"), body.as_bytes())?;
-        let read = Read {
-            count: fields.integer("count")?,
-            name: fields.string("name")?,
-            flag: fields.boolean("flag")?,
-        };
+        let read =
+            Read { count: fields.integer("count")?, name: fields.string("name")?, flag: fields.boolean("flag")? };
         fields.finish()?;
         Ok(read)
     }
@@ -162,28 +133,14 @@ mod tests {
     fn what_is_documented_is_read() {
         assert_eq!(
             read(r#"{"count":3,"name":"a","flag":true}"#),
-            Ok(Read {
-                count: Some(3),
-                name: Some("a".to_owned()),
-                flag: Some(true)
-            })
+            Ok(Read { count: Some(3), name: Some("a".to_owned()), flag: Some(true) })
         );
-        assert_eq!(
-            read("{}"),
-            Ok(Read {
-                count: None,
-                name: None,
-                flag: None
-            })
-        );
+        assert_eq!(read("{}"), Ok(Read { count: None, name: None, flag: None }));
     }
 
     #[rstest]
     #[case(r#"{"count":"3"}"#, "count: expected an integer, got a string")]
-    #[case(
-        r#"{"count":3.0}"#,
-        "count: expected an integer, got a number that is no integer"
-    )]
+    #[case(r#"{"count":3.0}"#, "count: expected an integer, got a number that is no integer")]
     #[case(r#"{"count":99999999999999999999}"#, "count: expected an integer")]
     #[case(r#"{"count":null}"#, "count: expected an integer, got null")]
     #[case(r#"{"name":7}"#, "name: expected a string, got an integer")]
@@ -200,10 +157,6 @@ mod tests {
     #[test]
     fn a_body_that_is_not_called_json_is_refused() {
         let refusal = Fields::of_body(Some("text/plain"), b"{}").unwrap_err();
-        assert!(
-            refusal.message.starts_with("Content-Type"),
-            "{}",
-            refusal.message
-        );
+        assert!(refusal.message.starts_with("Content-Type"), "{}", refusal.message);
     }
 }

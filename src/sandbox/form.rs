@@ -183,10 +183,7 @@ impl FromStr for Form {
                 None => (pair.to_owned(), Value::Bool(true)),
             })
             .collect();
-        serde_json::from_value(Value::Object(fields)).map_err(|source| FormError {
-            text: text.to_owned(),
-            source,
-        })
+        serde_json::from_value(Value::Object(fields)).map_err(|source| FormError { text: text.to_owned(), source })
     }
 }
 
@@ -205,9 +202,7 @@ mod tests {
     #[test]
     fn pairs_and_bare_names_are_read() {
         let form: Form =
-            "error_status=matched, integers=floats,extra_fields,clock_skew=-3600,page_cap=100"
-                .parse()
-                .unwrap();
+            "error_status=matched, integers=floats,extra_fields,clock_skew=-3600,page_cap=100".parse().unwrap();
         let expected = Form {
             error_status: ErrorStatus::Matched,
             integers: Integers::Floats,

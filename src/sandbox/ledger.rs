@@ -141,27 +141,15 @@ impl Ledger {
     #[must_use]
     pub fn duplicates(&self, thing: Thing) -> Vec<Vec<String>> {
         let mut by_name: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-        for event in self
-            .life
-            .iter()
-            .filter(|event| event.thing == thing && event.kind == LifeKind::Created)
-        {
-            by_name
-                .entry((&event.account, &event.name))
-                .or_default()
-                .push(event.uid.clone());
+        for event in self.life.iter().filter(|event| event.thing == thing && event.kind == LifeKind::Created) {
+            by_name.entry((&event.account, &event.name)).or_default().push(event.uid.clone());
         }
-        by_name
-            .into_values()
-            .filter(|uids| uids.len() > 1)
-            .collect()
+        by_name.into_values().filter(|uids| uids.len() > 1).collect()
     }
 
     /// The requests to one endpoint, by its name.
     pub fn requests_to<'a>(&'a self, endpoint: &'a str) -> impl Iterator<Item = &'a RequestEntry> {
-        self.requests
-            .iter()
-            .filter(move |request| request.endpoint.as_deref() == Some(endpoint))
+        self.requests.iter().filter(move |request| request.endpoint.as_deref() == Some(endpoint))
     }
 }
 
@@ -191,19 +179,8 @@ mod tests {
             event(LifeKind::Released, "a", "x"),
             event(LifeKind::Removed, "b", "y"),
         ];
-        let ledger = Ledger {
-            requests: Vec::new(),
-            life,
-        };
-        assert_eq!(
-            ledger.balance(Thing::Instance),
-            Balance {
-                created: 3,
-                released: 1,
-                removed: 1,
-                live: 1
-            }
-        );
+        let ledger = Ledger { requests: Vec::new(), life };
+        assert_eq!(ledger.balance(Thing::Instance), Balance { created: 3, released: 1, removed: 1, live: 1 });
         assert_eq!(ledger.live(Thing::Instance), ["c"]);
         assert_eq!(ledger.duplicates(Thing::Instance), [["a", "c"]]);
         assert_eq!(ledger.balance(Thing::CloudDisk), Balance::default());

@@ -11,10 +11,7 @@
 //!
 //! It is no security boundary: tokens follow from the seed, and whoever reaches the port controls it. So it listens on loopback only.
 
-#![cfg_attr(
-    test,
-    expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")
-)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 mod answer;
 mod clock;
@@ -44,10 +41,7 @@ pub use self::{
     clock::LifeClock,
     errors::Code,
     fault::{Action, ArmedFault, Fault, When},
-    form::{
-        Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order,
-        Released,
-    },
+    form::{Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order, Released},
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
     mutation::{Mutation, MutationError},
     options::{Error, Options},

@@ -131,21 +131,11 @@ impl World {
                 self.end(index, now_ms);
             }
             Mutation::RemoveDisk { id } => {
-                let index = self
-                    .disks
-                    .iter()
-                    .position(|disk| disk.id == id)
-                    .ok_or_else(|| unknown("cloud disk", id))?;
+                let index =
+                    self.disks.iter().position(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?;
                 let disk = self.disks.remove(index);
                 if disk.status != DiskStatus::Released {
-                    self.record(
-                        now_ms,
-                        Thing::CloudDisk,
-                        LifeKind::Removed,
-                        &disk.uid,
-                        &disk.name,
-                        &disk.account,
-                    );
+                    self.record(now_ms, Thing::CloudDisk, LifeKind::Removed, &disk.uid, &disk.name, &disk.account);
                 }
             }
             Mutation::RemoveInstance { uid } => self.remove_instance(&uid, now_ms)?,
@@ -153,22 +143,9 @@ impl World {
                 let instance = self.any_instance(&uid)?;
                 instance.alias.clone_from(&name);
                 let account = instance.account.clone();
-                self.record(
-                    now_ms,
-                    Thing::Instance,
-                    LifeKind::Renamed,
-                    &uid,
-                    &name,
-                    &account,
-                );
+                self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
             }
-            Mutation::SetAccount {
-                account,
-                balance,
-                certified,
-                at_risk,
-                may_use_disks,
-            } => {
+            Mutation::SetAccount { account, balance, certified, at_risk, may_use_disks } => {
                 let account = self.account(&account)?;
                 set(&mut account.balance, balance);
                 set(&mut account.certified, certified);
@@ -177,23 +154,12 @@ impl World {
             }
             Mutation::SetDiskStatus { id, status } => {
                 let status = disk_status(status).ok_or(MutationError::DiskStatus(status))?;
-                self.disks
-                    .iter_mut()
-                    .find(|disk| disk.id == id)
-                    .ok_or_else(|| unknown("cloud disk", id))?
-                    .status = status;
+                self.disks.iter_mut().find(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?.status =
+                    status;
             }
-            Mutation::SetInstanceStatus { uid, status } => {
-                self.set_instance_status(&uid, status, now_ms)?
-            }
-            Mutation::SetUnreleasable { uid, unreleasable } => {
-                self.any_instance(&uid)?.unreleasable = unreleasable
-            }
-            Mutation::SetPrivateImage {
-                id,
-                ready,
-                push_progress,
-            } => {
+            Mutation::SetInstanceStatus { uid, status } => self.set_instance_status(&uid, status, now_ms)?,
+            Mutation::SetUnreleasable { uid, unreleasable } => self.any_instance(&uid)?.unreleasable = unreleasable,
+            Mutation::SetPrivateImage { id, ready, push_progress } => {
                 let image = self
                     .private_images
                     .iter_mut()
@@ -251,24 +217,12 @@ impl World {
             }
         }
         if !instance.is_released() {
-            self.record(
-                now_ms,
-                Thing::Instance,
-                LifeKind::Removed,
-                uid,
-                &instance.alias,
-                &instance.account,
-            );
+            self.record(now_ms, Thing::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
         }
         Ok(())
     }
 
-    fn set_instance_status(
-        &mut self,
-        uid: &str,
-        status: String,
-        now_ms: i64,
-    ) -> Result<(), MutationError> {
+    fn set_instance_status(&mut self, uid: &str, status: String, now_ms: i64) -> Result<(), MutationError> {
         let index = self.instance_index(uid)?;
         match status.as_str() {
             "Failed" => self.fail(index, now_ms),
@@ -286,32 +240,20 @@ impl World {
     }
 
     fn instance_index(&self, uid: &str) -> Result<usize, MutationError> {
-        self.instances
-            .iter()
-            .position(|instance| instance.uid == uid)
-            .ok_or_else(|| unknown("instance", uid))
+        self.instances.iter().position(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
     }
 
     fn any_instance(&mut self, uid: &str) -> Result<&mut Instance, MutationError> {
-        self.instances
-            .iter_mut()
-            .find(|instance| instance.uid == uid)
-            .ok_or_else(|| unknown("instance", uid))
+        self.instances.iter_mut().find(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
     }
 
     fn account(&mut self, name: &str) -> Result<&mut Account, MutationError> {
-        self.accounts
-            .iter_mut()
-            .find(|account| account.name == name)
-            .ok_or_else(|| unknown("account", name))
+        self.accounts.iter_mut().find(|account| account.name == name).ok_or_else(|| unknown("account", name))
     }
 }
 
 fn unknown(kind: &'static str, name: impl ToString) -> MutationError {
-    MutationError::Unknown {
-        kind,
-        name: name.to_string(),
-    }
+    MutationError::Unknown { kind, name: name.to_string() }
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {
@@ -321,13 +263,9 @@ fn set<T>(field: &mut T, value: Option<T>) {
 }
 
 fn disk_status(number: i64) -> Option<DiskStatus> {
-    use DiskStatus::{
-        Available, InArrears, Mounted, Mounting, Released, Releasing, Starting, Unmounting,
-    };
+    use DiskStatus::{Available, InArrears, Mounted, Mounting, Released, Releasing, Starting, Unmounting};
 
-    [
-        Starting, Available, Mounting, Unmounting, Releasing, Mounted, Released, InArrears,
-    ]
-    .into_iter()
-    .find(|status| status.number() == number)
+    [Starting, Available, Mounting, Unmounting, Releasing, Mounted, Released, InArrears]
+        .into_iter()
+        .find(|status| status.number() == number)
 }

@@ -21,10 +21,7 @@ impl Query {
     pub(super) fn parse(query: &str) -> Result<Self, Refusal> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if parameters
-                .insert(name.clone().into_owned(), value.into_owned())
-                .is_some()
-            {
+            if parameters.insert(name.clone().into_owned(), value.into_owned()).is_some() {
                 return Err(Refusal::invalid(format!("{name}: given twice")));
             }
         }
@@ -45,9 +42,7 @@ impl Query {
     pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
         self.string(name)
             .map(|value| {
-                value.parse().map_err(|_| {
-                    Refusal::invalid(format!("{name}: expected an integer, got {value:?}"))
-                })
+                value.parse().map_err(|_| Refusal::invalid(format!("{name}: expected an integer, got {value:?}")))
             })
             .transpose()
     }
@@ -55,9 +50,9 @@ impl Query {
     /// An integer that must be one of those documented.
     pub(super) fn one_of(&mut self, name: &str, allowed: &[i64]) -> Result<Option<i64>, Refusal> {
         match self.integer(name)? {
-            Some(value) if !allowed.contains(&value) => Err(Refusal::invalid(format!(
-                "{name}: {value} is not one of {allowed:?}"
-            ))),
+            Some(value) if !allowed.contains(&value) => {
+                Err(Refusal::invalid(format!("{name}: {value} is not one of {allowed:?}")))
+            }
             value => Ok(value),
         }
     }
@@ -70,9 +65,7 @@ impl Query {
                     .split(',')
                     .map(|class| match class.trim().parse() {
                         Ok(class @ 1..=3) => Ok(class),
-                        Ok(_) | Err(_) => Err(Refusal::invalid(format!(
-                            "{name}: {class:?} is no storage class"
-                        ))),
+                        Ok(_) | Err(_) => Err(Refusal::invalid(format!("{name}: {class:?} is no storage class"))),
                     })
                     .collect()
             })
@@ -81,10 +74,7 @@ impl Query {
 
     /// `page` and `page_size`, both required.
     pub(super) fn page(&mut self) -> Result<Page, Refusal> {
-        let mut required = |name: &str| {
-            self.integer(name)?
-                .ok_or_else(|| Refusal::invalid(format!("{name}: missing")))
-        };
+        let mut required = |name: &str| self.integer(name)?.ok_or_else(|| Refusal::invalid(format!("{name}: missing")));
         Page::new(required("page")?, required("page_size")?)
     }
 
@@ -126,33 +116,19 @@ impl Page {
     pub(super) fn of(self, mut records: Vec<Value>, form: &Form, random: &mut Random) -> Value {
         let total = records.len();
         let asked = usize::try_from(self.size).unwrap_or(usize::MAX);
-        let cap = form.page_cap.map_or(usize::MAX, |cap| {
-            usize::try_from(cap).unwrap_or(usize::MAX).max(1)
-        });
-        let size = if asked == 0 {
-            total.max(1)
-        } else {
-            asked.min(cap)
-        };
+        let cap = form.page_cap.map_or(usize::MAX, |cap| usize::try_from(cap).unwrap_or(usize::MAX).max(1));
+        let size = if asked == 0 { total.max(1) } else { asked.min(cap) };
         match form.order {
             Order::Ascending | Order::Shuffled => {}
             Order::Descending => records.reverse(),
             Order::ShuffledAcrossPages => random.shuffle(&mut records),
         }
         let number = usize::try_from(self.number).unwrap_or(usize::MAX).max(1);
-        let mut data: Vec<Value> = records
-            .into_iter()
-            .skip((number - 1).saturating_mul(size))
-            .take(size)
-            .collect();
+        let mut data: Vec<Value> = records.into_iter().skip((number - 1).saturating_mul(size)).take(size).collect();
         if form.order == Order::Shuffled {
             random.shuffle(&mut data);
         }
-        let reported = if form.page_size_as_asked || asked == 0 {
-            asked
-        } else {
-            size
-        };
+        let reported = if form.page_size_as_asked || asked == 0 { asked } else { size };
         json!({ "total": total, "page": self.number, "page_size": reported, "total_page": total.div_ceil(size), "data": data })
     }
 }
@@ -174,23 +150,14 @@ mod tests {
     use super::*;
 
     fn ids(page: &Value) -> Vec<i64> {
-        page["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|id| id.as_i64().unwrap())
-            .collect()
+        page["data"].as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect()
     }
 
     fn page(query: &str, form: &str, sequence: u64) -> Result<Value, Refusal> {
         let mut query = Query::parse(query)?;
         let page = query.page()?;
         query.finish()?;
-        Ok(page.of(
-            (1..=5).map(Value::from).collect(),
-            &form.parse().unwrap(),
-            &mut Random::new(7, sequence),
-        ))
+        Ok(page.of((1..=5).map(Value::from).collect(), &form.parse().unwrap(), &mut Random::new(7, sequence)))
     }
 
     #[rstest]
@@ -212,17 +179,13 @@ mod tests {
     ) {
         let page = page(query, form, 1).unwrap();
         assert_eq!(ids(&page), data);
-        assert_eq!(
-            (&page["total"], &page["page_size"], &page["total_page"]),
-            (&json!(5), &json!(size), &json!(pages))
-        );
+        assert_eq!((&page["total"], &page["page_size"], &page["total_page"]), (&json!(5), &json!(size), &json!(pages)));
     }
 
     #[test]
     fn a_shuffle_differs_by_request_and_keeps_the_page() {
-        let orders: Vec<Vec<i64>> = (0..8)
-            .map(|sequence| ids(&page("page=1&page_size=4", "order=shuffled", sequence).unwrap()))
-            .collect();
+        let orders: Vec<Vec<i64>> =
+            (0..8).map(|sequence| ids(&page("page=1&page_size=4", "order=shuffled", sequence).unwrap())).collect();
         assert!(orders.iter().any(|order| *order != orders[0]));
         for mut order in orders {
             order.sort_unstable();

@@ -11,22 +11,13 @@ pub(super) struct Random(StdRng);
 impl Random {
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         // The odd factor (Fibonacci hashing) keeps neighbouring streams of neighbouring seeds apart.
-        Self(StdRng::seed_from_u64(
-            seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        ))
+        Self(StdRng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
     /// Letters and digits that are not mistaken for each other.
     pub(super) fn text(&mut self, length: usize) -> String {
         (0..length)
-            .map(|_| {
-                char::from(
-                    ALPHABET
-                        .get(self.0.random_range(0..ALPHABET.len()))
-                        .copied()
-                        .unwrap_or(b'x'),
-                )
-            })
+            .map(|_| char::from(ALPHABET.get(self.0.random_range(0..ALPHABET.len())).copied().unwrap_or(b'x')))
             .collect()
     }
 

@@ -20,17 +20,10 @@ pub(super) struct Identifiers {
 /// The envelope of a success.
 pub(super) fn success(form: &Form, ids: &Identifiers, result: Value) -> Value {
     let is_empty_list = result.as_array().is_some_and(Vec::is_empty);
-    let result = if is_empty_list && form.empty == Empty::Null {
-        Value::Null
-    } else {
-        reform(form, result)
-    };
+    let result = if is_empty_list && form.empty == Empty::Null { Value::Null } else { reform(form, result) };
     let mut envelope = Map::from_iter([("result".to_owned(), result)]);
     if form.metadata != Metadata::Missing {
-        envelope.insert(
-            "response_metadata".to_owned(),
-            metadata(form, ids, Value::Null),
-        );
+        envelope.insert("response_metadata".to_owned(), metadata(form, ids, Value::Null));
     }
     finish(form, envelope)
 }
@@ -42,15 +35,9 @@ pub(super) fn refusal(form: &Form, ids: &Identifiers, refusal: &Refusal) -> (u16
         ErrorStatus::Matched => refusal.code.fitting_status(),
     };
     let error = error(form, refusal);
-    let metadata = if form.metadata == Metadata::Missing {
-        json!({ "error": error })
-    } else {
-        metadata(form, ids, error)
-    };
-    let envelope = Map::from_iter([
-        ("result".to_owned(), Value::Null),
-        ("response_metadata".to_owned(), metadata),
-    ]);
+    let metadata =
+        if form.metadata == Metadata::Missing { json!({ "error": error }) } else { metadata(form, ids, error) };
+    let envelope = Map::from_iter([("result".to_owned(), Value::Null), ("response_metadata".to_owned(), metadata)]);
     (status, finish(form, envelope))
 }
 
@@ -121,9 +108,7 @@ fn field(form: &Form, name: &str, value: Value) -> Option<Value> {
         Empty::Null if is_empty => Some(Value::Null),
         Empty::Text if is_empty => Some(json!("")),
         Empty::AsIs | Empty::Missing | Empty::Null | Empty::Text => match (name, &value) {
-            ("total", Value::Number(total)) if form.total_as_string => {
-                Some(json!(total.to_string()))
-            }
+            ("total", Value::Number(total)) if form.total_as_string => Some(json!(total.to_string())),
             _ => Some(reform(form, value)),
         },
     }
@@ -145,10 +130,7 @@ mod tests {
     use crate::sandbox::errors::Code;
 
     fn ids() -> Identifiers {
-        Identifiers {
-            request: "req-1".to_owned(),
-            trace: "trace-1".to_owned(),
-        }
+        Identifiers { request: "req-1".to_owned(), trace: "trace-1".to_owned() }
     }
 
     fn record() -> Value {
@@ -169,12 +151,7 @@ mod tests {
 
     #[test]
     fn integers_as_floats_are_written_with_a_point() {
-        let text = success(
-            &"integers=floats".parse().unwrap(),
-            &ids(),
-            json!({ "id": 7 }),
-        )
-        .to_string();
+        let text = success(&"integers=floats".parse().unwrap(), &ids(), json!({ "id": 7 })).to_string();
         assert!(text.contains("\"id\":7.0"), "{text}");
     }
 
@@ -189,10 +166,7 @@ mod tests {
     fn an_error_takes_each_shape(#[case] form: &str, #[case] expected: Value) {
         let gone = Refusal::new(Code::InstanceNotExistOrNoPrivilege, "gone");
         let (status, envelope) = refusal(&form.parse().unwrap(), &ids(), &gone);
-        assert_eq!(
-            (status, &envelope["response_metadata"]["error"]),
-            (200, &expected)
-        );
+        assert_eq!((status, &envelope["response_metadata"]["error"]), (200, &expected));
         assert_eq!(envelope["result"], Value::Null);
     }
 
@@ -202,9 +176,6 @@ mod tests {
         let (status, envelope) = refusal(&form, &ids(), &Refusal::invalid("page: missing"));
         assert_eq!(status, 400);
         assert_eq!(envelope["response_metadata"]["error"]["code_n"], 100_002);
-        assert_eq!(
-            success(&form, &ids(), Value::Null),
-            json!({ "result": null })
-        );
+        assert_eq!(success(&form, &ids(), Value::Null), json!({ "result": null }));
     }
 }

@@ -65,21 +65,14 @@ impl Sandbox {
         if !options.listen.ip().is_loopback() {
             return Err(Error::NotLoopback(options.listen));
         }
-        let listen = |source| Error::Listen {
-            address: options.listen,
-            source,
-        };
+        let listen = |source| Error::Listen { address: options.listen, source };
         let listener = TcpListener::bind(options.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let mut service = Service::new(&options)?;
         let registry_host = service.world().registry_host.clone();
-        let sandbox = Self {
-            service: Arc::new(Mutex::new(service)),
-        };
+        let sandbox = Self { service: Arc::new(Mutex::new(service)) };
         let account = sandbox.accounts().into_iter().next();
-        let (token, chat_key) = account.map_or_else(Default::default, |account| {
-            (account.token, account.chat_key)
-        });
+        let (token, chat_key) = account.map_or_else(Default::default, |account| (account.token, account.chat_key));
         let stop = CancellationToken::new();
         let task = tokio::spawn(server::serve(listener, sandbox.clone(), stop.clone()));
         Ok(Running {

@@ -11,9 +11,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use hyper::{
-    body::Incoming as IncomingBody, server::conn::http1, service::Service as _, service::service_fn,
-};
+use hyper::{body::Incoming as IncomingBody, server::conn::http1, service::Service as _, service::service_fn};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 use tokio::{
@@ -78,10 +76,7 @@ async fn converse(stream: TcpStream, router: Router) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection keeps its delay");
     }
-    if let Err(error) = http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-    {
+    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(%error, "a connection ended");
     }
 }
@@ -93,9 +88,8 @@ fn router(sandbox: Sandbox) -> Router {
             let Ok(method) = MethodFilter::try_from(endpoint.method.clone()) else {
                 return router;
             };
-            let handle = move |sandbox: State<Sandbox>, request: Request| {
-                answer(sandbox, Target::Endpoint(endpoint), request)
-            };
+            let handle =
+                move |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Endpoint(endpoint), request);
             router.route(endpoint.path, on(method, handle))
         })
         .method_not_allowed_fallback(|sandbox: State<Sandbox>, request: Request| {
@@ -106,17 +100,11 @@ fn router(sandbox: Sandbox) -> Router {
         // The alias base address (service API, What the service does, 1).
         .nest("/v1", service)
         .nest("/sandbox", control::router())
-        .fallback(|sandbox: State<Sandbox>, request: Request| {
-            answer(sandbox, Target::UnknownPath, request)
-        })
+        .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::UnknownPath, request))
         .with_state(sandbox)
 }
 
-async fn answer(
-    State(sandbox): State<Sandbox>,
-    target: Target,
-    request: Request,
-) -> Response<Body> {
+async fn answer(State(sandbox): State<Sandbox>, target: Target, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = body::to_bytes(body, LARGEST_BODY).await else {
         return status_only(StatusCode::PAYLOAD_TOO_LARGE);
@@ -153,24 +141,16 @@ async fn deliver(answer: Answer) -> Response<Body> {
         Delivery::Send | Delivery::Truncate => {}
     }
     let length = answer.body.len();
-    let mut response = status_only(
-        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-    );
+    let mut response = status_only(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(answer.content_type),
-    );
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     insert(headers, header::DATE, date(answer.date));
     if let Some(seconds) = answer.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    *response.body_mut() = if answer.delivery == Delivery::Truncate {
-        half(answer.body)
-    } else {
-        Body::from(answer.body)
-    };
+    *response.body_mut() =
+        if answer.delivery == Delivery::Truncate { half(answer.body) } else { Body::from(answer.body) };
     response
 }
 
@@ -200,9 +180,7 @@ fn status_only(status: StatusCode) -> Response<Body> {
 /// The form that HTTP wants of a Date header; none for a time beyond the calendar.
 fn date(seconds: i64) -> Option<String> {
     let timestamp = Timestamp::from_second(seconds).ok()?;
-    DateTimePrinter::new()
-        .timestamp_to_rfc9110_string(&timestamp)
-        .ok()
+    DateTimePrinter::new().timestamp_to_rfc9110_string(&timestamp).ok()
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: Option<String>) {

@@ -102,35 +102,22 @@ impl Service {
 
     /// Answers a request.
     pub(super) fn answer(&mut self, target: Target, incoming: &Incoming<'_>) -> Answer {
-        let sequence = u64::try_from(self.requests.len())
-            .unwrap_or(u64::MAX)
-            .saturating_add(1);
+        let sequence = u64::try_from(self.requests.len()).unwrap_or(u64::MAX).saturating_add(1);
         let mut random = Random::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
-        let ids = Identifiers {
-            request: format!("req-{sequence:06}-{}", random.text(12)),
-            trace: random.text(32),
-        };
+        let ids = Identifiers { request: format!("req-{sequence:06}-{}", random.text(12)), trace: random.text(32) };
         let now_ms = self.settle();
         let (endpoint, actions) = match target {
-            Target::Endpoint(endpoint) => (
-                Some(endpoint.name),
-                self.faults.strike(endpoint.name, &mut random),
-            ),
+            Target::Endpoint(endpoint) => (Some(endpoint.name), self.faults.strike(endpoint.name, &mut random)),
             Target::OtherMethod | Target::UnknownPath => (None, Vec::new()),
         };
         let is_processed = actions.iter().all(Action::is_processed);
-        let processed = is_processed
-            .then(|| self.process(target, incoming, wish(&actions), &mut random, now_ms));
+        let processed = is_processed.then(|| self.process(target, incoming, wish(&actions), &mut random, now_ms));
         let code_n = processed
             .as_ref()
             .and_then(|processed| processed.result.as_ref().err())
             .map(|refusal| refusal.code.number());
         let (account, created, released) = match &processed {
-            Some(processed) => (
-                processed.account.clone(),
-                processed.created.clone(),
-                processed.released.clone(),
-            ),
+            Some(processed) => (processed.account.clone(), processed.created.clone(), processed.released.clone()),
             None => (None, Vec::new(), Vec::new()),
         };
         let answer = self.deliver(target, processed, &actions, &ids);
@@ -146,15 +133,8 @@ impl Service {
             request_id: ids.request,
             processed: is_processed,
             status: is_sent.then_some(answer.status),
-            code_n: actions
-                .iter()
-                .find_map(fault_code)
-                .map(Code::number)
-                .or(code_n),
-            faults: actions
-                .iter()
-                .map(|action| action.name().to_owned())
-                .collect(),
+            code_n: actions.iter().find_map(fault_code).map(Code::number).or(code_n),
+            faults: actions.iter().map(|action| action.name().to_owned()).collect(),
             created,
             released,
         });
@@ -163,9 +143,7 @@ impl Service {
 
     /// Brings the world up to date and tells the life clock in Unix milliseconds. Not saved: what is due is found again in the file.
     pub(super) fn settle(&mut self) -> i64 {
-        let now_ms = self
-            .clock
-            .life_ms(self.world.advanced_ms, self.form.clock_skew);
+        let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
         self.world.settle(now_ms);
         now_ms
     }
@@ -196,10 +174,7 @@ impl Service {
 
     pub(super) fn ledger(&mut self) -> Ledger {
         self.settle();
-        Ledger {
-            requests: self.requests.clone(),
-            life: self.world.life.clone(),
-        }
+        Ledger { requests: self.requests.clone(), life: self.world.life.clone() }
     }
 
     fn process(
@@ -210,25 +185,15 @@ impl Service {
         random: &mut Random,
         now_ms: i64,
     ) -> Processed {
-        let refuse = |account, refusal| Processed {
-            account,
-            result: Err(refusal),
-            created: Vec::new(),
-            released: Vec::new(),
-        };
+        let refuse =
+            |account, refusal| Processed { account, result: Err(refusal), created: Vec::new(), released: Vec::new() };
         let endpoint = match target {
             Target::Endpoint(endpoint) => endpoint,
             Target::OtherMethod => {
-                return refuse(
-                    None,
-                    Refusal::invalid(format!("{}: method not allowed", incoming.method)),
-                );
+                return refuse(None, Refusal::invalid(format!("{}: method not allowed", incoming.method)));
             }
             Target::UnknownPath => {
-                return refuse(
-                    None,
-                    Refusal::invalid(format!("{}: no such path", incoming.path)),
-                );
+                return refuse(None, Refusal::invalid(format!("{}: no such path", incoming.path)));
             }
         };
         let account = match self.authenticate(incoming) {
@@ -249,72 +214,36 @@ impl Service {
             changed: false,
         };
         let result = (endpoint.handle)(&mut context, &incoming.input);
-        let Context {
-            created,
-            released,
-            changed,
-            ..
-        } = context;
+        let Context { created, released, changed, .. } = context;
         let result = match (result, changed.then(|| self.save()).transpose()) {
             (result, Ok(_)) => result,
             (_, Err(error)) => {
                 tracing::error!(%error, "the state was not kept");
-                Err(Refusal::new(
-                    Code::InternalError,
-                    "the sandbox could not keep its state",
-                ))
+                Err(Refusal::new(Code::InternalError, "the sandbox could not keep its state"))
             }
         };
-        Processed {
-            account: Some(account),
-            result,
-            created,
-            released,
-        }
+        Processed { account: Some(account), result, created, released }
     }
 
     /// The account of the token, when the timestamp is near enough (service API, Authentication).
     fn authenticate(&self, incoming: &Incoming<'_>) -> Result<String, Refusal> {
         let account = incoming
             .token
-            .and_then(|token| {
-                self.world
-                    .accounts
-                    .iter()
-                    .find(|account| account.token.reveal() == token)
-            })
+            .and_then(|token| self.world.accounts.iter().find(|account| account.token.reveal() == token))
             .ok_or_else(|| Refusal::new(Code::InvalidToken, "X-Service-Token: invalid"))?;
-        let timestamp: Option<i64> = incoming
-            .timestamp
-            .and_then(|timestamp| timestamp.parse().ok());
+        let timestamp: Option<i64> = incoming.timestamp.and_then(|timestamp| timestamp.parse().ok());
         let now = wall_seconds(self.form.clock_skew);
         match timestamp {
             Some(timestamp) if timestamp.abs_diff(now) <= self.tolerance_seconds.unsigned_abs() => {
                 Ok(account.name.clone())
             }
-            Some(_) | None => Err(Refusal::new(
-                Code::InvalidToken,
-                "X-Service-Timestamp: invalid",
-            )),
+            Some(_) | None => Err(Refusal::new(Code::InvalidToken, "X-Service-Timestamp: invalid")),
         }
     }
 
-    fn deliver(
-        &self,
-        target: Target,
-        processed: Option<Processed>,
-        actions: &[Action],
-        ids: &Identifiers,
-    ) -> Answer {
-        let rendered = match (
-            actions.iter().find_map(fault_code),
-            processed.map(|processed| processed.result),
-        ) {
-            (Some(code), _) => render::refusal(
-                &self.form,
-                ids,
-                &Refusal::new(code, "injected by the sandbox"),
-            ),
+    fn deliver(&self, target: Target, processed: Option<Processed>, actions: &[Action], ids: &Identifiers) -> Answer {
+        let rendered = match (actions.iter().find_map(fault_code), processed.map(|processed| processed.result)) {
+            (Some(code), _) => render::refusal(&self.form, ids, &Refusal::new(code, "injected by the sandbox")),
             (None, Some(Ok(result))) => (200, render::success(&self.form, ids, result)),
             (None, Some(Err(refusal))) => render::refusal(&self.form, ids, &refusal),
             (None, None) => (200, Value::Null),
@@ -349,9 +278,7 @@ impl Service {
     }
 
     fn save(&self) -> Result<(), Error> {
-        self.store
-            .as_ref()
-            .map_or(Ok(()), |store| store.save(&self.world))
+        self.store.as_ref().map_or(Ok(()), |store| store.save(&self.world))
     }
 }
 
@@ -360,10 +287,7 @@ fn open_ledger(path: &std::path::PathBuf) -> Result<File, Error> {
         .create(true)
         .append(true)
         .open(path)
-        .map_err(|source| Error::Ledger {
-            path: path.clone(),
-            source,
-        })
+        .map_err(|source| Error::Ledger { path: path.clone(), source })
 }
 
 fn fault_code(action: &Action) -> Option<Code> {

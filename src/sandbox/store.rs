@@ -30,46 +30,29 @@ impl Store {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => {
-                return Err(Error::State {
-                    path: self.path.clone(),
-                    source,
-                });
+                return Err(Error::State { path: self.path.clone(), source });
             }
         };
-        let unclear = |source| Error::StateContent {
-            path: self.path.clone(),
-            source,
-        };
+        let unclear = |source| Error::StateContent { path: self.path.clone(), source };
         let document: Value = serde_json::from_slice(&text).map_err(unclear)?;
         match document.get("version").and_then(Value::as_u64) {
-            Some(version) if version > VERSION => Err(Error::StateVersion {
-                path: self.path.clone(),
-                version,
-            }),
+            Some(version) if version > VERSION => Err(Error::StateVersion { path: self.path.clone(), version }),
             Some(_) | None => serde_json::from_value(document).map(Some).map_err(unclear),
         }
     }
 
     /// Replaces the file. Readable by its owner only, since it holds the accounts' tokens.
     pub(super) fn save(&self, world: &World) -> Result<(), Error> {
-        self.replace(world).map_err(|source| Error::State {
-            path: self.path.clone(),
-            source,
-        })
+        self.replace(world).map_err(|source| Error::State { path: self.path.clone(), source })
     }
 
     fn replace(&self, world: &World) -> io::Result<()> {
-        let folder = self
-            .path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or_else(|| Path::new("."));
+        let folder =
+            self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let mut writer = BufWriter::new(NamedTempFile::new_in(folder)?);
         serde_json::to_writer_pretty(&mut writer, world)?;
         writer.write_all(b"\n")?;
-        let file = writer
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.persist(&self.path)?;
         Ok(())
     }
@@ -85,23 +68,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("state.json"));
         assert!(store.load().unwrap().is_none());
-        let options = Options {
-            generate_instances: 2,
-            generate_disks: 2,
-            ..Options::default()
-        };
+        let options = Options { generate_instances: 2, generate_disks: 2, ..Options::default() };
         let world = World::seeded(&options, 1_770_000_000_000);
         store.save(&world).unwrap();
         let back = store.load().unwrap().unwrap();
-        assert_eq!(
-            serde_json::to_value(&back).unwrap(),
-            serde_json::to_value(&world).unwrap()
-        );
-        assert_eq!(
-            fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "no temporary file is left"
-        );
+        assert_eq!(serde_json::to_value(&back).unwrap(), serde_json::to_value(&world).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
     #[test]
@@ -109,14 +81,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.json");
         fs::write(&path, r#"{"version": 2, "planets": 8}"#).unwrap();
-        assert!(matches!(
-            Store::new(path.clone()).load(),
-            Err(Error::StateVersion { version: 2, .. })
-        ));
+        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 2, .. })));
         fs::write(&path, r#"{"version": 1"#).unwrap();
-        assert!(matches!(
-            Store::new(path).load(),
-            Err(Error::StateContent { .. })
-        ));
+        assert!(matches!(Store::new(path).load(), Err(Error::StateContent { .. })));
     }
 }

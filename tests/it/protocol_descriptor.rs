@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use prost::Message as _;
 use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
-    FileDescriptorSet,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
     field_descriptor_proto::{Label, Type},
 };
 
@@ -15,11 +14,7 @@ const PACKAGE: &str = ".tfplugin6.";
 fn the_wire_definitions_are_those_of_the_protocol() {
     let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
     let set = FileDescriptorSet::decode(bytes).unwrap();
-    let file = set
-        .file
-        .iter()
-        .find(|file| file.package() == "tfplugin6")
-        .unwrap();
+    let file = set.file.iter().find(|file| file.package() == "tfplugin6").unwrap();
     let expected = include_str!("../fixtures/tfplugin6.txt");
     let compiled = print(file);
     for (expected, compiled) in expected.lines().zip(compiled.lines()) {
@@ -85,12 +80,7 @@ fn collect<'a>(
     for inner in &message.nested_type {
         collect(inner, &parent, messages, enums);
     }
-    enums.extend(
-        message
-            .enum_type
-            .iter()
-            .map(|e| (format!("{parent}{}", e.name()), e)),
-    );
+    enums.extend(message.enum_type.iter().map(|e| (format!("{parent}{}", e.name()), e)));
 }
 
 fn print_field(message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
@@ -101,9 +91,7 @@ fn print_field(message: &DescriptorProto, field: &FieldDescriptorProto) -> Strin
         .find(|nested| field.type_name().ends_with(&format!(".{}", nested.name())));
     let ty = match entry {
         Some(entry) => {
-            let [key, value] = entry.field.as_slice() else {
-                panic!("a map entry has a key and a value")
-            };
+            let [key, value] = entry.field.as_slice() else { panic!("a map entry has a key and a value") };
             format!("map<{},{}>", type_name(key), type_name(value))
         }
         None if field.label() == Label::Repeated => format!("repeated {}", type_name(field)),
@@ -123,11 +111,7 @@ fn print_field(message: &DescriptorProto, field: &FieldDescriptorProto) -> Strin
         Some(options) if options.deprecated() => " deprecated",
         _ => "",
     };
-    format!(
-        "{} {} {ty}{oneof}{deprecated}",
-        field.number(),
-        field.name()
-    )
+    format!("{} {} {ty}{oneof}{deprecated}", field.number(), field.name())
 }
 
 fn type_name(field: &FieldDescriptorProto) -> String {
@@ -142,13 +126,9 @@ fn type_name(field: &FieldDescriptorProto) -> String {
 }
 
 fn local(name: &str) -> &str {
-    name.strip_prefix(PACKAGE)
-        .unwrap_or_else(|| name.trim_start_matches('.'))
+    name.strip_prefix(PACKAGE).unwrap_or_else(|| name.trim_start_matches('.'))
 }
 
 fn is_map_entry(message: &DescriptorProto) -> bool {
-    message
-        .options
-        .as_ref()
-        .is_some_and(|options| options.map_entry())
+    message.options.as_ref().is_some_and(|options| options.map_entry())
 }

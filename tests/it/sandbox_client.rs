@@ -26,24 +26,13 @@ impl Reply {
 
     /// Whether the body is as long as was announced.
     pub(crate) fn is_whole(&self) -> bool {
-        self.headers
-            .get("content-length")
-            .is_some_and(|length| *length == self.body.len().to_string())
+        self.headers.get("content-length").is_some_and(|length| *length == self.body.len().to_string())
     }
 }
 
 /// Asks the service as an account does that has this token.
-pub(crate) async fn ask(
-    base_url: &str,
-    token: &str,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> Option<Reply> {
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
+pub(crate) async fn ask(base_url: &str, token: &str, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let headers = format!("X-Service-Token: {token}\r\nX-Service-Timestamp: {now}\r\n");
     exchange(base_url, method, path, &headers, body).await
 }
@@ -58,11 +47,7 @@ pub(crate) async fn exchange(
 ) -> Option<Reply> {
     let address = base_url.strip_prefix("http://").unwrap();
     let body = body.map(Value::to_string).unwrap_or_default();
-    let host = if headers.contains("Host:") {
-        String::new()
-    } else {
-        format!("Host: {address}\r\n")
-    };
+    let host = if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
@@ -76,29 +61,15 @@ pub(crate) async fn exchange(
 }
 
 fn parse(bytes: &[u8]) -> Reply {
-    let end = bytes
-        .windows(4)
-        .position(|window| window == b"\r\n\r\n")
-        .unwrap();
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     let head = std::str::from_utf8(&bytes[..end]).unwrap();
     let mut lines = head.split("\r\n");
-    let status = lines
-        .next()
-        .unwrap()
-        .split(' ')
-        .nth(1)
-        .unwrap()
-        .parse()
-        .unwrap();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers = lines
         .map(|line| line.split_once(": ").unwrap())
         .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
         .collect();
-    Reply {
-        status,
-        headers,
-        body: bytes[end + 4..].to_vec(),
-    }
+    Reply { status, headers, body: bytes[end + 4..].to_vec() }
 }
 
 /// A running sandbox, asked by its main account.
@@ -108,25 +79,11 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn start(options: Options) -> Self {
-        Self {
-            running: Sandbox::start(options).await.unwrap(),
-        }
+        Self { running: Sandbox::start(options).await.unwrap() }
     }
 
-    pub(crate) async fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Option<Reply> {
-        ask(
-            &self.running.base_url,
-            self.running.token.expose_secret(),
-            method,
-            path,
-            body,
-        )
-        .await
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
+        ask(&self.running.base_url, self.running.token.expose_secret(), method, path, body).await
     }
 
     /// The reply to a create that the document permits.
@@ -145,30 +102,21 @@ impl Site {
     }
 
     pub(crate) async fn list(&self) -> Option<Reply> {
-        self.ask("GET", "/api/instance/list?page=1&page_size=0", None)
-            .await
+        self.ask("GET", "/api/instance/list?page=1&page_size=0", None).await
     }
 
     /// The number of instances that a list shows.
     pub(crate) async fn total(&self) -> i64 {
-        self.list().await.unwrap().json()["result"]["total"]
-            .as_i64()
-            .unwrap()
+        self.list().await.unwrap().json()["result"]["total"].as_i64().unwrap()
     }
 
     /// Asks the control interface.
     pub(crate) async fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
-        exchange(&self.running.base_url, method, path, "", body)
-            .await
-            .unwrap()
+        exchange(&self.running.base_url, method, path, "", body).await.unwrap()
     }
 
     /// Lets this happen on the next call of the endpoint.
     pub(crate) fn arm(&self, endpoint: &str, action: Action) {
-        self.running.sandbox.arm(Fault {
-            endpoint: endpoint.to_owned(),
-            when: When::Next(1),
-            action,
-        });
+        self.running.sandbox.arm(Fault { endpoint: endpoint.to_owned(), when: When::Next(1), action });
     }
 }

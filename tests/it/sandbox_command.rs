@@ -25,23 +25,9 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
     let visitor = async move {
         // Asked by the command when it is about to wait: everything was said by then.
         let ready: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let (base_url, token) = (
-            ready["base_url"].as_str().unwrap(),
-            ready["token"].as_str().unwrap(),
-        );
-        let reply = ask(
-            base_url,
-            token,
-            "GET",
-            "/api/spec/list?region=cn-east-1",
-            None,
-        )
-        .await
-        .unwrap();
-        assert_eq!(
-            (reply.status, reply.json()["sandbox_extra"].is_object()),
-            (200, true)
-        );
+        let (base_url, token) = (ready["base_url"].as_str().unwrap(), ready["token"].as_str().unwrap());
+        let reply = ask(base_url, token, "GET", "/api/spec/list?region=cn-east-1", None).await.unwrap();
+        assert_eq!((reply.status, reply.json()["sandbox_extra"].is_object()), (200, true));
         end.send(()).unwrap();
         ready
     };
@@ -58,18 +44,9 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
 
     let said = String::from_utf8(out).unwrap();
     let base_url = ready["base_url"].as_str().unwrap();
-    assert_eq!(
-        said.lines().last(),
-        Some(format!("sandbox listening on {base_url}").as_str())
-    );
-    assert!(
-        said.contains(&format!("export DAMODEL_BASE_URL='{base_url}'")),
-        "{said}"
-    );
-    assert!(
-        said.contains("export DAMODEL_API_TOKEN='token-of-this-test'"),
-        "{said}"
-    );
+    assert_eq!(said.lines().last(), Some(format!("sandbox listening on {base_url}").as_str()));
+    assert!(said.contains(&format!("export DAMODEL_BASE_URL='{base_url}'")), "{said}");
+    assert!(said.contains("export DAMODEL_API_TOKEN='token-of-this-test'"), "{said}");
     assert!(said.contains("provider \"damodel\" {"), "{said}");
     for name in ["chat_key", "registry_host"] {
         assert!(said.contains(ready[name].as_str().unwrap()), "{said}");
@@ -85,14 +62,9 @@ async fn an_address_that_others_reach_is_refused() {
 
 #[test]
 fn wrong_usage_is_refused() {
-    for arguments in [
-        ["sandbox", "--form=integers=roman"],
-        ["sandbox", "--creation-seconds=-1"],
-        ["sandbox", "--listen=here"],
-    ] {
-        assert!(
-            Arguments::try_parse_from(arguments).is_err(),
-            "{arguments:?}"
-        );
+    for arguments in
+        [["sandbox", "--form=integers=roman"], ["sandbox", "--creation-seconds=-1"], ["sandbox", "--listen=here"]]
+    {
+        assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
     }
 }

@@ -10,103 +10,44 @@ use serde_json::{Value, json};
 use crate::sandbox_client::{Site, exchange};
 
 async fn uid_of_a_new_instance(site: &Site) -> String {
-    site.create().await.unwrap().json()["result"]["instance_uid"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    site.create().await.unwrap().json()["result"]["instance_uid"].as_str().unwrap().to_owned()
 }
 
 async fn status(site: &Site, uid: &str) -> Value {
-    site.ask(
-        "GET",
-        &format!("/api/instance/detail?instance_uid={uid}"),
-        None,
-    )
-    .await
-    .unwrap()
-    .json()["result"]["status"]
+    site.ask("GET", &format!("/api/instance/detail?instance_uid={uid}"), None).await.unwrap().json()["result"]["status"]
         .take()
 }
 
 #[tokio::test]
 async fn another_process_moves_the_clock_arms_faults_and_reads_the_ledger() {
-    let site = Site::start(Options {
-        creation: Duration::from_secs(3600),
-        ..Options::default()
-    })
-    .await;
+    let site = Site::start(Options { creation: Duration::from_secs(3600), ..Options::default() }).await;
     let uid = uid_of_a_new_instance(&site).await;
     assert_eq!(status(&site, &uid).await, "Creating");
-    let before = site.control("GET", "/sandbox/clock", None).await.json()["now_ms"]
-        .as_i64()
-        .unwrap();
-    let after = site
-        .control(
-            "POST",
-            "/sandbox/clock",
-            Some(&json!({ "advance_ms": 3_600_000 })),
-        )
-        .await
-        .json();
+    let before = site.control("GET", "/sandbox/clock", None).await.json()["now_ms"].as_i64().unwrap();
+    let after = site.control("POST", "/sandbox/clock", Some(&json!({ "advance_ms": 3_600_000 }))).await.json();
     assert!(after["now_ms"].as_i64().unwrap() - before >= 3_600_000);
     assert_eq!(status(&site, &uid).await, "Running");
 
-    let fault =
-        json!({ "endpoint": "instance_detail", "when": { "next": 1 }, "action": "drop_before" });
-    assert_eq!(
-        site.control("POST", "/sandbox/faults", Some(&fault))
-            .await
-            .json(),
-        json!({ "id": 1 })
-    );
-    assert!(
-        site.ask("GET", "/api/instance/detail?instance_uid=x", None)
-            .await
-            .is_none()
-    );
+    let fault = json!({ "endpoint": "instance_detail", "when": { "next": 1 }, "action": "drop_before" });
+    assert_eq!(site.control("POST", "/sandbox/faults", Some(&fault)).await.json(), json!({ "id": 1 }));
+    assert!(site.ask("GET", "/api/instance/detail?instance_uid=x", None).await.is_none());
     let armed = site.control("GET", "/sandbox/faults", None).await.json();
     assert_eq!(armed["faults"][0]["strikes"], 1);
     site.control("DELETE", "/sandbox/faults", None).await;
-    assert_eq!(
-        site.control("GET", "/sandbox/faults", None).await.json()["faults"],
-        json!([])
-    );
+    assert_eq!(site.control("GET", "/sandbox/faults", None).await.json()["faults"], json!([]));
 
     let mutation = json!({ "set_instance_status": { "uid": uid, "status": "Failed" } });
-    assert_eq!(
-        site.control("POST", "/sandbox/mutate", Some(&mutation))
-            .await
-            .status,
-        200
-    );
+    assert_eq!(site.control("POST", "/sandbox/mutate", Some(&mutation)).await.status, 200);
     assert_eq!(status(&site, &uid).await, "Failed");
 
     let form = json!({ "error_status": "matched" });
-    assert_eq!(
-        site.control("PUT", "/sandbox/form", Some(&form))
-            .await
-            .json()["error_status"],
-        "matched"
-    );
-    assert_eq!(
-        site.ask("GET", "/api/spec/list", None)
-            .await
-            .unwrap()
-            .status,
-        400
-    );
+    assert_eq!(site.control("PUT", "/sandbox/form", Some(&form)).await.json()["error_status"], "matched");
+    assert_eq!(site.ask("GET", "/api/spec/list", None).await.unwrap().status, 400);
 
     let ledger = site.control("GET", "/sandbox/ledger", None).await.json();
-    assert_eq!(
-        ledger["instances"]["balance"],
-        json!({ "created": 1, "released": 0, "removed": 0, "live": 1 })
-    );
+    assert_eq!(ledger["instances"]["balance"], json!({ "created": 1, "released": 0, "removed": 0, "live": 1 }));
     assert_eq!(ledger["instances"]["live"], json!([uid]));
-    assert_eq!(
-        ledger["requests"].as_array().unwrap().len(),
-        6,
-        "control requests are not the service's"
-    );
+    assert_eq!(ledger["requests"].as_array().unwrap().len(), 6, "control requests are not the service's");
 }
 
 #[rstest]
@@ -130,15 +71,8 @@ async fn what_the_control_interface_does_not_know_is_refused(
 #[tokio::test]
 async fn the_control_interface_answers_to_loopback_names_only() {
     let site = Site::start(Options::default()).await;
-    let reply = exchange(
-        &site.running.base_url,
-        "GET",
-        "/sandbox/state",
-        "Host: attacker.example\r\n",
-        None,
-    )
-    .await
-    .unwrap();
+    let reply =
+        exchange(&site.running.base_url, "GET", "/sandbox/state", "Host: attacker.example\r\n", None).await.unwrap();
     assert_eq!(reply.status, 403);
 }
 
@@ -177,21 +111,9 @@ async fn a_restart_goes_on_where_it_stopped() {
     };
     let site = Site::start(options(1)).await;
     let uid = uid_of_a_new_instance(&site).await;
-    site.running
-        .sandbox
-        .mutate(Mutation::RenameInstance {
-            uid: uid.clone(),
-            name: "by hand".to_owned(),
-        })
-        .unwrap();
-    site.running
-        .sandbox
-        .advance(Duration::from_secs(1))
-        .unwrap();
-    let (before, token) = (
-        site.running.sandbox.state_with_secrets(),
-        site.running.token.clone(),
-    );
+    site.running.sandbox.mutate(Mutation::RenameInstance { uid: uid.clone(), name: "by hand".to_owned() }).unwrap();
+    site.running.sandbox.advance(Duration::from_secs(1)).unwrap();
+    let (before, token) = (site.running.sandbox.state_with_secrets(), site.running.token.clone());
     site.running.stop().await;
 
     let site = Site::start(options(2)).await;
@@ -217,97 +139,42 @@ async fn what_is_due_while_nobody_runs_is_done_after_the_restart() {
     site.running.stop().await;
     let site = Site::start(options(1_770_000_500)).await;
     assert_eq!(status(&site, &uid).await, "Running");
-    assert_eq!(
-        site.running.sandbox.state()["instances"][0]["start_ms"],
-        1_770_000_001_000_i64
-    );
+    assert_eq!(site.running.sandbox.state()["instances"][0]["start_ms"], 1_770_000_001_000_i64);
 }
 
 #[tokio::test]
 async fn instances_and_disks_are_generated_for_load() {
-    let site = Site::start(Options {
-        generate_instances: 120,
-        generate_disks: 80,
-        ..Options::default()
-    })
-    .await;
+    let site = Site::start(Options { generate_instances: 120, generate_disks: 80, ..Options::default() }).await;
     assert_eq!(site.total().await, 120);
-    let disks = site
-        .ask(
-            "GET",
-            "/api/storage/cloud_disk/list?page=9&page_size=10",
-            None,
-        )
-        .await
-        .unwrap()
-        .json();
-    assert_eq!(
-        (&disks["result"]["total"], &disks["result"]["total_page"]),
-        (&json!(84), &json!(9))
-    );
+    let disks = site.ask("GET", "/api/storage/cloud_disk/list?page=9&page_size=10", None).await.unwrap().json();
+    assert_eq!((&disks["result"]["total"], &disks["result"]["total_page"]), (&json!(84), &json!(9)));
     assert_eq!(disks["result"]["data"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]
 async fn only_loopback_is_listened_on() {
-    let refused = Sandbox::start(Options {
-        listen: ([0, 0, 0, 0], 0).into(),
-        ..Options::default()
-    })
-    .await;
+    let refused = Sandbox::start(Options { listen: ([0, 0, 0, 0], 0).into(), ..Options::default() }).await;
     assert!(matches!(refused, Err(Error::NotLoopback(_))));
     let site = Site::start(Options::default()).await;
-    let taken = site
-        .running
-        .base_url
-        .strip_prefix("http://")
-        .unwrap()
-        .parse()
-        .unwrap();
-    let refused = Sandbox::start(Options {
-        listen: taken,
-        ..Options::default()
-    })
-    .await;
+    let taken = site.running.base_url.strip_prefix("http://").unwrap().parse().unwrap();
+    let refused = Sandbox::start(Options { listen: taken, ..Options::default() }).await;
     assert!(matches!(refused, Err(Error::Listen { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn creates_at_once_and_random_drops_still_add_up() {
-    let site = Site::start(Options {
-        creation: Duration::ZERO,
-        ..Options::default()
-    })
-    .await;
+    let site = Site::start(Options { creation: Duration::ZERO, ..Options::default() }).await;
     let sandbox = &site.running.sandbox;
     for action in [Action::DropBefore, Action::DropAfter] {
-        sandbox.arm(Fault {
-            endpoint: "instance_create".to_owned(),
-            when: When::Probability(0.3),
-            action,
-        });
+        sandbox.arm(Fault { endpoint: "instance_create".to_owned(), when: When::Probability(0.3), action });
     }
-    let answered = futures_util::future::join_all((0..60).map(|_| site.create()))
-        .await
-        .into_iter()
-        .flatten()
-        .count();
+    let answered = futures_util::future::join_all((0..60).map(|_| site.create())).await.into_iter().flatten().count();
     let ledger = sandbox.ledger();
-    let (processed, lost): (Vec<_>, Vec<_>) = ledger
-        .requests_to("instance_create")
-        .partition(|request| request.processed);
+    let (processed, lost): (Vec<_>, Vec<_>) =
+        ledger.requests_to("instance_create").partition(|request| request.processed);
     assert_eq!(processed.len() + lost.len(), 60);
-    let accepted: Vec<&String> = processed
-        .iter()
-        .flat_map(|request| &request.created)
-        .collect();
+    let accepted: Vec<&String> = processed.iter().flat_map(|request| &request.created).collect();
     let balance = ledger.balance(Thing::Instance);
-    assert_eq!(
-        (balance.created, balance.live),
-        (accepted.len(), accepted.len())
-    );
-    assert!(
-        answered < processed.len() && !lost.is_empty(),
-        "both faults struck"
-    );
+    assert_eq!((balance.created, balance.live), (accepted.len(), accepted.len()));
+    assert!(answered < processed.len() && !lost.is_empty(), "both faults struck");
 }

@@ -23,25 +23,11 @@ async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
     assert_eq!(site.create().await.unwrap().status, 200);
 
     let ledger = site.running.sandbox.ledger();
-    assert_eq!(
-        ledger.balance(Thing::Instance),
-        Balance {
-            created: 2,
-            released: 0,
-            removed: 0,
-            live: 2
-        }
-    );
-    let creates: Vec<_> = ledger
-        .requests_to("instance_create")
-        .map(|request| (request.processed, request.status))
-        .collect();
+    assert_eq!(ledger.balance(Thing::Instance), Balance { created: 2, released: 0, removed: 0, live: 2 });
+    let creates: Vec<_> =
+        ledger.requests_to("instance_create").map(|request| (request.processed, request.status)).collect();
     assert_eq!(creates, [(false, None), (true, None), (true, Some(200))]);
-    assert_eq!(
-        ledger.duplicates(Thing::Instance).len(),
-        1,
-        "the same name twice is what a blind retry looks like"
-    );
+    assert_eq!(ledger.duplicates(Thing::Instance).len(), 1, "the same name twice is what a blind retry looks like");
 }
 
 #[rstest]
@@ -52,24 +38,14 @@ async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
 #[case(Action::Html { status: 504, processed: true }, 504, 1)]
 #[case(Action::TooManyRequests { retry_after_seconds: Some(7) }, 429, 0)]
 #[tokio::test]
-async fn a_gateways_answer_is_no_envelope(
-    #[case] action: Action,
-    #[case] status: u16,
-    #[case] created: i64,
-) {
+async fn a_gateways_answer_is_no_envelope(#[case] action: Action, #[case] status: u16, #[case] created: i64) {
     let site = Site::start(Options::default()).await;
     site.arm("*", action.clone());
     let reply = site.create().await.unwrap();
     assert_eq!(reply.status, status);
     assert!(serde_json::from_slice::<serde_json::Value>(&reply.body).is_err());
-    assert_eq!(
-        reply.headers["content-type"] == "text/html",
-        matches!(action, Action::Html { .. })
-    );
-    assert_eq!(
-        reply.headers.get("retry-after").map(String::as_str),
-        (status == 429).then_some("7")
-    );
+    assert_eq!(reply.headers["content-type"] == "text/html", matches!(action, Action::Html { .. }));
+    assert_eq!(reply.headers.get("retry-after").map(String::as_str), (status == 429).then_some("7"));
     assert_eq!(site.total().await, created);
 }
 
@@ -99,43 +75,18 @@ async fn a_slow_answer_comes_late_but_is_processed() {
 #[tokio::test]
 async fn a_hang_ends_at_its_limit_or_with_the_client() {
     let site = Site::start(Options::default()).await;
-    site.arm(
-        "instance_create",
-        Action::Hang {
-            limit_ms: 100,
-            processed: false,
-        },
-    );
+    site.arm("instance_create", Action::Hang { limit_ms: 100, processed: false });
     assert!(timeout(SOON, site.create()).await.unwrap().is_none());
     assert_eq!(site.total().await, 0);
-    site.arm(
-        "instance_create",
-        Action::Hang {
-            limit_ms: 3_600_000,
-            processed: true,
-        },
-    );
+    site.arm("instance_create", Action::Hang { limit_ms: 3_600_000, processed: true });
     give_up_once_received(&site).await;
     assert_eq!(site.total().await, 1);
     // Nor does one that hangs keep the sandbox from ending.
-    site.arm(
-        "instance_list",
-        Action::Hang {
-            limit_ms: 3_600_000,
-            processed: false,
-        },
-    );
+    site.arm("instance_list", Action::Hang { limit_ms: 3_600_000, processed: false });
     let base_url = site.running.base_url.clone();
-    let hung = tokio::spawn(async move {
-        crate::sandbox_client::ask(&base_url, "", "GET", "/api/instance/list", None).await
-    });
-    while site
-        .running
-        .sandbox
-        .ledger()
-        .requests_to("instance_list")
-        .all(|request| request.status.is_some())
-    {
+    let hung =
+        tokio::spawn(async move { crate::sandbox_client::ask(&base_url, "", "GET", "/api/instance/list", None).await });
+    while site.running.sandbox.ledger().requests_to("instance_list").all(|request| request.status.is_some()) {
         tokio::task::yield_now().await;
     }
     timeout(SOON, site.running.stop()).await.unwrap();
@@ -144,13 +95,7 @@ async fn a_hang_ends_at_its_limit_or_with_the_client() {
 
 /// Creates, and closes the connection when the sandbox has the request.
 async fn give_up_once_received(site: &Site) {
-    let count = || {
-        site.running
-            .sandbox
-            .ledger()
-            .requests_to("instance_create")
-            .count()
-    };
+    let count = || site.running.sandbox.ledger().requests_to("instance_create").count();
     let before = count();
     let received = async {
         while count() == before {
@@ -167,23 +112,13 @@ async fn give_up_once_received(site: &Site) {
 async fn the_date_header_shows_the_services_clock() {
     let skew: i64 = -7200;
     let site = Site::start(Options {
-        form: format!("clock_skew={skew},error_status=matched")
-            .parse()
-            .unwrap(),
+        form: format!("clock_skew={skew},error_status=matched").parse().unwrap(),
         ..Options::default()
     })
     .await;
     let reply = site.list().await.unwrap();
-    assert_eq!(
-        (
-            reply.status,
-            &reply.json()["response_metadata"]["error"]["code_n"]
-        ),
-        (401, &100_006.into())
-    );
-    let date = jiff::fmt::rfc2822::parse(&reply.headers["date"])
-        .unwrap()
-        .timestamp();
+    assert_eq!((reply.status, &reply.json()["response_metadata"]["error"]["code_n"]), (401, &100_006.into()));
+    let date = jiff::fmt::rfc2822::parse(&reply.headers["date"]).unwrap().timestamp();
     let behind = jiff::Timestamp::now().as_second() - date.as_second();
     assert!((7195..=7260).contains(&behind), "{behind}");
 }
@@ -197,17 +132,10 @@ async fn the_date_header_shows_the_services_clock() {
 #[case("GET", "/v1/api/spec/list?region=cn-east-1", 200)]
 #[case("GET", "/api/spec/list?region=cn-east-1", 200)]
 #[tokio::test]
-async fn paths_and_methods_are_those_of_the_document(
-    #[case] method: &str,
-    #[case] path: &str,
-    #[case] status: u16,
-) {
+async fn paths_and_methods_are_those_of_the_document(#[case] method: &str, #[case] path: &str, #[case] status: u16) {
     let site = Site::start(Options::default()).await;
     let reply = site.ask(method, path, None).await.unwrap();
     assert_eq!(reply.status, status);
-    assert_eq!(
-        reply.json()["response_metadata"]["error"].is_null(),
-        status == 200
-    );
+    assert_eq!(reply.json()["response_metadata"]["error"].is_null(), status == 200);
     assert_eq!(site.running.sandbox.ledger().requests.len(), 1);
 }

@@ -12,11 +12,7 @@ const INSTANCE: &str = "instance_id instance_uid instance_alias status region ca
 
 /// Which record of which answer has which fields (service API, Resources and fields).
 const RECORDS: [(&str, &str, &str); 8] = [
-    (
-        "instance_create",
-        "/result",
-        "instance_id instance_uid payment_type release_time",
-    ),
+    ("instance_create", "/result", "instance_id instance_uid payment_type release_time"),
     ("instance_list", "/result/data/0", INSTANCE),
     (
         "instance_detail",
@@ -43,29 +39,15 @@ const RECORDS: [(&str, &str, &str); 8] = [
         "/result/data/0",
         "id uid name size_gb status spec_id spec_type storage_class_type multiple_mounting mount_path binding_instances binding_clusters release_with_instance release_with_cluster create_time stop_time",
     ),
-    (
-        "cloud_disk_spec_list",
-        "/result/data/0",
-        "id spec_alias multiple_mounting max_size_g storage_class_type",
-    ),
+    ("cloud_disk_spec_list", "/result/data/0", "id spec_alias multiple_mounting max_size_g storage_class_type"),
 ];
 
 /// Fields whose values are random: what is compared is that both are texts, and not empty.
-const RANDOM: [&str; 8] = [
-    "instance_uid",
-    "jupyter_token",
-    "jupyter_url",
-    "password",
-    "request_id",
-    "ssh_password",
-    "token",
-    "trace_id",
-];
+const RANDOM: [&str; 8] =
+    ["instance_uid", "jupyter_token", "jupyter_url", "password", "request_id", "ssh_password", "token", "trace_id"];
 
 fn fixture(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures/service")
-        .join(format!("{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/service").join(format!("{name}.json"));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
@@ -76,14 +58,9 @@ fn redacted(value: Value) -> Value {
         Value::Object(fields) => fields
             .into_iter()
             .map(|(name, value)| {
-                let is_random =
-                    RANDOM.contains(&name.as_str()) || (name == "url" && value.is_string());
+                let is_random = RANDOM.contains(&name.as_str()) || (name == "url" && value.is_string());
                 let is_text = value.as_str().is_some_and(|text| !text.is_empty());
-                let value = if is_random && is_text {
-                    json!("[random]")
-                } else {
-                    redacted(value)
-                };
+                let value = if is_random && is_text { json!("[random]") } else { redacted(value) };
                 (name, value)
             })
             .collect(),
@@ -95,19 +72,9 @@ fn redacted(value: Value) -> Value {
 fn the_fixtures_have_the_documents_fields() {
     for (name, pointer, fields) in RECORDS {
         let fixture = fixture(name);
-        let mut found: Vec<&str> = fixture
-            .pointer(pointer)
-            .unwrap()
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        let more = if name == "instance_detail" {
-            INSTANCE
-        } else {
-            ""
-        };
+        let mut found: Vec<&str> =
+            fixture.pointer(pointer).unwrap().as_object().unwrap().keys().map(String::as_str).collect();
+        let more = if name == "instance_detail" { INSTANCE } else { "" };
         let mut expected: Vec<&str> = fields.split(' ').chain(more.split_whitespace()).collect();
         found.sort_unstable();
         expected.sort_unstable();
@@ -117,58 +84,19 @@ fn the_fixtures_have_the_documents_fields() {
 
 #[tokio::test]
 async fn the_sandbox_answers_as_the_fixtures_say() {
-    let site = Site::start(Options {
-        life_clock: LifeClock::Standing(1_770_000_000),
-        ..Options::default()
-    })
-    .await;
+    let site = Site::start(Options { life_clock: LifeClock::Standing(1_770_000_000), ..Options::default() }).await;
     let agrees = async |name: &str, method: &str, path: &str, body: Option<Value>| -> Value {
         let answer = site.ask(method, path, body.as_ref()).await.unwrap().json();
         assert_eq!(redacted(answer.clone()), redacted(fixture(name)), "{name}");
         answer
     };
-    agrees(
-        "spec_list",
-        "GET",
-        "/api/spec/list?region=cn-north-2&capacity_type=spot",
-        None,
-    )
-    .await;
-    agrees(
-        "public_image_list",
-        "GET",
-        "/api/image/publics_v2?label=inference",
-        None,
-    )
-    .await;
-    agrees(
-        "private_image_list",
-        "GET",
-        "/api/image/privates?page=1&page_size=2",
-        None,
-    )
-    .await;
-    agrees(
-        "cloud_disk_list",
-        "GET",
-        "/api/storage/cloud_disk/list?page=1&page_size=0&name_or_uid=seedshare",
-        None,
-    )
-    .await;
-    agrees(
-        "cloud_disk_spec_list",
-        "GET",
-        "/api/storage/cloud_disk/spec?spec_types=2",
-        None,
-    )
-    .await;
-    agrees(
-        "error_instance_not_exist",
-        "GET",
-        "/api/instance/detail?instance_uid=ins-unheard-of",
-        None,
-    )
-    .await;
+    agrees("spec_list", "GET", "/api/spec/list?region=cn-north-2&capacity_type=spot", None).await;
+    agrees("public_image_list", "GET", "/api/image/publics_v2?label=inference", None).await;
+    agrees("private_image_list", "GET", "/api/image/privates?page=1&page_size=2", None).await;
+    agrees("cloud_disk_list", "GET", "/api/storage/cloud_disk/list?page=1&page_size=0&name_or_uid=seedshare", None)
+        .await;
+    agrees("cloud_disk_spec_list", "GET", "/api/storage/cloud_disk/spec?spec_types=2", None).await;
+    agrees("error_instance_not_exist", "GET", "/api/instance/detail?instance_uid=ins-unheard-of", None).await;
 
     let create = json!({
         "region": "cn-east-1",
@@ -182,43 +110,13 @@ async fn the_sandbox_answers_as_the_fixtures_say() {
         "external_ip": "203.0.113.7",
         "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }],
     });
-    let created = agrees(
-        "instance_create",
-        "POST",
-        "/api/instance/create",
-        Some(create),
-    )
-    .await;
+    let created = agrees("instance_create", "POST", "/api/instance/create", Some(create)).await;
     let uid = created["result"]["instance_uid"].clone();
-    site.running
-        .sandbox
-        .advance(Duration::from_secs(1))
-        .unwrap();
+    site.running.sandbox.advance(Duration::from_secs(1)).unwrap();
     let rename = json!({ "instance_uid": uid, "name": "trainer-1a2b3c4d" });
-    agrees(
-        "instance_rename",
-        "POST",
-        "/api/instance/rename",
-        Some(rename),
-    )
-    .await;
-    agrees(
-        "instance_list",
-        "GET",
-        "/api/instance/list?page=1&page_size=50",
-        None,
-    )
-    .await;
-    let detail = format!(
-        "/api/instance/detail?instance_uid={}",
-        uid.as_str().unwrap()
-    );
+    agrees("instance_rename", "POST", "/api/instance/rename", Some(rename)).await;
+    agrees("instance_list", "GET", "/api/instance/list?page=1&page_size=50", None).await;
+    let detail = format!("/api/instance/detail?instance_uid={}", uid.as_str().unwrap());
     agrees("instance_detail", "GET", &detail, None).await;
-    agrees(
-        "instance_release",
-        "POST",
-        "/api/instance/release",
-        Some(json!({ "instance_uid": uid })),
-    )
-    .await;
+    agrees("instance_release", "POST", "/api/instance/release", Some(json!({ "instance_uid": uid }))).await;
 }

@@ -1,5 +1,3 @@
-use tokio::time::Instant;
-
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value, assumed::confirm,
@@ -45,7 +43,7 @@ impl<P: Provider> Server<P> {
             (Value::Null, _) => timeouts.create,
             _ => timeouts.update,
         };
-        let context = Context { client, cancel: self.cancel(), deadline: Instant::now() + timeout };
+        let context = self.context(client, timeout);
         let planned = request.planned.clone();
         match carry_out(resource, request, context).await {
             Err(error) => unchanged(before, model_fault(&error)),

@@ -1,10 +1,8 @@
-use tokio::time::Instant;
-
 use super::{
     Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{Context, Diagnostics, Provider, Value, fill::fill_defaults};
+use crate::framework::{Diagnostics, Provider, Value, fill::fill_defaults};
 
 /// Why an answer is put off to a later round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ impl<P: Provider> Server<P> {
             Ok(ready) => ready,
             Err(diagnostics) => return answer(diagnostics, None),
         };
-        let context = Context { client, cancel: self.cancel(), deadline: Instant::now() + source.timeout() };
+        let context = self.context(client, source.timeout());
         match source.read(fill_defaults(source.schema(), &config), context).await {
             Err(error) => answer(model_fault(&error), None),
             Ok(outcome) => {

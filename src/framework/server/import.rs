@@ -1,8 +1,6 @@
-use tokio::time::Instant;
-
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Context, Diagnostics, Private, Provider, Value,
+    Diagnostics, Private, Provider, Value,
     assumed::assume_defaults,
     fill::{fill_defaults, without_write_only},
 };
@@ -27,8 +25,7 @@ impl<P: Provider> Server<P> {
             Ok(ready) => ready,
             Err(diagnostics) => return failed(diagnostics),
         };
-        let deadline = Instant::now() + resource.timeouts(&Value::Null).read;
-        let context = Context { client, cancel: self.cancel(), deadline };
+        let context = self.context(client, resource.timeouts(&Value::Null).read);
         let outcome = match resource.import(id, context).await {
             Ok(outcome) => outcome,
             Err(error) => return failed(model_fault(&error)),

@@ -14,8 +14,10 @@ mod validate;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use apply::{ApplyRequest, ApplyResponse};
@@ -30,6 +32,7 @@ use super::{
     diagnostics::Diagnostics,
     erased::{AnyDataSource, AnyResource},
     provider::Provider,
+    resource::Context,
     schema::Schema,
 };
 
@@ -42,6 +45,7 @@ pub struct Server<P: Provider> {
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
     stop: Mutex<CancellationToken>,
+    unheard: CancellationToken,
 }
 
 /// The schemas of everything that a provider offers, by full type name.
@@ -56,8 +60,9 @@ pub struct Schemas {
 }
 
 impl<P: Provider> Server<P> {
-    /// Serves a provider.
-    pub fn new(provider: P) -> Self {
+    /// Serves a provider. `unheard` is cancelled when the core is gone and nobody will hear the answers any more: that ends the
+    /// waits of all calls, and what they did then must be left where a later run finds it.
+    pub fn new(provider: P, unheard: CancellationToken) -> Self {
         let registry = provider.registry();
         let resources: BTreeMap<_, _> =
             registry.resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
@@ -74,7 +79,8 @@ impl<P: Provider> Server<P> {
             resources,
             data_sources,
             configuration: RwLock::new(Configuration::Missing),
-            stop: Mutex::new(CancellationToken::new()),
+            stop: Mutex::new(unheard.child_token()),
+            unheard,
         }
     }
 
@@ -91,12 +97,17 @@ impl<P: Provider> Server<P> {
     /// Ends the waits of all calls under way; later calls are not touched (plugin protocol, StopProvider).
     pub fn stop(&self) {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *stop).cancel();
+        std::mem::replace(&mut *stop, self.unheard.child_token()).cancel();
     }
 
     /// The token that the next stop cancels.
     fn cancel(&self) -> CancellationToken {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a step works with.
+    fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
+        Context { client, cancel: self.cancel(), unheard: self.unheard.clone(), deadline: Instant::now() + timeout }
     }
 
     fn resource(&self, type_name: &str) -> Result<&dyn AnyResource<P::Client>, Diagnostics> {

@@ -1,10 +1,8 @@
-use tokio::time::Instant;
-
 use super::{
     Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{Context, Diagnostics, Private, Provider, State, Value, fill::without_write_only};
+use crate::framework::{Diagnostics, Private, Provider, State, Value, fill::without_write_only};
 
 /// A refresh asked for.
 #[derive(Debug)]
@@ -40,8 +38,7 @@ impl<P: Provider> Server<P> {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(diagnostics),
         };
-        let deadline = Instant::now() + resource.timeouts(&state).read;
-        let context = Context { client, cancel: self.cancel(), deadline };
+        let context = self.context(client, resource.timeouts(&state).read);
         let current = State { state: state.clone(), private: private.clone() };
         match resource.read(current, context).await {
             Err(error) => unchanged(model_fault(&error)),

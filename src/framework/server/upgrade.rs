@@ -16,9 +16,6 @@ impl<P: Provider> Server<P> {
 
     /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.
     pub fn without_write_only(&self, type_name: &str, state: &Value) -> Value {
-        self.resource(type_name).map_or_else(
-            |_| state.clone(),
-            |resource| without_write_only(resource.schema(), state),
-        )
+        self.resource(type_name).map_or_else(|_| state.clone(), |resource| without_write_only(resource.schema(), state))
     }
 }

@@ -35,13 +35,8 @@ impl Call for read_data_source::Request {
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let ty = driver.data_source_type(&self.type_name)?;
         let config = convert::read(ty, self.config.as_ref(), "configuration")?;
-        let deferral_allowed = self
-            .client_capabilities
-            .is_some_and(|client| client.deferral_allowed);
-        let read = driver
-            .server
-            .read_data_source(&self.type_name, config, deferral_allowed)
-            .await;
+        let deferral_allowed = self.client_capabilities.is_some_and(|client| client.deferral_allowed);
+        let read = driver.server.read_data_source(&self.type_name, config, deferral_allowed).await;
         let mut diagnostics = read.diagnostics;
         let mut response = read_data_source::Response {
             state: convert::written(ty, &read.state, &mut diagnostics),

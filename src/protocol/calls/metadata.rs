@@ -6,8 +6,8 @@ use crate::{
         convert,
         service::{Call, Driver},
         tfplugin6::{
-            Schema as WireSchema, ServerCapabilities, get_functions, get_metadata,
-            get_provider_schema, get_resource_identity_schemas,
+            Schema as WireSchema, ServerCapabilities, get_functions, get_metadata, get_provider_schema,
+            get_resource_identity_schemas,
         },
     },
 };
@@ -23,16 +23,12 @@ impl Call for get_metadata::Request {
             data_sources: schemas
                 .data_sources
                 .keys()
-                .map(|&name| get_metadata::DataSourceMetadata {
-                    type_name: name.to_owned(),
-                })
+                .map(|&name| get_metadata::DataSourceMetadata { type_name: name.to_owned() })
                 .collect(),
             resources: schemas
                 .resources
                 .keys()
-                .map(|&name| get_metadata::ResourceMetadata {
-                    type_name: name.to_owned(),
-                })
+                .map(|&name| get_metadata::ResourceMetadata { type_name: name.to_owned() })
                 .collect(),
             ..Self::Response::default()
         })
@@ -45,15 +41,13 @@ impl Call for get_provider_schema::Request {
 
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let schemas = driver.server.schemas();
-        let response = driver
-            .schemas
-            .get_or_init(|| get_provider_schema::Response {
-                provider: Some(convert::schema(&schemas.provider)),
-                resource_schemas: by_name(&schemas.resources),
-                data_source_schemas: by_name(&schemas.data_sources),
-                server_capabilities: Some(capabilities()),
-                ..Self::Response::default()
-            });
+        let response = driver.schemas.get_or_init(|| get_provider_schema::Response {
+            provider: Some(convert::schema(&schemas.provider)),
+            resource_schemas: by_name(&schemas.resources),
+            data_source_schemas: by_name(&schemas.data_sources),
+            server_capabilities: Some(capabilities()),
+            ..Self::Response::default()
+        });
         Ok(response.clone())
     }
 }
@@ -88,8 +82,5 @@ fn capabilities() -> ServerCapabilities {
 }
 
 fn by_name(schemas: &BTreeMap<&'static str, Schema>) -> HashMap<String, WireSchema> {
-    schemas
-        .iter()
-        .map(|(&name, schema)| (name.to_owned(), convert::schema(schema)))
-        .collect()
+    schemas.iter().map(|(&name, schema)| (name.to_owned(), convert::schema(schema))).collect()
 }

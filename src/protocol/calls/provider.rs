@@ -12,11 +12,7 @@ impl Call for validate_provider_config::Request {
     const NAME: &'static str = "ValidateProviderConfig";
 
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let config = convert::read(
-            &driver.config_type,
-            self.config.as_ref(),
-            "provider's configuration",
-        )?;
+        let config = convert::read(&driver.config_type, self.config.as_ref(), "provider's configuration")?;
         let mut response = Self::Response::default();
         response.say(driver.server.validate_provider(&config));
         Ok(response)
@@ -29,11 +25,7 @@ impl Call for configure_provider::Request {
 
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let request = ConfigureRequest {
-            config: convert::read(
-                &driver.config_type,
-                self.config.as_ref(),
-                "provider's configuration",
-            )?,
+            config: convert::read(&driver.config_type, self.config.as_ref(), "provider's configuration")?,
             core_version: self.terraform_version.clone(),
         };
         let mut response = Self::Response::default();

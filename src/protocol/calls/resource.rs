@@ -3,10 +3,7 @@ use crate::{
     protocol::{
         convert,
         service::{Answer as _, Call, Driver},
-        tfplugin6::{
-            RawState, import_resource_state, read_resource, upgrade_resource_state,
-            validate_resource_config,
-        },
+        tfplugin6::{RawState, import_resource_state, read_resource, upgrade_resource_state, validate_resource_config},
     },
 };
 
@@ -21,15 +18,9 @@ impl Call for validate_resource_config::Request {
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let ty = driver.resource_type(&self.type_name)?;
         let config = convert::read(ty, self.config.as_ref(), "configuration")?;
-        let write_only_allowed = self
-            .client_capabilities
-            .is_some_and(|client| client.write_only_attributes_allowed);
+        let write_only_allowed = self.client_capabilities.is_some_and(|client| client.write_only_attributes_allowed);
         let mut response = Self::Response::default();
-        response.say(
-            driver
-                .server
-                .validate_resource(&self.type_name, &config, write_only_allowed),
-        );
+        response.say(driver.server.validate_resource(&self.type_name, &config, write_only_allowed));
         Ok(response)
     }
 }
@@ -45,12 +36,8 @@ impl Call for upgrade_resource_state::Request {
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let ty = driver.resource_type(&self.type_name)?;
         let stored = stored_state(self.raw_state.as_ref())?;
-        let upgraded = driver
-            .server
-            .upgrade(&self.type_name, self.version, stored)?;
-        let state = driver
-            .server
-            .without_write_only(&self.type_name, &convert::read_state(ty, &upgraded)?);
+        let upgraded = driver.server.upgrade(&self.type_name, self.version, stored)?;
+        let state = driver.server.without_write_only(&self.type_name, &convert::read_state(ty, &upgraded)?);
         let mut diagnostics = Diagnostics::new();
         let mut response = upgrade_resource_state::Response {
             upgraded_state: convert::written(ty, &state, &mut diagnostics),
@@ -110,14 +97,12 @@ impl Call for import_resource_state::Request {
         let mut diagnostics = import.diagnostics;
         let mut response = Self::Response::default();
         if !diagnostics.has_errors() {
-            response
-                .imported_resources
-                .push(import_resource_state::ImportedResource {
-                    type_name: self.type_name.clone(),
-                    state: convert::written(ty, &import.state, &mut diagnostics),
-                    private: import.private.encode(),
-                    identity: None,
-                });
+            response.imported_resources.push(import_resource_state::ImportedResource {
+                type_name: self.type_name.clone(),
+                state: convert::written(ty, &import.state, &mut diagnostics),
+                private: import.private.encode(),
+                identity: None,
+            });
         }
         response.say(diagnostics);
         Ok(response)
@@ -126,9 +111,7 @@ impl Call for import_resource_state::Request {
 
 /// The JSON of a stored state (plugin protocol, UpgradeResourceState input).
 fn stored_state(raw: Option<&RawState>) -> Result<serde_json::Value, Diagnostics> {
-    let (json, flatmap) = raw.map_or((&[][..], None), |raw| {
-        (raw.json.as_slice(), Some(&raw.flatmap))
-    });
+    let (json, flatmap) = raw.map_or((&[][..], None), |raw| (raw.json.as_slice(), Some(&raw.flatmap)));
     if json.is_empty() && flatmap.is_some_and(|flatmap| !flatmap.is_empty()) {
         return Err(Diagnostic::error(
             "The state is too old",

@@ -33,8 +33,7 @@ impl Call for plan_resource_change::Request {
             prior: convert::read(ty, self.prior_state.as_ref(), "prior state")?,
             proposed: convert::read(ty, self.proposed_new_state.as_ref(), "proposed state")?,
             private: Private::decode(&self.prior_private),
-            earlier: (!self.planned_private.is_empty())
-                .then(|| Private::decode(&self.planned_private)),
+            earlier: (!self.planned_private.is_empty()).then(|| Private::decode(&self.planned_private)),
         };
         let plan = driver.server.plan(&self.type_name, request).await;
         let mut diagnostics = plan.diagnostics;

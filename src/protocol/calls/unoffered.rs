@@ -6,11 +6,10 @@ use crate::{
     protocol::{
         service::{Call, Driver, not_offered},
         tfplugin6::{
-            StateRange, call_function, close_ephemeral_resource, configure_state_store,
-            delete_state, generate_resource_config, get_states, invoke_action, list_resource,
-            lock_state, move_resource_state, open_ephemeral_resource, plan_action,
-            read_state_bytes, renew_ephemeral_resource, unlock_state, upgrade_resource_identity,
-            validate_action_config, validate_ephemeral_resource_config,
+            StateRange, call_function, close_ephemeral_resource, configure_state_store, delete_state,
+            generate_resource_config, get_states, invoke_action, list_resource, lock_state, move_resource_state,
+            open_ephemeral_resource, plan_action, read_state_bytes, renew_ephemeral_resource, unlock_state,
+            upgrade_resource_identity, validate_action_config, validate_ephemeral_resource_config,
             validate_list_resource_config, validate_state_store, write_state_bytes,
         },
     },
@@ -65,10 +64,7 @@ impl Call for read_state_bytes::Request {
 
     /// A chunk without a range crashes the core (plugin protocol, missing-field crashes).
     fn fallback(&self) -> Self::Response {
-        read_state_bytes::Response {
-            range: Some(StateRange::default()),
-            ..Self::Response::default()
-        }
+        read_state_bytes::Response { range: Some(StateRange::default()), ..Self::Response::default() }
     }
 
     async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {

@@ -23,25 +23,14 @@ const LONGEST_REFINEMENT: usize = 1024;
 ///
 /// When the bytes are truncated, of another type, nested too deeply, or followed by more.
 pub fn decode(ty: &Type, bytes: &[u8]) -> Result<Value, DecodeError> {
-    let mut decoder = Decoder {
-        reader: Reader::new(bytes),
-        depth: 0,
-    };
+    let mut decoder = Decoder { reader: Reader::new(bytes), depth: 0 };
     let value = decoder.value(ty)?;
-    if decoder.reader.is_at_end() {
-        Ok(value)
-    } else {
-        Err(DecodeError::new("bytes after the end of the value"))
-    }
+    if decoder.reader.is_at_end() { Ok(value) } else { Err(DecodeError::new("bytes after the end of the value")) }
 }
 
 /// The text in normal form C, as the core keeps all texts.
 pub(super) fn normalized(text: &str) -> String {
-    if is_nfc(text) {
-        text.to_owned()
-    } else {
-        text.nfc().collect()
-    }
+    if is_nfc(text) { text.to_owned() } else { text.nfc().collect() }
 }
 
 struct Decoder<'a> {
@@ -73,10 +62,7 @@ impl Decoder<'_> {
             Type::Number => number(&head).map(Value::Number),
             Type::String => text(&head).map(Value::String),
             Type::List(element) => self.elements(element, &head).map(Value::List),
-            Type::Set(element) => self
-                .elements(element, &head)
-                .map(Value::set)
-                .map_err(DecodeError::inside_set),
+            Type::Set(element) => self.elements(element, &head).map(Value::set).map_err(DecodeError::inside_set),
             Type::Tuple(types) => self.tuple(types, &head),
             Type::Map(element) => self.map(element, &head),
             Type::Object(types) => self.object(types, &head),
@@ -110,8 +96,7 @@ impl Decoder<'_> {
     }
 
     fn element(&mut self, ty: &Type, index: usize) -> Result<Value, DecodeError> {
-        self.value(ty)
-            .map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
+        self.value(ty).map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
     }
 
     fn map(&mut self, ty: &Type, head: &Head<'_>) -> Result<Value, DecodeError> {
@@ -121,36 +106,24 @@ impl Decoder<'_> {
         let mut elements = BTreeMap::new();
         for _ in 0..length {
             let key = self.key()?;
-            let value = self
-                .value(ty)
-                .map_err(|error| error.inside(Step::Key(key.clone())))?;
+            let value = self.value(ty).map_err(|error| error.inside(Step::Key(key.clone())))?;
             insert(&mut elements, key, value)?;
         }
         Ok(Value::Map(elements))
     }
 
-    fn object(
-        &mut self,
-        types: &BTreeMap<String, Type>,
-        head: &Head<'_>,
-    ) -> Result<Value, DecodeError> {
+    fn object(&mut self, types: &BTreeMap<String, Type>, head: &Head<'_>) -> Result<Value, DecodeError> {
         let Head::Map(length) = *head else {
             return Err(DecodeError::new("not an object"));
         };
         if length != types.len() {
-            return Err(DecodeError::new(
-                "an object with another number of attributes",
-            ));
+            return Err(DecodeError::new("an object with another number of attributes"));
         }
         let mut attributes = BTreeMap::new();
         for _ in 0..length {
             let name = self.key()?;
-            let ty = types
-                .get(&name)
-                .ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
-            let value = self
-                .value(ty)
-                .map_err(|error| error.inside(Step::Attribute(name.clone())))?;
+            let ty = types.get(&name).ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
+            let value = self.value(ty).map_err(|error| error.inside(Step::Attribute(name.clone())))?;
             insert(&mut attributes, name, value)?;
         }
         Ok(Value::Object(attributes))
@@ -176,11 +149,7 @@ impl Decoder<'_> {
     }
 }
 
-fn insert(
-    entries: &mut BTreeMap<String, Value>,
-    key: String,
-    value: Value,
-) -> Result<(), DecodeError> {
+fn insert(entries: &mut BTreeMap<String, Value>, key: String, value: Value) -> Result<(), DecodeError> {
     match entries.entry(key) {
         Entry::Vacant(entry) => {
             entry.insert(value);
@@ -194,9 +163,7 @@ fn text(head: &Head<'_>) -> Result<String, DecodeError> {
     let (Head::Str(bytes) | Head::Bin(bytes)) = head else {
         return Err(DecodeError::new("not a string"));
     };
-    std::str::from_utf8(bytes)
-        .map(normalized)
-        .map_err(|_| DecodeError::new("a string that is not UTF-8"))
+    std::str::from_utf8(bytes).map(normalized).map_err(|_| DecodeError::new("a string that is not UTF-8"))
 }
 
 /// Whole numbers come in every width, decimals as floats or, where no float is exact, as text.
@@ -223,9 +190,7 @@ fn unknown(code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
         return Err(DecodeError::new("an extension of an unknown kind"));
     }
     if payload.len() > LONGEST_REFINEMENT {
-        return Err(DecodeError::new(
-            "too long a description of an unknown value",
-        ));
+        return Err(DecodeError::new("too long a description of an unknown value"));
     }
     let mut refinement = Reader::new(payload);
     let Head::Map(length) = refinement.head()? else {
@@ -237,11 +202,7 @@ fn unknown(code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
             _ => return Err(malformed()),
         }
     }
-    if refinement.is_at_end() {
-        Ok(Value::Unknown)
-    } else {
-        Err(malformed())
-    }
+    if refinement.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
 }
 
 fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<(), DecodeError> {

@@ -14,11 +14,7 @@ const UNKNOWN: [u8; 3] = [0xd4, 0x00, 0x00];
 ///
 /// When a part of the value is not of its type. The error holds what could be written.
 pub fn encode(ty: &Type, value: &Value) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder {
-        out: ByteBuf::new(),
-        steps: Vec::new(),
-        misfit: None,
-    };
+    let mut encoder = Encoder { out: ByteBuf::new(), steps: Vec::new(), misfit: None };
     encoder.value(ty, value);
     let bytes = encoder.out.into_vec();
     match encoder.misfit {
@@ -53,10 +49,7 @@ impl<'a> Encoder<'a> {
             (Type::Number, Value::Number(number)) => self.number(number),
             (Type::String, Value::String(text)) => self.text(text),
             (Type::List(element), Value::List(elements)) => {
-                self.elements(
-                    elements.iter().map(|value| (&**element, value)),
-                    Place::Index,
-                );
+                self.elements(elements.iter().map(|value| (&**element, value)), Place::Index);
             }
             (Type::Set(element), Value::Set(elements)) => {
                 let element = elements.iter().map(|value| (&**element, value));

@@ -22,10 +22,7 @@ pub struct EncodeError {
 
 impl DecodeError {
     pub(super) fn new(fault: &'static str) -> Self {
-        Self {
-            steps: Vec::new(),
-            fault,
-        }
+        Self { steps: Vec::new(), fault }
     }
 
     /// The same, seen from one level further out.
@@ -48,16 +45,8 @@ impl DecodeError {
 
 impl EncodeError {
     /// `steps` go from the outermost inwards.
-    pub(super) fn new(
-        steps: impl DoubleEndedIterator<Item = Step>,
-        expected: &'static str,
-        partial: Vec<u8>,
-    ) -> Self {
-        Self {
-            steps: steps.rev().collect(),
-            expected,
-            partial,
-        }
+    pub(super) fn new(steps: impl DoubleEndedIterator<Item = Step>, expected: &'static str, partial: Vec<u8>) -> Self {
+        Self { steps: steps.rev().collect(), expected, partial }
     }
 
     /// The encoded value with null for every part that has the wrong type, so that a thing that exists is not lost with one of its
@@ -68,20 +57,13 @@ impl EncodeError {
 }
 
 fn path(steps: &[Step]) -> Path {
-    steps
-        .iter()
-        .rev()
-        .fold(Path::root(), |path, step| match step {
-            Step::Attribute(name) => path.attribute(name),
-            Step::Index(index) => path.index(usize::try_from(*index).unwrap_or(usize::MAX)),
-            Step::Key(key) => path.key(key),
-        })
+    steps.iter().rev().fold(Path::root(), |path, step| match step {
+        Step::Attribute(name) => path.attribute(name),
+        Step::Index(index) => path.index(usize::try_from(*index).unwrap_or(usize::MAX)),
+        Step::Key(key) => path.key(key),
+    })
 }
 
 fn location(steps: &[Step]) -> String {
-    if steps.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", path(steps))
-    }
+    if steps.is_empty() { String::new() } else { format!("{}: ", path(steps)) }
 }

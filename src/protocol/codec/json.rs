@@ -41,19 +41,12 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
         (Type::Number, Json::String(text)) => number(text),
         (Type::String, Json::String(text)) => Ok(Value::String(normalized(text))),
         (Type::String, Json::Bool(truth)) => Ok(Value::String(truth.to_string())),
-        (Type::String, Json::Number(number)) => self::number(number.as_str()).map(|value| {
-            if let Value::Number(number) = value {
-                Value::String(number.to_string())
-            } else {
-                value
-            }
-        }),
-        (Type::List(element), Json::Array(array)) => {
-            elements(element, array, unsaid).map(Value::List)
+        (Type::String, Json::Number(number)) => self::number(number.as_str())
+            .map(|value| if let Value::Number(number) = value { Value::String(number.to_string()) } else { value }),
+        (Type::List(element), Json::Array(array)) => elements(element, array, unsaid).map(Value::List),
+        (Type::Set(element), Json::Array(array)) => {
+            elements(element, array, unsaid).map(Value::set).map_err(DecodeError::inside_set)
         }
-        (Type::Set(element), Json::Array(array)) => elements(element, array, unsaid)
-            .map(Value::set)
-            .map_err(DecodeError::inside_set),
         (Type::Tuple(types), Json::Array(array)) if types.len() == array.len() => types
             .iter()
             .zip(array)
@@ -64,8 +57,7 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
         (Type::Map(element), Json::Object(object)) => object
             .iter()
             .map(|(key, json)| {
-                let value = from_json(element, json, unsaid)
-                    .map_err(|error| error.inside(Step::Key(key.clone())))?;
+                let value = from_json(element, json, unsaid).map_err(|error| error.inside(Step::Key(key.clone())))?;
                 Ok((normalized(key), value))
             })
             .collect::<Result<_, _>>()
@@ -75,32 +67,21 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
         (Type::Bool, _) => Err(DecodeError::new("not a bool")),
         (Type::Number, _) => Err(DecodeError::new("not a number")),
         (Type::String, _) => Err(DecodeError::new("not a string")),
-        (Type::List(_) | Type::Set(_) | Type::Tuple(_), _) => {
-            Err(DecodeError::new("not an array of the right length"))
-        }
-        (Type::Map(_) | Type::Object(_) | Type::Dynamic, _) => {
-            Err(DecodeError::new("not an object"))
-        }
+        (Type::List(_) | Type::Set(_) | Type::Tuple(_), _) => Err(DecodeError::new("not an array of the right length")),
+        (Type::Map(_) | Type::Object(_) | Type::Dynamic, _) => Err(DecodeError::new("not an object")),
     }
 }
 
 fn number(text: &str) -> Result<Value, DecodeError> {
-    text.parse::<Number>()
-        .map(Value::Number)
-        .map_err(|_| DecodeError::new("a number that is none, or too large"))
+    text.parse::<Number>().map(Value::Number).map_err(|_| DecodeError::new("a number that is none, or too large"))
 }
 
 fn elements(ty: &Type, array: &[Json], unsaid: Unsaid) -> Result<Vec<Value>, DecodeError> {
-    array
-        .iter()
-        .enumerate()
-        .map(|(index, json)| element(ty, json, index, unsaid))
-        .collect()
+    array.iter().enumerate().map(|(index, json)| element(ty, json, index, unsaid)).collect()
 }
 
 fn element(ty: &Type, json: &Json, index: usize, unsaid: Unsaid) -> Result<Value, DecodeError> {
-    from_json(ty, json, unsaid)
-        .map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
+    from_json(ty, json, unsaid).map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
 }
 
 fn attributes(
@@ -115,8 +96,7 @@ fn attributes(
         .iter()
         .map(|(name, ty)| {
             let json = object.get(name).unwrap_or(&Json::Null);
-            let value = from_json(ty, json, unsaid)
-                .map_err(|error| error.inside(Step::Attribute(name.clone())))?;
+            let value = from_json(ty, json, unsaid).map_err(|error| error.inside(Step::Attribute(name.clone())))?;
             Ok((name.clone(), value))
         })
         .collect::<Result<_, _>>()
@@ -138,11 +118,7 @@ mod tests {
     use super::*;
 
     fn disk() -> Type {
-        Type::object([
-            ("size", Type::Number),
-            ("name", Type::String),
-            ("tags", Type::set(Type::String)),
-        ])
+        Type::object([("size", Type::Number), ("name", Type::String), ("tags", Type::set(Type::String))])
     }
 
     #[test]
@@ -180,8 +156,7 @@ mod tests {
     #[test]
     fn a_dynamic_value_names_its_type() {
         let json = br#"{"value": ["a"], "type": ["list", "string"]}"#;
-        let Value::Dynamic(dynamic) = decode_json(&Type::Dynamic, json, Unsaid::Refused).unwrap()
-        else {
+        let Value::Dynamic(dynamic) = decode_json(&Type::Dynamic, json, Unsaid::Refused).unwrap() else {
             panic!("not dynamic")
         };
         assert_eq!(dynamic.ty, Type::list(Type::String));
@@ -193,9 +168,6 @@ mod tests {
         let ty = Type::object([("disks", Type::list(disk()))]);
         let json = br#"{"disks": [{}, {"size": "planted"}]}"#;
         let error = decode_json(&ty, json, Unsaid::Dropped).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "disks[1].size: a number that is none, or too large"
-        );
+        assert_eq!(error.to_string(), "disks[1].size: a number that is none, or too large");
     }
 }

@@ -54,12 +54,7 @@ proptest! {
 }
 
 fn types() -> impl Strategy<Value = Type> {
-    let leaf = prop_oneof![
-        Just(Type::Bool),
-        Just(Type::Number),
-        Just(Type::String),
-        Just(Type::Dynamic),
-    ];
+    let leaf = prop_oneof![Just(Type::Bool), Just(Type::Number), Just(Type::String), Just(Type::Dynamic),];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(Type::list),
@@ -80,18 +75,12 @@ fn values(ty: &Type, depth: usize) -> BoxedStrategy<Value> {
     let known = match ty {
         Type::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
         Type::Number => numbers().boxed(),
-        Type::String => "\\PC{0,8}"
-            .prop_map(|text| Value::String(decode::normalized(&text)))
-            .boxed(),
-        Type::List(element) => collection::vec(values(element, depth), 0..4)
-            .prop_map(Value::List)
-            .boxed(),
-        Type::Set(element) => collection::vec(values(element, depth), 0..4)
-            .prop_map(Value::set)
-            .boxed(),
-        Type::Map(element) => collection::btree_map("[a-zä]{0,3}", values(element, depth), 0..4)
-            .prop_map(Value::Map)
-            .boxed(),
+        Type::String => "\\PC{0,8}".prop_map(|text| Value::String(decode::normalized(&text))).boxed(),
+        Type::List(element) => collection::vec(values(element, depth), 0..4).prop_map(Value::List).boxed(),
+        Type::Set(element) => collection::vec(values(element, depth), 0..4).prop_map(Value::set).boxed(),
+        Type::Map(element) => {
+            collection::btree_map("[a-zä]{0,3}", values(element, depth), 0..4).prop_map(Value::Map).boxed()
+        }
         Type::Tuple(types) => types
             .iter()
             .fold(Just(Vec::new()).boxed(), |all, ty| {

@@ -24,10 +24,7 @@ pub(super) enum Head<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            rest: bytes,
-            values: 0,
-        }
+        Self { rest: bytes, values: 0 }
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -102,9 +99,7 @@ impl<'a> Reader<'a> {
 
     fn length<const N: usize>(&mut self) -> Result<usize, DecodeError> {
         let bytes: [u8; N] = self.array()?;
-        Ok(bytes
-            .iter()
-            .fold(0, |length, byte| length << 8 | usize::from(*byte)))
+        Ok(bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {

@@ -33,10 +33,8 @@ fn to_json(ty: &Type) -> Json {
             json!(["tuple", elements.iter().map(to_json).collect::<Vec<_>>()])
         }
         Type::Object(attributes) => {
-            let attributes: Map<String, Json> = attributes
-                .iter()
-                .map(|(name, ty)| (name.clone(), to_json(ty)))
-                .collect();
+            let attributes: Map<String, Json> =
+                attributes.iter().map(|(name, ty)| (name.clone(), to_json(ty))).collect();
             json!(["object", attributes])
         }
     }
@@ -60,23 +58,15 @@ pub(super) fn from_json(json: &Json, depth: usize) -> Result<Type, InvalidType> 
                 ("list", element) => inner(element).map(Type::list),
                 ("map", element) => inner(element).map(Type::map),
                 ("set", element) => inner(element).map(Type::set),
-                ("tuple", Json::Array(elements)) => elements
-                    .iter()
-                    .map(inner)
-                    .collect::<Result<_, _>>()
-                    .map(Type::Tuple),
+                ("tuple", Json::Array(elements)) => {
+                    elements.iter().map(inner).collect::<Result<_, _>>().map(Type::Tuple)
+                }
                 ("object", Json::Object(attributes)) => object(attributes, depth),
                 _ => Err(InvalidType),
             },
-            [
-                Json::String(kind),
-                Json::Object(attributes),
-                Json::Array(optional),
-            ] if kind == "object"
-                && optional.iter().all(|name| {
-                    name.as_str()
-                        .is_some_and(|name| attributes.contains_key(name))
-                }) =>
+            [Json::String(kind), Json::Object(attributes), Json::Array(optional)]
+                if kind == "object"
+                    && optional.iter().all(|name| name.as_str().is_some_and(|name| attributes.contains_key(name))) =>
             {
                 object(attributes, depth)
             }
@@ -100,10 +90,7 @@ mod tests {
 
     #[test]
     fn types_are_json_without_spaces() {
-        let ty = Type::object([
-            ("b", Type::Tuple(vec![Type::Number])),
-            ("a", Type::set(Type::Dynamic)),
-        ]);
+        let ty = Type::object([("b", Type::Tuple(vec![Type::Number])), ("a", Type::set(Type::Dynamic))]);
         let bytes = br#"["object",{"a":["set","dynamic"],"b":["tuple",["number"]]}]"#;
         assert_eq!(encode_type(&ty), bytes);
         assert_eq!(decode_type(bytes), Ok(ty));
@@ -112,10 +99,7 @@ mod tests {
     #[test]
     fn an_object_may_name_its_optional_attributes() {
         let ty = Type::object([("a", Type::String), ("b", Type::Bool)]);
-        assert_eq!(
-            decode_type(br#"["object",{"a":"string","b":"bool"},["a"]]"#),
-            Ok(ty)
-        );
+        assert_eq!(decode_type(br#"["object",{"a":"string","b":"bool"},["a"]]"#), Ok(ty));
     }
 
     #[test]

@@ -33,11 +33,7 @@ fn same_both_ways() -> Vec<(&'static str, Value, &'static str)> {
         (number, n("4294967295"), "ceffffffff"),
         (number, n("4294967296"), "cf0000000100000000"),
         (number, n("9223372036854775807"), "cf7fffffffffffffff"),
-        (
-            number,
-            n("9223372036854775808"),
-            "b339323233333732303336383534373735383038",
-        ),
+        (number, n("9223372036854775808"), "b339323233333732303336383534373735383038"),
         (number, n("-1"), "ff"),
         (number, n("-32"), "e0"),
         (number, n("-33"), "d0df"),
@@ -48,21 +44,13 @@ fn same_both_ways() -> Vec<(&'static str, Value, &'static str)> {
         (number, n("-2147483648"), "d280000000"),
         (number, n("-2147483649"), "d3ffffffff7fffffff"),
         (number, n("-9223372036854775808"), "d38000000000000000"),
-        (
-            number,
-            n("-9223372036854775809"),
-            "b42d39323233333732303336383534373735383039",
-        ),
+        (number, n("-9223372036854775809"), "b42d39323233333732303336383534373735383039"),
         (number, n("0.5"), "cb3fe0000000000000"),
         (number, n("-0.25"), "cbbfd0000000000000"),
         (number, n("0.1"), "a3302e31"),
         (number, n("1.0"), "01"),
         (number, n("1e3"), "cd03e8"),
-        (
-            number,
-            n("3.14159265358979"),
-            "b0332e3134313539323635333538393739",
-        ),
+        (number, n("3.14159265358979"), "b0332e3134313539323635333538393739"),
         (number, NULL, "c0"),
         (boolean, true.into(), "c3"),
         (boolean, false.into(), "c2"),
@@ -71,71 +59,32 @@ fn same_both_ways() -> Vec<(&'static str, Value, &'static str)> {
         (list, l([]), "90"),
         (list, NULL, "c0"),
         (list, l([s("a"), NULL, U]), "93a161c0d40000"),
-        (
-            r#"["list","number"]"#,
-            l([n("1"), n("0.1")]),
-            "9201a3302e31",
-        ),
-        (
-            r#"["set","string"]"#,
-            Value::set(vec![s("b"), s("a"), s("a")]),
-            "92a161a162",
-        ),
+        (r#"["list","number"]"#, l([n("1"), n("0.1")]), "9201a3302e31"),
+        (r#"["set","string"]"#, Value::set(vec![s("b"), s("a"), s("a")]), "92a161a162"),
         (r#"["set","string"]"#, Value::set(vec![]), "90"),
         (map, m([("b", s("2")), ("a", s("1"))]), "82a161a131a162a132"),
         (map, m([]), "80"),
         (map, NULL, "c0"),
-        (
-            r#"["map","number"]"#,
-            m([("x", n("1")), ("y", n("0.5"))]),
-            "82a17801a179cb3fe0000000000000",
-        ),
-        (
-            object,
-            o([("a", s("x")), ("b", true.into())]),
-            "82a161a178a162c3",
-        ),
+        (r#"["map","number"]"#, m([("x", n("1")), ("y", n("0.5"))]), "82a17801a179cb3fe0000000000000"),
+        (object, o([("a", s("x")), ("b", true.into())]), "82a161a178a162c3"),
         (object, o([("a", NULL), ("b", NULL)]), "82a161c0a162c0"),
         (object, NULL, "c0"),
-        (
-            object,
-            o([("a", U), ("b", false.into())]),
-            "82a161d40000a162c2",
-        ),
-        (
-            r#"["tuple",["string","number"]]"#,
-            t([s("a"), n("1")]),
-            "92a16101",
-        ),
+        (object, o([("a", U), ("b", false.into())]), "82a161d40000a162c2"),
+        (r#"["tuple",["string","number"]]"#, t([s("a"), n("1")]), "92a16101"),
         (r#"["tuple",["string","number"]]"#, NULL, "c0"),
-        (
-            r#"["list",["object",{"a":"string"}]]"#,
-            l([o([("a", s("1"))]), o([("a", NULL)])]),
-            "9281a161a13181a161c0",
-        ),
+        (r#"["list",["object",{"a":"string"}]]"#, l([o([("a", s("1"))]), o([("a", NULL)])]), "9281a161a13181a161c0"),
         (
             r#"["set",["object",{"a":"number"}]]"#,
             Value::set(vec![o([("a", n("2"))]), o([("a", n("1"))])]),
             "9281a1610181a16102",
         ),
-        (
-            r#"["list",["list","string"]]"#,
-            l([l([s("a")]), l([])]),
-            "9291a16190",
-        ),
+        (r#"["list",["list","string"]]"#, l([l([s("a")]), l([])]), "9291a16190"),
         (
             r#"["map","dynamic"]"#,
-            m([
-                ("a", d("\"number\"", n("1"))),
-                ("b", d("\"number\"", n("2"))),
-            ]),
+            m([("a", d("\"number\"", n("1"))), ("b", d("\"number\"", n("2")))]),
             "82a16192c408226e756d6265722201a16292c408226e756d6265722202",
         ),
-        (
-            r#"["map","dynamic"]"#,
-            m([("a", d("\"string\"", s("x")))]),
-            "81a16192c40822737472696e6722a178",
-        ),
+        (r#"["map","dynamic"]"#, m([("a", d("\"string\"", s("x")))]), "81a16192c40822737472696e6722a178"),
         (dynamic, d(string, s("x")), "92c40822737472696e6722a178"),
         (dynamic, d(number, n("1")), "92c408226e756d6265722201"),
         (dynamic, d(boolean, true.into()), "92c40622626f6f6c22c3"),
@@ -148,48 +97,21 @@ fn same_both_ways() -> Vec<(&'static str, Value, &'static str)> {
         ),
         (
             dynamic,
-            d(
-                r#"["object",{"a":"string","n":"dynamic"}]"#,
-                o([("a", s("x")), ("n", NULL)]),
-            ),
+            d(r#"["object",{"a":"string","n":"dynamic"}]"#, o([("a", s("x")), ("n", NULL)])),
             "92c4275b226f626a656374222c7b2261223a22737472696e67222c226e223a2264796e616d6963227d5d82a161a178a16ec0",
         ),
-        (
-            dynamic,
-            d(r#"["set","string"]"#, Value::set(vec![s("a")])),
-            "92c4105b22736574222c22737472696e67225d91a161",
-        ),
-        (
-            dynamic,
-            d(r#"["list","dynamic"]"#, l([])),
-            "92c4125b226c697374222c2264796e616d6963225d90",
-        ),
-        (
-            dynamic,
-            d(r#"["map","number"]"#, m([("a", n("1"))])),
-            "92c4105b226d6170222c226e756d626572225d81a16101",
-        ),
+        (dynamic, d(r#"["set","string"]"#, Value::set(vec![s("a")])), "92c4105b22736574222c22737472696e67225d91a161"),
+        (dynamic, d(r#"["list","dynamic"]"#, l([])), "92c4125b226c697374222c2264796e616d6963225d90"),
+        (dynamic, d(r#"["map","number"]"#, m([("a", n("1"))])), "92c4105b226d6170222c226e756d626572225d81a16101"),
         (dynamic, d(string, NULL), "92c40822737472696e6722c0"),
-        (
-            dynamic,
-            d(r#"["object",{}]"#, o([])),
-            "92c40d5b226f626a656374222c7b7d5d80",
-        ),
-        (
-            dynamic,
-            d(r#"["tuple",[]]"#, t([])),
-            "92c40c5b227475706c65222c5b5d5d90",
-        ),
+        (dynamic, d(r#"["object",{}]"#, o([])), "92c40d5b226f626a656374222c7b7d5d80"),
+        (dynamic, d(r#"["tuple",[]]"#, t([])), "92c40c5b227475706c65222c5b5d5d90"),
         (
             dynamic,
             d(r#"["object",{"a":"string"}]"#, o([("a", U)])),
             "92c4195b226f626a656374222c7b2261223a22737472696e67227d5d81a161d40000",
         ),
-        (
-            r#"["object",{"u":"string","v":"string"}]"#,
-            o([("u", NULL), ("v", s("hi"))]),
-            "82a175c0a176a26869",
-        ),
+        (r#"["object",{"u":"string","v":"string"}]"#, o([("u", NULL), ("v", s("hi"))]), "82a175c0a176a26869"),
     ]
 }
 
@@ -204,41 +126,16 @@ fn written_otherwise() -> Vec<(&'static str, Value, &'static str, &'static str)>
         ("\"string\"", U, "c70000", "d40000"),
         ("\"string\"", U, "d40500", "d40000"),
         // The order of a set is free.
-        (
-            set,
-            Value::set(vec![s("a"), U]),
-            "92a161d40000",
-            "92d40000a161",
-        ),
-        (
-            set,
-            Value::set(vec![s("a"), s("b")]),
-            "93a162a161a162",
-            "92a161a162",
-        ),
+        (set, Value::set(vec![s("a"), U]), "92a161d40000", "92d40000a161"),
+        (set, Value::set(vec![s("a"), s("b")]), "93a162a161a162", "92a161a162"),
         // Texts come as str or bin, and are normalised.
         ("\"string\"", s("hi"), "c4026869", "a26869"),
         ("\"string\"", s("é"), "a365cc81", "a2c3a9"),
-        (
-            r#"["map","bool"]"#,
-            m([("é", true.into())]),
-            "81a365cc81c3",
-            "81a2c3a9c3",
-        ),
-        (
-            "\"dynamic\"",
-            d("\"string\"", s("x")),
-            "92a822737472696e6722a178",
-            "92c40822737472696e6722a178",
-        ),
+        (r#"["map","bool"]"#, m([("é", true.into())]), "81a365cc81c3", "81a2c3a9c3"),
+        ("\"dynamic\"", d("\"string\"", s("x")), "92a822737472696e6722a178", "92c40822737472696e6722a178"),
         // Numbers come in any width.
         ("\"number\"", n("1"), "cf0000000000000001", "01"),
-        (
-            "\"number\"",
-            n("18446744073709551615"),
-            "cfffffffffffffffff",
-            "b43138343436373434303733373039353531363135",
-        ),
+        ("\"number\"", n("18446744073709551615"), "cfffffffffffffffff", "b43138343436373434303733373039353531363135"),
         ("\"number\"", n("-1"), "d3ffffffffffffffff", "ff"),
         ("\"number\"", n("0.5"), "ca3f000000", "cb3fe0000000000000"),
         ("\"number\"", n("3"), "cb4008000000000000", "03"),
@@ -286,63 +183,27 @@ fn what_does_not_fit_is_refused() {
         ("\"string\"", "c1", "a reserved msgpack marker"),
         ("\"number\"", "c3", "not a number"),
         ("\"number\"", "a178", "a number that is none, or too large"),
-        (
-            "\"number\"",
-            "cb7ff0000000000000",
-            "a number that is none, or too large",
-        ),
+        ("\"number\"", "cb7ff0000000000000", "a number that is none, or too large"),
         ("\"bool\"", "00", "not a bool"),
         (object, "80", "an object with another number of attributes"),
         (object, "81a162c0", "an object with an attribute too many"),
         (object, "81a16101", "a: not a string"),
-        (
-            r#"["object",{"a":"bool","b":"bool"}]"#,
-            "82a161c3a161c3",
-            "a key that is there twice",
-        ),
-        (
-            r#"["tuple",["bool"]]"#,
-            "92c3c3",
-            "a tuple of another length",
-        ),
+        (r#"["object",{"a":"bool","b":"bool"}]"#, "82a161c3a161c3", "a key that is there twice"),
+        (r#"["tuple",["bool"]]"#, "92c3c3", "a tuple of another length"),
         (r#"["list","bool"]"#, "92c300", "[1]: not a bool"),
-        (
-            r#"["list","bool"]"#,
-            "ddffffffff",
-            "[0]: the message ends too early",
-        ),
-        (
-            r#"["map","bool"]"#,
-            "dfffffffff",
-            "the message ends too early",
-        ),
+        (r#"["list","bool"]"#, "ddffffffff", "[0]: the message ends too early"),
+        (r#"["map","bool"]"#, "dfffffffff", "the message ends too early"),
         (r#"["map","bool"]"#, "81a16b00", "[\"k\"]: not a bool"),
         // A path ends at a set.
-        (
-            r#"["set",["object",{"a":"string"}]]"#,
-            "9181a16101",
-            "not a string",
-        ),
+        (r#"["set",["object",{"a":"string"}]]"#, "9181a16101", "not a string"),
         ("\"dynamic\"", "91c0", "not a type and a value of it"),
         ("\"dynamic\"", "92a178c0", "a type that is none"),
-        (
-            "\"dynamic\"",
-            "92c4092264796e616d696322c0",
-            "a type that is none",
-        ),
+        ("\"dynamic\"", "92c4092264796e616d696322c0", "a type that is none"),
         // Extensions of another kind, and malformed descriptions.
         ("\"string\"", "d5000000", "an extension of an unknown kind"),
-        (
-            "\"string\"",
-            "d50c0102",
-            "a malformed description of an unknown value",
-        ),
+        ("\"string\"", "d50c0102", "a malformed description of an unknown value"),
         ("\"string\"", "c7020c81a1", "the message ends too early"),
-        (
-            "\"string\"",
-            "c7050c81a16101c2",
-            "a malformed description of an unknown value",
-        ),
+        ("\"string\"", "c7050c81a16101c2", "a malformed description of an unknown value"),
     ] {
         let ty = decode_type(ty.as_bytes()).unwrap();
         let error = decode(&ty, &bytes_of(bytes)).unwrap_err();
@@ -356,10 +217,7 @@ fn descriptions_of_unknown_values_have_a_limit() {
     bytes.extend([0x81, 0x02, 0xda, 0x03, 0xfc]);
     bytes.resize(4 + 1025, b'x');
     let error = decode(&Type::String, &bytes).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "too long a description of an unknown value"
-    );
+    assert_eq!(error.to_string(), "too long a description of an unknown value");
 }
 
 #[test]
@@ -430,8 +288,5 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes_of(hex: &str) -> Vec<u8> {
-    hex.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }

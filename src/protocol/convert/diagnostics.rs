@@ -1,8 +1,7 @@
 use crate::{
     framework::{Diagnostics, Path, Severity, Step},
     protocol::tfplugin6::{
-        AttributePath, Diagnostic, attribute_path, attribute_path::step::Selector,
-        diagnostic::Severity as WireSeverity,
+        AttributePath, Diagnostic, attribute_path, attribute_path::step::Selector, diagnostic::Severity as WireSeverity,
     },
 };
 

@@ -5,8 +5,8 @@ use crate::{
         tfplugin6::{
             Schema as WireSchema, StringKind,
             schema::{
-                Attribute as WireAttribute, Block, NestedBlock, Object,
-                nested_block::NestingMode as BlockNesting, object::NestingMode,
+                Attribute as WireAttribute, Block, NestedBlock, Object, nested_block::NestingMode as BlockNesting,
+                object::NestingMode,
             },
         },
     },
@@ -27,10 +27,7 @@ pub(in crate::protocol) fn schema(schema: &Schema) -> WireSchema {
             max_items: 0,
         })
         .collect();
-    WireSchema {
-        version: schema.version,
-        block: Some(block),
-    }
+    WireSchema { version: schema.version, block: Some(block) }
 }
 
 fn block(attributes: &[Attribute], description: &str) -> Block {
@@ -45,9 +42,7 @@ fn block(attributes: &[Attribute], description: &str) -> Block {
 fn attribute(attribute: &Attribute) -> WireAttribute {
     let (ty, nested_type) = match &attribute.ty {
         AttributeType::Plain(ty) => (encode_type(ty), None),
-        AttributeType::Nested(nesting, attributes) => {
-            (Vec::new(), Some(object(*nesting, attributes)))
-        }
+        AttributeType::Nested(nesting, attributes) => (Vec::new(), Some(object(*nesting, attributes))),
     };
     WireAttribute {
         name: attribute.name.clone(),
@@ -56,10 +51,7 @@ fn attribute(attribute: &Attribute) -> WireAttribute {
         description: attribute.description.clone(),
         description_kind: StringKind::Markdown.into(),
         required: attribute.presence == Presence::Required,
-        optional: matches!(
-            attribute.presence,
-            Presence::Optional | Presence::OptionalComputed
-        ),
+        optional: matches!(attribute.presence, Presence::Optional | Presence::OptionalComputed),
         computed: attribute.is_computed(),
         sensitive: attribute.sensitive,
         write_only: attribute.write_only,
@@ -107,30 +99,17 @@ mod tests {
             attributes: vec![],
         });
         let block = schema(&source).block.unwrap();
-        assert_eq!(
-            (block.description.as_str(), block.description_kind),
-            ("A **thing**.", 1)
-        );
-        let [region, password, disks] = block.attributes.as_slice() else {
-            panic!("three attributes")
-        };
+        assert_eq!((block.description.as_str(), block.description_kind), ("A **thing**.", 1));
+        let [region, password, disks] = block.attributes.as_slice() else { panic!("three attributes") };
         assert_eq!(region.r#type, b"\"string\"");
         assert!(region.optional && region.computed && !region.required);
-        assert!(
-            password.optional && !password.computed && password.sensitive && password.write_only
-        );
-        assert_eq!(
-            (password.deprecated, password.deprecation_message.as_str()),
-            (true, "Use a key.")
-        );
+        assert!(password.optional && !password.computed && password.sensitive && password.write_only);
+        assert_eq!((password.deprecated, password.deprecation_message.as_str()), (true, "Use a key."));
         let nested = disks.nested_type.as_ref().unwrap();
         assert_eq!((nested.nesting, disks.r#type.len()), (4, 0));
         assert!(nested.attributes[0].required);
         let timeouts = &block.block_types[0];
-        assert_eq!(
-            (timeouts.nesting, timeouts.min_items, timeouts.max_items),
-            (1, 0, 0)
-        );
+        assert_eq!((timeouts.nesting, timeouts.min_items, timeouts.max_items), (1, 0, 0));
         assert!(timeouts.block.is_some());
     }
 }

@@ -8,11 +8,7 @@ use crate::{
 
 /// Reads a value that the core sent. A missing or empty one is null; where both forms are there, msgpack counts
 /// (plugin protocol, field notes).
-pub(in crate::protocol) fn read(
-    ty: &Type,
-    value: Option<&DynamicValue>,
-    name: &str,
-) -> Result<Value, Diagnostics> {
+pub(in crate::protocol) fn read(ty: &Type, value: Option<&DynamicValue>, name: &str) -> Result<Value, Diagnostics> {
     let read = match value {
         Some(value) if !value.msgpack.is_empty() => decode(ty, &value.msgpack),
         Some(value) if !value.json.is_empty() => decode_json(ty, &value.json, Unsaid::Refused),
@@ -22,20 +18,13 @@ pub(in crate::protocol) fn read(
 }
 
 /// Reads the JSON of a stored state, which may be older than the schema.
-pub(in crate::protocol) fn read_state(
-    ty: &Type,
-    json: &serde_json::Value,
-) -> Result<Value, Diagnostics> {
+pub(in crate::protocol) fn read_state(ty: &Type, json: &serde_json::Value) -> Result<Value, Diagnostics> {
     from_json(ty, json, Unsaid::Dropped).map_err(|error| unreadable("stored state", &error))
 }
 
 /// Writes a value for the core. What has the wrong type becomes null with an error, and the rest is written: a thing that exists is
 /// not lost with one of its attributes.
-pub(in crate::protocol) fn written(
-    ty: &Type,
-    value: &Value,
-    diagnostics: &mut Diagnostics,
-) -> Option<DynamicValue> {
+pub(in crate::protocol) fn written(ty: &Type, value: &Value, diagnostics: &mut Diagnostics) -> Option<DynamicValue> {
     let msgpack = encode(ty, value).unwrap_or_else(|error| {
         diagnostics.error(
             "The provider made a value of the wrong type",
@@ -43,10 +32,7 @@ pub(in crate::protocol) fn written(
         );
         error.into_partial()
     });
-    Some(DynamicValue {
-        msgpack,
-        json: Vec::new(),
-    })
+    Some(DynamicValue { msgpack, json: Vec::new() })
 }
 
 fn unreadable(name: &str, error: &DecodeError) -> Diagnostics {

@@ -1,6 +1,7 @@
 use std::{future::Future, sync::Arc};
 
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::{
@@ -47,14 +48,14 @@ pub(in crate::protocol) trait Answer: Default + Send + 'static {
 
 /// Answers a call in a task of its own: a client that goes away does not end work under way
 /// (plugin protocol, request cancellation), and a panic harms no other call.
-pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, call: C) -> C::Response {
+pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, work: &TaskTracker, call: C) -> C::Response {
     let span = tracing::error_span!(
         "rpc",
         tf_rpc = C::NAME,
         tf_resource_type = call.type_name(),
         tf_req_id = %random_id(),
     );
-    let work = async move {
+    let answering = async move {
         let started = Instant::now();
         let response = answer(&driver, &call).await;
         let (errors, warnings) = response.counts();
@@ -66,19 +67,17 @@ pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, call: C) -
         );
         response
     };
-    tokio::spawn(work.instrument(span))
-        .await
-        .unwrap_or_else(|_| {
-            let mut response = C::Response::default();
-            response.say(
-                Diagnostic::error(
-                    "The provider is ending",
-                    "The call was cut off. What it was about is as it was, or as the service says.",
-                )
-                .into(),
-            );
-            response
-        })
+    work.spawn(answering.instrument(span)).await.unwrap_or_else(|_| {
+        let mut response = C::Response::default();
+        response.say(
+            Diagnostic::error(
+                "The provider is ending",
+                "The call was cut off. What it was about is as it was, or as the service says.",
+            )
+            .into(),
+        );
+        response
+    })
 }
 
 async fn answer<P: Provider, C: Call>(driver: &Driver<P>, call: &C) -> C::Response {
@@ -94,12 +93,7 @@ async fn answer<P: Provider, C: Call>(driver: &Driver<P>, call: &C) -> C::Respon
 
 fn report(panic: &Panic) -> Diagnostics {
     let report_id = random_id();
-    tracing::error!(
-        report_id,
-        panic.message,
-        panic.location,
-        "a call ended in a panic"
-    );
+    tracing::error!(report_id, panic.message, panic.location, "a call ended in a panic");
     Diagnostic::error(
         "The provider hit a bug",
         format!(
@@ -189,14 +183,6 @@ impl Answer for tfplugin6::invoke_action::Event {
 }
 
 fn counts(diagnostics: &[tfplugin6::Diagnostic]) -> (usize, usize) {
-    let of = |severity| {
-        diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity() == severity)
-            .count()
-    };
-    (
-        of(tfplugin6::diagnostic::Severity::Error),
-        of(tfplugin6::diagnostic::Severity::Warning),
-    )
+    let of = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
+    (of(tfplugin6::diagnostic::Severity::Error), of(tfplugin6::diagnostic::Severity::Warning))
 }

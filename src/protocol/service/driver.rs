@@ -1,5 +1,7 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     framework::{Diagnostic, Diagnostics, Provider, Server, Type},
     protocol::tfplugin6::get_provider_schema,
@@ -17,21 +19,13 @@ pub(in crate::protocol) struct Driver<P: Provider> {
 }
 
 impl<P: Provider> Driver<P> {
-    pub(super) fn new(provider: P) -> Self {
-        let server = Server::new(provider);
+    pub(super) fn new(provider: P, unheard: CancellationToken) -> Self {
+        let server = Server::new(provider, unheard);
         let schemas = server.schemas();
         Self {
             config_type: schemas.provider.ty(),
-            resource_types: schemas
-                .resources
-                .iter()
-                .map(|(name, schema)| (*name, schema.ty()))
-                .collect(),
-            data_source_types: schemas
-                .data_sources
-                .iter()
-                .map(|(name, schema)| (*name, schema.ty()))
-                .collect(),
+            resource_types: schemas.resources.iter().map(|(name, schema)| (*name, schema.ty())).collect(),
+            data_source_types: schemas.data_sources.iter().map(|(name, schema)| (*name, schema.ty())).collect(),
             schemas: OnceLock::new(),
             server,
         }
@@ -39,27 +33,16 @@ impl<P: Provider> Driver<P> {
 
     /// The type of a resource's values.
     pub(in crate::protocol) fn resource_type(&self, type_name: &str) -> Result<&Type, Diagnostics> {
-        self.resource_types
-            .get(type_name)
-            .ok_or_else(|| not_offered("resource", type_name))
+        self.resource_types.get(type_name).ok_or_else(|| not_offered("resource", type_name))
     }
 
     /// The type of a data source's values.
-    pub(in crate::protocol) fn data_source_type(
-        &self,
-        type_name: &str,
-    ) -> Result<&Type, Diagnostics> {
-        self.data_source_types
-            .get(type_name)
-            .ok_or_else(|| not_offered("data source", type_name))
+    pub(in crate::protocol) fn data_source_type(&self, type_name: &str) -> Result<&Type, Diagnostics> {
+        self.data_source_types.get(type_name).ok_or_else(|| not_offered("data source", type_name))
     }
 }
 
 /// The answer to a question about something that this provider does not have.
 pub(in crate::protocol) fn not_offered(kind: &str, name: &str) -> Diagnostics {
-    Diagnostic::error(
-        format!("No such {kind}"),
-        format!("This version of the provider has no {kind} {name:?}."),
-    )
-    .into()
+    Diagnostic::error(format!("No such {kind}"), format!("This version of the provider has no {kind} {name:?}.")).into()
 }

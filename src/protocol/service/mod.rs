@@ -7,6 +7,7 @@ mod rpc;
 
 use std::sync::Arc;
 
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
 pub(super) use call::{Answer, Call};
@@ -20,12 +21,12 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// The service that offers a provider, as routes for a gRPC server.
 ///
+/// `unheard` is cancelled when the core is gone; `work` counts the calls under way, so that they can be waited for.
+///
 /// Sets a panic hook that tells the place of panics inside calls; one that the program wants for its other panics must be set before.
-pub fn service<P: Provider>(provider: P) -> Routes {
+pub fn service<P: Provider>(provider: P, unheard: CancellationToken, work: TaskTracker) -> Routes {
     panics::install_hook();
-    let service = Service {
-        driver: Arc::new(Driver::new(provider)),
-    };
+    let service = Service { driver: Arc::new(Driver::new(provider, unheard)), work };
     Routes::new(
         ProviderServer::new(service)
             .max_decoding_message_size(LARGEST_MESSAGE)
@@ -35,4 +36,5 @@ pub fn service<P: Provider>(provider: P) -> Routes {
 
 struct Service<P: Provider> {
     driver: Arc<Driver<P>>,
+    work: TaskTracker,
 }

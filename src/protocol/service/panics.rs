@@ -43,16 +43,10 @@ pub(super) fn install_hook() {
 /// Runs some work and catches its panic.
 pub(super) async fn catch<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
     let slot = Arc::new(OnceLock::new());
-    LOCATION
-        .scope(Arc::clone(&slot), AssertUnwindSafe(work).catch_unwind())
-        .await
-        .map_err(|payload| Panic {
-            message: message(&*payload),
-            location: slot
-                .get()
-                .cloned()
-                .unwrap_or_else(|| "an unknown place".to_owned()),
-        })
+    LOCATION.scope(Arc::clone(&slot), AssertUnwindSafe(work).catch_unwind()).await.map_err(|payload| Panic {
+        message: message(&*payload),
+        location: slot.get().cloned().unwrap_or_else(|| "an unknown place".to_owned()),
+    })
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {

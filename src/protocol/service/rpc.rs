@@ -10,16 +10,14 @@ use super::{
 use crate::{
     framework::Provider,
     protocol::tfplugin6::{
-        apply_resource_change, call_function, close_ephemeral_resource, configure_provider,
-        configure_state_store, delete_state, generate_resource_config, get_functions, get_metadata,
-        get_provider_schema, get_resource_identity_schemas, get_states, import_resource_state,
-        invoke_action, list_resource, lock_state, move_resource_state, open_ephemeral_resource,
-        plan_action, plan_resource_change, provider_server::Provider as Rpc, read_data_source,
-        read_resource, read_state_bytes, renew_ephemeral_resource, stop_provider, unlock_state,
-        upgrade_resource_identity, upgrade_resource_state, validate_action_config,
-        validate_data_resource_config, validate_ephemeral_resource_config,
-        validate_list_resource_config, validate_provider_config, validate_resource_config,
-        validate_state_store, write_state_bytes,
+        apply_resource_change, call_function, close_ephemeral_resource, configure_provider, configure_state_store,
+        delete_state, generate_resource_config, get_functions, get_metadata, get_provider_schema,
+        get_resource_identity_schemas, get_states, import_resource_state, invoke_action, list_resource, lock_state,
+        move_resource_state, open_ephemeral_resource, plan_action, plan_resource_change,
+        provider_server::Provider as Rpc, read_data_source, read_resource, read_state_bytes, renew_ephemeral_resource,
+        stop_provider, unlock_state, upgrade_resource_identity, upgrade_resource_state, validate_action_config,
+        validate_data_resource_config, validate_ephemeral_resource_config, validate_list_resource_config,
+        validate_provider_config, validate_resource_config, validate_state_store, write_state_bytes,
     },
 };
 
@@ -27,16 +25,13 @@ type Result<T> = result::Result<Response<T>, Status>;
 
 impl<P: Provider> Service<P> {
     async fn call<C: Call>(&self, request: Request<C>) -> Result<C::Response> {
-        let response = run(self.driver.clone(), request.into_inner()).await;
+        let response = run(self.driver.clone(), &self.work, request.into_inner()).await;
         Ok(Response::new(response))
     }
 
     /// Answers a call that takes a stream of answers with one.
-    async fn single<C: Call>(
-        &self,
-        request: Request<C>,
-    ) -> Result<Once<result::Result<C::Response, Status>>> {
-        let response = run(self.driver.clone(), request.into_inner()).await;
+    async fn single<C: Call>(&self, request: Request<C>) -> Result<Once<result::Result<C::Response, Status>>> {
+        let response = run(self.driver.clone(), &self.work, request.into_inner()).await;
         Ok(Response::new(tokio_stream::once(Ok(response))))
     }
 }
@@ -44,10 +39,7 @@ impl<P: Provider> Service<P> {
 /// All calls of the protocol, in its order.
 #[async_trait]
 impl<P: Provider> Rpc for Service<P> {
-    async fn get_metadata(
-        &self,
-        request: Request<get_metadata::Request>,
-    ) -> Result<get_metadata::Response> {
+    async fn get_metadata(&self, request: Request<get_metadata::Request>) -> Result<get_metadata::Response> {
         self.call(request).await
     }
 
@@ -80,10 +72,7 @@ impl<P: Provider> Rpc for Service<P> {
     }
 
     /// At once, and not in a task: the core holds a lock while it asks (plugin protocol, StopProvider).
-    async fn stop_provider(
-        &self,
-        _: Request<stop_provider::Request>,
-    ) -> Result<stop_provider::Response> {
+    async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Result<stop_provider::Response> {
         self.driver.server.stop();
         tracing::debug!(tf_rpc = "StopProvider", "answered");
         Ok(Response::new(stop_provider::Response::default()))
@@ -110,10 +99,7 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(request).await
     }
 
-    async fn read_resource(
-        &self,
-        request: Request<read_resource::Request>,
-    ) -> Result<read_resource::Response> {
+    async fn read_resource(&self, request: Request<read_resource::Request>) -> Result<read_resource::Response> {
         self.call(request).await
     }
 
@@ -194,17 +180,11 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(request).await
     }
 
-    async fn get_functions(
-        &self,
-        request: Request<get_functions::Request>,
-    ) -> Result<get_functions::Response> {
+    async fn get_functions(&self, request: Request<get_functions::Request>) -> Result<get_functions::Response> {
         self.call(request).await
     }
 
-    async fn call_function(
-        &self,
-        request: Request<call_function::Request>,
-    ) -> Result<call_function::Response> {
+    async fn call_function(&self, request: Request<call_function::Request>) -> Result<call_function::Response> {
         self.call(request).await
     }
 
@@ -217,10 +197,7 @@ impl<P: Provider> Rpc for Service<P> {
 
     type ListResourceStream = Once<result::Result<list_resource::Event, Status>>;
 
-    async fn list_resource(
-        &self,
-        request: Request<list_resource::Request>,
-    ) -> Result<Self::ListResourceStream> {
+    async fn list_resource(&self, request: Request<list_resource::Request>) -> Result<Self::ListResourceStream> {
         self.single(request).await
     }
 
@@ -256,31 +233,19 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(Request::new(first)).await
     }
 
-    async fn lock_state(
-        &self,
-        request: Request<lock_state::Request>,
-    ) -> Result<lock_state::Response> {
+    async fn lock_state(&self, request: Request<lock_state::Request>) -> Result<lock_state::Response> {
         self.call(request).await
     }
 
-    async fn unlock_state(
-        &self,
-        request: Request<unlock_state::Request>,
-    ) -> Result<unlock_state::Response> {
+    async fn unlock_state(&self, request: Request<unlock_state::Request>) -> Result<unlock_state::Response> {
         self.call(request).await
     }
 
-    async fn get_states(
-        &self,
-        request: Request<get_states::Request>,
-    ) -> Result<get_states::Response> {
+    async fn get_states(&self, request: Request<get_states::Request>) -> Result<get_states::Response> {
         self.call(request).await
     }
 
-    async fn delete_state(
-        &self,
-        request: Request<delete_state::Request>,
-    ) -> Result<delete_state::Response> {
+    async fn delete_state(&self, request: Request<delete_state::Request>) -> Result<delete_state::Response> {
         self.call(request).await
     }
 
@@ -291,19 +256,13 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(request).await
     }
 
-    async fn plan_action(
-        &self,
-        request: Request<plan_action::Request>,
-    ) -> Result<plan_action::Response> {
+    async fn plan_action(&self, request: Request<plan_action::Request>) -> Result<plan_action::Response> {
         self.call(request).await
     }
 
     type InvokeActionStream = Once<result::Result<invoke_action::Event, Status>>;
 
-    async fn invoke_action(
-        &self,
-        request: Request<invoke_action::Request>,
-    ) -> Result<Self::InvokeActionStream> {
+    async fn invoke_action(&self, request: Request<invoke_action::Request>) -> Result<Self::InvokeActionStream> {
         self.single(request).await
     }
 }

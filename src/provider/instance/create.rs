@@ -1,3 +1,5 @@
+use tokio_util::sync::CancellationToken;
+
 use super::{model::Instance, witness_key};
 use crate::{
     api::{
@@ -33,7 +35,14 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
             return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
         }
     };
-    let mut creation = Creation { state: planned, private, diagnostics: Diagnostics::new(), client, limits };
+    let mut creation = Creation {
+        state: planned,
+        private,
+        diagnostics: Diagnostics::new(),
+        client,
+        limits,
+        unheard: context.unheard.clone(),
+    };
     creation.follow(accepted).await;
     diagnostics.extend(creation.diagnostics);
     Outcome::present(creation.state, creation.private).with(diagnostics)
@@ -46,6 +55,7 @@ struct Creation<'a> {
     diagnostics: Diagnostics,
     client: &'a Client,
     limits: api::Context,
+    unheard: CancellationToken,
 }
 
 impl Creation<'_> {
@@ -69,7 +79,9 @@ impl Creation<'_> {
             self.rename_at_last(&accepted, &error).await;
         }
         self.complete(&accepted).await;
-        if let Err(error) = accepted.entry.handed_over() {
+        if self.unheard.is_cancelled() {
+            tracing::warn!(instance.id = %uid, "nobody hears of this machine: the next run's same create takes it up");
+        } else if let Err(error) = accepted.entry.handed_over() {
             tracing::warn!(%error, "the note of the create could not be closed");
         }
     }

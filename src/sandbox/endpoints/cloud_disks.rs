@@ -9,12 +9,8 @@ use crate::sandbox::{
     world::Disk,
 };
 
-pub(super) const LIST: Endpoint = Endpoint {
-    name: "cloud_disk_list",
-    method: Method::GET,
-    path: "/api/storage/cloud_disk/list",
-    handle: list,
-};
+pub(super) const LIST: Endpoint =
+    Endpoint { name: "cloud_disk_list", method: Method::GET, path: "/api/storage/cloud_disk/list", handle: list };
 
 pub(super) const SPEC_LIST: Endpoint = Endpoint {
     name: "cloud_disk_spec_list",
@@ -30,9 +26,7 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
     let search = query.string("name_or_uid").unwrap_or_default();
     let status = query.one_of("status", &[1, 2, 3, 4, 5, 6, 7, 8])?;
     let classes = query.storage_classes("spec_types")?;
-    let cluster = query
-        .integer("cluster_id")?
-        .map(|id| format!("cluster-{id}"));
+    let cluster = query.integer("cluster_id")?.map(|id| format!("cluster-{id}"));
     // Reserved: accepted, without effect.
     query.one_of("support_ib_network", &[0, 1])?;
     query.finish()?;
@@ -42,16 +36,8 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
         .disks_of(context.account)
         .filter(|disk| disk.name.contains(&search) || disk.uid.contains(&search))
         .filter(|disk| status.is_none_or(|status| disk.status.number() == status))
-        .filter(|disk| {
-            classes
-                .as_ref()
-                .is_none_or(|classes| classes.contains(&disk.storage_class))
-        })
-        .filter(|disk| {
-            cluster
-                .as_ref()
-                .is_none_or(|cluster| disk.clusters.contains(cluster))
-        })
+        .filter(|disk| classes.as_ref().is_none_or(|classes| classes.contains(&disk.storage_class)))
+        .filter(|disk| cluster.as_ref().is_none_or(|cluster| disk.clusters.contains(cluster)))
         .map(record)
         .collect();
     Ok(page.of(records, context.form, context.random))
@@ -63,11 +49,7 @@ fn record(disk: &Disk) -> Value {
         .iter()
         .map(|binding| json!({ "instance_uid": binding.instance_uid, "mount_path": binding.mount_path }))
         .collect();
-    let clusters: Vec<Value> = disk
-        .clusters
-        .iter()
-        .map(|cluster| json!({ "cluster_uid": cluster }))
-        .collect();
+    let clusters: Vec<Value> = disk.clusters.iter().map(|cluster| json!({ "cluster_uid": cluster })).collect();
     json!({
         "id": disk.id,
         "uid": disk.uid,
@@ -102,11 +84,7 @@ fn spec_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refu
         .disk_specs
         .iter()
         .filter(|spec| spec.spec_alias.contains(&alias) && (with_ib || !spec.ib_only))
-        .filter(|spec| {
-            classes
-                .as_ref()
-                .is_none_or(|classes| classes.contains(&spec.storage_class))
-        })
+        .filter(|spec| classes.as_ref().is_none_or(|classes| classes.contains(&spec.storage_class)))
         .map(|spec| {
             json!({
                 "id": spec.id,
@@ -122,17 +100,11 @@ fn spec_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refu
 
 /// Cloud disk operations and storage specification queries need a permission (service API, Authentication).
 fn require_permission(context: &Context<'_>) -> Result<(), Refusal> {
-    let is_permitted = context
-        .world
-        .accounts
-        .iter()
-        .any(|account| account.name == context.account && account.may_use_disks);
+    let is_permitted =
+        context.world.accounts.iter().any(|account| account.name == context.account && account.may_use_disks);
     if is_permitted {
         Ok(())
     } else {
-        Err(Refusal::new(
-            Code::PermissionDenied,
-            "cloud disks are not permitted to this account",
-        ))
+        Err(Refusal::new(Code::PermissionDenied, "cloud disks are not permitted to this account"))
     }
 }

@@ -10,19 +10,11 @@ use crate::sandbox::{
     world::{PrivateImage, PublicImage},
 };
 
-pub(super) const PUBLIC_LIST: Endpoint = Endpoint {
-    name: "public_image_list",
-    method: Method::GET,
-    path: "/api/image/publics_v2",
-    handle: public_list,
-};
+pub(super) const PUBLIC_LIST: Endpoint =
+    Endpoint { name: "public_image_list", method: Method::GET, path: "/api/image/publics_v2", handle: public_list };
 
-pub(super) const PRIVATE_LIST: Endpoint = Endpoint {
-    name: "private_image_list",
-    method: Method::GET,
-    path: "/api/image/privates",
-    handle: private_list,
-};
+pub(super) const PRIVATE_LIST: Endpoint =
+    Endpoint { name: "private_image_list", method: Method::GET, path: "/api/image/privates", handle: private_list };
 
 fn public_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
@@ -35,21 +27,14 @@ fn public_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Re
 
     let is_named = |image: &PublicImage| {
         image.name.to_lowercase().contains(&name)
-            || image
-                .softwares
-                .iter()
-                .any(|software| software.to_lowercase().contains(&name))
+            || image.softwares.iter().any(|software| software.to_lowercase().contains(&name))
     };
     let records = context
         .world
         .public_images
         .iter()
         .filter(|image| image.enabled && is_named(image))
-        .filter(|image| {
-            label
-                .as_ref()
-                .is_none_or(|label| image.labels.contains(label))
-        })
+        .filter(|image| label.as_ref().is_none_or(|label| image.labels.contains(label)))
         .map(|image| {
             json!({
                 "id": image.id,

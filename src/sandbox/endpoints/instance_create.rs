@@ -10,17 +10,11 @@ use super::{Context, Endpoint, Input, instance_request::Request};
 use crate::sandbox::{
     errors::{Code, Refusal},
     ledger::{LifeKind, Thing},
-    world::{
-        Instance, InstanceImage, Next, Spec, Step, Visibility, internal_ip, ssh_port, version_of,
-    },
+    world::{Instance, InstanceImage, Next, Spec, Step, Visibility, internal_ip, ssh_port, version_of},
 };
 
-pub(super) const ENDPOINT: Endpoint = Endpoint {
-    name: "instance_create",
-    method: Method::POST,
-    path: "/api/instance/create",
-    handle,
-};
+pub(super) const ENDPOINT: Endpoint =
+    Endpoint { name: "instance_create", method: Method::POST, path: "/api/instance/create", handle };
 
 fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
@@ -38,20 +32,14 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 }
 
 fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
-    match context
-        .world
-        .accounts
-        .iter()
-        .find(|account| account.name == context.account)
-    {
+    match context.world.accounts.iter().find(|account| account.name == context.account) {
         Some(account) if !account.certified => Err(Refusal::new(
             Code::CreateInstanceFailedForNotCertified,
             "the main account has no real-name certification",
         )),
-        Some(account) if account.at_risk => Err(Refusal::new(
-            Code::UserCanNotCreateInstance,
-            "the account's risk state forbids creating instances",
-        )),
+        Some(account) if account.at_risk => {
+            Err(Refusal::new(Code::UserCanNotCreateInstance, "the account's risk state forbids creating instances"))
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -60,49 +48,34 @@ fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
 fn select_spec(request: &Request, context: &Context<'_>) -> Result<Spec, Refusal> {
     let specs = &context.world.specs;
     if !specs.iter().any(|spec| spec.region == request.region) {
-        return Err(Refusal::invalid(format!(
-            "region: {:?} is no region",
-            request.region
-        )));
+        return Err(Refusal::invalid(format!("region: {:?} is no region", request.region)));
     }
     let spec = if request.spec_id != 0 {
         context.world.spec(request.spec_id)
     } else if request.spec_type.is_empty() {
-        return Err(Refusal::invalid(
-            "spec_id: neither spec_id nor spec_type is given",
-        ));
+        return Err(Refusal::invalid("spec_id: neither spec_id nor spec_type is given"));
     } else {
-        specs
-            .iter()
-            .find(|spec| spec.spec_type == request.spec_type && spec.region == request.region)
+        specs.iter().find(|spec| spec.spec_type == request.spec_type && spec.region == request.region)
     };
     match spec {
-        Some(spec) if spec.region != request.region => Err(Refusal::invalid(format!(
-            "region: specification {} is not available in {:?}",
-            spec.id, request.region
-        ))),
+        Some(spec) if spec.region != request.region => {
+            Err(Refusal::invalid(format!("region: specification {} is not available in {:?}", spec.id, request.region)))
+        }
         Some(spec) if spec.enabled && spec.stock > 0 => Ok(spec.clone()),
-        Some(_) | None => Err(Refusal::new(
-            Code::SpecNotExistOrDisable,
-            "the specification is missing, disabled or sold out",
-        )),
+        Some(_) | None => {
+            Err(Refusal::new(Code::SpecNotExistOrDisable, "the specification is missing, disabled or sold out"))
+        }
     }
 }
 
 fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     let limits = [
         ("gpu_num", request.gpu_num, spec.machine_limit),
-        (
-            "data_disk_expand_size",
-            request.data_disk_expand_size,
-            spec.data_disk_expand_quota,
-        ),
+        ("data_disk_expand_size", request.data_disk_expand_size, spec.data_disk_expand_quota),
     ];
     for (name, value, limit) in limits {
         if value > limit {
-            return Err(Refusal::invalid(format!(
-                "{name}: {value} is more than {limit}"
-            )));
+            return Err(Refusal::invalid(format!("{name}: {value} is more than {limit}")));
         }
     }
     Ok(())
@@ -111,15 +84,9 @@ fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
 /// Fewer free than asked for is 160001; enough of them, but on no single node, is 160004.
 fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     if request.gpu_num > spec.stock {
-        Err(Refusal::new(
-            Code::ResourceInsufficient,
-            format!("gpu_num: {} are free", spec.stock),
-        ))
+        Err(Refusal::new(Code::ResourceInsufficient, format!("gpu_num: {} are free", spec.stock)))
     } else if request.gpu_num > spec.node_limit {
-        Err(Refusal::new(
-            Code::NoMatchNode,
-            format!("gpu_num: no node has more than {} free", spec.node_limit),
-        ))
+        Err(Refusal::new(Code::NoMatchNode, format!("gpu_num: no node has more than {} free", spec.node_limit)))
     } else {
         Ok(())
     }
@@ -128,14 +95,8 @@ fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
 fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
     match cuda {
         Some(cuda) if version_of(cuda) > version_of(&spec.highest_cuda) => {
-            let message = format!(
-                "the image needs CUDA {cuda}, the specification supports {:?}",
-                spec.highest_cuda
-            );
-            Err(Refusal::new(
-                Code::CreateInstanceFailedCudaNotMatch,
-                message,
-            ))
+            let message = format!("the image needs CUDA {cuda}, the specification supports {:?}", spec.highest_cuda);
+            Err(Refusal::new(Code::CreateInstanceFailedCudaNotMatch, message))
         }
         Some(_) | None => Ok(()),
     }
@@ -144,19 +105,12 @@ fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
 /// The balance must pay for what is bought: the prepaid term, or the first hour.
 fn check_balance(request: &Request, spec: &Spec, context: &Context<'_>) -> Result<(), Refusal> {
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
-    let period = spec.prices.of(request.payment) * gpus
-        + spec.data_disk_prices.of(request.payment) * disk_gb;
+    let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
     let price = period * count(request.purchase_duration.max(1));
-    match context
-        .world
-        .accounts
-        .iter()
-        .find(|account| account.name == context.account)
-    {
-        Some(account) if account.balance < price => Err(Refusal::new(
-            Code::BalanceNotEnough,
-            "the main account's balance is too low",
-        )),
+    match context.world.accounts.iter().find(|account| account.name == context.account) {
+        Some(account) if account.balance < price => {
+            Err(Refusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -170,24 +124,13 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
     let (id, uid, ssh_password, jupyter_token) = context.world.identity();
     let mounts = request.disks.mount(&uid, context);
     context.world.give_back(spec.id, -request.gpu_num);
-    let term_ms = request
-        .payment
-        .term_ms()
-        .map_or(0, |term| term.saturating_mul(request.purchase_duration));
-    let rent_deadline_ms = if term_ms > 0 {
-        context.now_ms.saturating_add(term_ms)
-    } else {
-        0
-    };
+    let term_ms = request.payment.term_ms().map_or(0, |term| term.saturating_mul(request.purchase_duration));
+    let rent_deadline_ms = if term_ms > 0 { context.now_ms.saturating_add(term_ms) } else { 0 };
     let instance = Instance {
         account: context.account.to_owned(),
         id,
         uid: uid.clone(),
-        alias: if request.alias.is_empty() {
-            uid.clone()
-        } else {
-            request.alias
-        },
+        alias: if request.alias.is_empty() { uid.clone() } else { request.alias },
         hostname: request.hostname,
         status: "Creating".to_owned(),
         next: creation_step(context),
@@ -223,14 +166,7 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
     };
     let alias = instance.alias.clone();
     context.world.instances.push(instance);
-    context.world.record(
-        context.now_ms,
-        Thing::Instance,
-        LifeKind::Created,
-        &uid,
-        &alias,
-        context.account,
-    );
+    context.world.record(context.now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, context.account);
     context.created.push(uid.clone());
     context.changed = true;
     json!({
@@ -243,13 +179,6 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
 
 /// What becomes of the new instance, and when; nothing for one that is stuck.
 fn creation_step(context: &Context<'_>) -> Option<Step> {
-    let to = if context.wish.fail {
-        Next::Failed
-    } else {
-        Next::Running
-    };
-    (!context.wish.stick).then(|| Step {
-        at_ms: context.now_ms.saturating_add(context.creation_ms),
-        to,
-    })
+    let to = if context.wish.fail { Next::Failed } else { Next::Running };
+    (!context.wish.stick).then(|| Step { at_ms: context.now_ms.saturating_add(context.creation_ms), to })
 }

@@ -39,11 +39,7 @@ pub(super) struct DiskRequest {
 impl DiskRequest {
     /// Reads both arrays and holds them to the rules that need no disk record.
     pub(super) fn read(fields: &mut Fields, disk_specs: &[DiskSpec]) -> Result<Self, Refusal> {
-        let existing = fields
-            .objects("exist_disks")?
-            .into_iter()
-            .map(existing_disk)
-            .collect::<Result<Vec<_>, _>>()?;
+        let existing = fields.objects("exist_disks")?.into_iter().map(existing_disk).collect::<Result<Vec<_>, _>>()?;
         let new = fields
             .objects("new_disks")?
             .into_iter()
@@ -60,14 +56,11 @@ impl DiskRequest {
     /// Refuses existing disks that cannot be mounted: unknown ones, ones in another state, one named twice.
     pub(super) fn check(&self, context: &Context<'_>) -> Result<(), Refusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
-            let is_mountable = context.world.disks_of(context.account).any(|disk| {
-                disk.id == wanted.id && disk.uid == wanted.uid && disk.can_be_mounted()
-            });
-            let is_repeated = self
-                .existing
-                .iter()
-                .take(index)
-                .any(|other| other.id == wanted.id);
+            let is_mountable = context
+                .world
+                .disks_of(context.account)
+                .any(|disk| disk.id == wanted.id && disk.uid == wanted.uid && disk.can_be_mounted());
+            let is_repeated = self.existing.iter().take(index).any(|other| other.id == wanted.id);
             if !is_mountable || is_repeated {
                 return Err(Refusal::new(
                     Code::MountCloudDiskFailed,
@@ -82,37 +75,19 @@ impl DiskRequest {
     pub(super) fn mount(self, instance_uid: &str, context: &mut Context<'_>) -> Vec<Mount> {
         let mut mounts = Vec::new();
         for wanted in self.existing {
-            let Some(disk) = context
-                .world
-                .disks
-                .iter_mut()
-                .find(|disk| disk.id == wanted.id)
-            else {
+            let Some(disk) = context.world.disks.iter_mut().find(|disk| disk.id == wanted.id) else {
                 continue;
             };
             if disk.status == DiskStatus::Available {
                 disk.status = DiskStatus::Mounting;
             }
             disk.release_with_instance = wanted.release_with_instance;
-            let mount_path = if wanted.mount_path.is_empty() {
-                disk.mount_path.clone()
-            } else {
-                wanted.mount_path
-            };
+            let mount_path = if wanted.mount_path.is_empty() { disk.mount_path.clone() } else { wanted.mount_path };
             let release_with_instance = wanted.release_with_instance;
-            mounts.push(Mount {
-                disk_id: wanted.id,
-                mount_path,
-                release_with_instance,
-                is_new: false,
-            });
+            mounts.push(Mount { disk_id: wanted.id, mount_path, release_with_instance, is_new: false });
         }
         for (index, wanted) in self.new.into_iter().enumerate() {
-            mounts.push(create(
-                wanted,
-                &format!("{instance_uid}-disk-{}", index + 1),
-                context,
-            ));
+            mounts.push(create(wanted, &format!("{instance_uid}-disk-{}", index + 1), context));
         }
         mounts
     }
@@ -133,29 +108,17 @@ fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<NewDisk, Refu
     let size_gb = fields.required_integer("size_gb")?;
     let spec_id = fields.required_integer("spec_id")?;
     let Some(spec) = disk_specs.iter().find(|spec| spec.id == spec_id).cloned() else {
-        return Err(fields.invalid(
-            "spec_id",
-            &format!("{spec_id} is no cloud disk specification"),
-        ));
+        return Err(fields.invalid("spec_id", &format!("{spec_id} is no cloud disk specification")));
     };
     if !(SMALLEST_GB..=spec.max_size_g).contains(&size_gb) {
-        return Err(fields.invalid(
-            "size_gb",
-            &format!(
-                "{size_gb} is not within {SMALLEST_GB} and {}",
-                spec.max_size_g
-            ),
-        ));
+        return Err(
+            fields.invalid("size_gb", &format!("{size_gb} is not within {SMALLEST_GB} and {}", spec.max_size_g))
+        );
     }
     let mount_path = mount_path(&mut fields)?;
     let release_with_instance = release_with_instance(&mut fields)?;
     fields.finish()?;
-    Ok(NewDisk {
-        size_gb,
-        spec,
-        mount_path,
-        release_with_instance,
-    })
+    Ok(NewDisk { size_gb, spec, mount_path, release_with_instance })
 }
 
 /// The mount path, "" when the disk's default is wanted.
@@ -171,21 +134,14 @@ fn release_with_instance(fields: &mut Fields) -> Result<bool, Refusal> {
     match fields.required_integer("release_with_instance")? {
         0 => Ok(false),
         1 => Ok(true),
-        other => Err(fields.invalid(
-            "release_with_instance",
-            &format!("{other} is neither 1 nor 0"),
-        )),
+        other => Err(fields.invalid("release_with_instance", &format!("{other} is neither 1 nor 0"))),
     }
 }
 
 fn create(wanted: NewDisk, name: &str, context: &mut Context<'_>) -> Mount {
     let id = context.world.next_id();
     let uid = format!("disk-{}", context.world.draw().text(12));
-    let mount_path = if wanted.mount_path.is_empty() {
-        format!("/data/{name}")
-    } else {
-        wanted.mount_path
-    };
+    let mount_path = if wanted.mount_path.is_empty() { format!("/data/{name}") } else { wanted.mount_path };
     context.world.disks.push(Disk {
         account: context.account.to_owned(),
         id,
@@ -205,19 +161,7 @@ fn create(wanted: NewDisk, name: &str, context: &mut Context<'_>) -> Mount {
         create_ms: context.now_ms,
         stop_ms: 0,
     });
-    context.world.record(
-        context.now_ms,
-        Thing::CloudDisk,
-        LifeKind::Created,
-        &uid,
-        name,
-        context.account,
-    );
+    context.world.record(context.now_ms, Thing::CloudDisk, LifeKind::Created, &uid, name, context.account);
     context.created.push(uid);
-    Mount {
-        disk_id: id,
-        mount_path,
-        release_with_instance: wanted.release_with_instance,
-        is_new: true,
-    }
+    Mount { disk_id: id, mount_path, release_with_instance: wanted.release_with_instance, is_new: true }
 }

@@ -21,24 +21,16 @@ impl ImageSelector {
         let kind = match fields.string("image_type")? {
             None => None,
             Some(text) => Some(ImageKind::parse(&text).ok_or_else(|| {
-                fields.invalid(
-                    "image_type",
-                    &format!("{text:?} is not one of \"1\", \"public\", \"2\", \"private\""),
-                )
+                fields.invalid("image_type", &format!("{text:?} is not one of \"1\", \"public\", \"2\", \"private\""))
             })?),
         };
-        let address = fields
-            .string("image")?
-            .filter(|address| !address.is_empty());
+        let address = fields.string("image")?.filter(|address| !address.is_empty());
         match (id, kind, address) {
             (Some(id), Some(kind), _) => Ok(Self::Id(id, kind)),
             (_, _, Some(address)) => Ok(Self::Address(address)),
             (Some(_), None, None) => Err(fields.invalid("image_type", "missing beside image_id")),
             (None, Some(_), None) => Err(fields.invalid("image_id", "missing beside image_type")),
-            (None, None, None) => Err(fields.invalid(
-                "image",
-                "neither image nor image_id with image_type is given",
-            )),
+            (None, None, None) => Err(fields.invalid("image", "neither image nor image_id with image_type is given")),
         }
     }
 
@@ -47,23 +39,15 @@ impl ImageSelector {
         match self {
             Self::Id(_, kind) => Ok(*kind),
             Self::Address(address) => {
-                let Some(path) = address
-                    .strip_prefix(registry_host)
-                    .and_then(|rest| rest.strip_prefix('/'))
-                else {
-                    return Err(Refusal::invalid(format!(
-                        "image: {address:?} is not an address of {registry_host}"
-                    )));
+                let Some(path) = address.strip_prefix(registry_host).and_then(|rest| rest.strip_prefix('/')) else {
+                    return Err(Refusal::invalid(format!("image: {address:?} is not an address of {registry_host}")));
                 };
-                match (
-                    path.contains("model_library"),
-                    path.contains("user_private"),
-                ) {
+                match (path.contains("model_library"), path.contains("user_private")) {
                     (true, false) => Ok(ImageKind::Public),
                     (false, true) => Ok(ImageKind::Private),
-                    (true, true) | (false, false) => Err(Refusal::invalid(format!(
-                        "image: {address:?} shows neither a public nor a private image"
-                    ))),
+                    (true, true) | (false, false) => {
+                        Err(Refusal::invalid(format!("image: {address:?} shows neither a public nor a private image")))
+                    }
                 }
             }
         }
@@ -76,34 +60,18 @@ impl ImageSelector {
         context: &Context<'_>,
     ) -> Result<(InstanceImage, Option<String>), Refusal> {
         let found = match kind {
-            ImageKind::Public => context
-                .world
-                .public_images
-                .iter()
-                .find(|image| self.is_public(image))
-                .map(|image| {
-                    let image_of = InstanceImage {
-                        id: image.id,
-                        name: image.name.clone(),
-                        kind,
-                        address: image.image_url.clone(),
-                    };
+            ImageKind::Public => context.world.public_images.iter().find(|image| self.is_public(image)).map(|image| {
+                let image_of =
+                    InstanceImage { id: image.id, name: image.name.clone(), kind, address: image.image_url.clone() };
+                (image_of, image.cuda.clone())
+            }),
+            ImageKind::Private => {
+                context.world.private_images.iter().find(|image| self.is_private(image, context.account)).map(|image| {
+                    let image_of =
+                        InstanceImage { id: image.id, name: image.name.clone(), kind, address: image.tag.clone() };
                     (image_of, image.cuda.clone())
-                }),
-            ImageKind::Private => context
-                .world
-                .private_images
-                .iter()
-                .find(|image| self.is_private(image, context.account))
-                .map(|image| {
-                    let image_of = InstanceImage {
-                        id: image.id,
-                        name: image.name.clone(),
-                        kind,
-                        address: image.tag.clone(),
-                    };
-                    (image_of, image.cuda.clone())
-                }),
+                })
+            }
         };
         found.ok_or_else(|| {
             Refusal::new(

@@ -14,19 +14,11 @@ use crate::sandbox::{
     world::Instance,
 };
 
-pub(super) const LIST: Endpoint = Endpoint {
-    name: "instance_list",
-    method: Method::GET,
-    path: "/api/instance/list",
-    handle: list,
-};
+pub(super) const LIST: Endpoint =
+    Endpoint { name: "instance_list", method: Method::GET, path: "/api/instance/list", handle: list };
 
-pub(super) const DETAIL: Endpoint = Endpoint {
-    name: "instance_detail",
-    method: Method::GET,
-    path: "/api/instance/detail",
-    handle: detail,
-};
+pub(super) const DETAIL: Endpoint =
+    Endpoint { name: "instance_detail", method: Method::GET, path: "/api/instance/detail", handle: detail };
 
 /// The statuses that the document names for filtering.
 const STATUSES: [&str; 5] = ["Creating", "Running", "Stopped", "Released", "Failed"];
@@ -46,26 +38,17 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
         .filter(|instance| instance.account == account)
         .filter(|instance| !(instance.is_released() && form.released == Released::Forgotten))
         .filter(|instance| instance.uid.contains(&search) || instance.alias.contains(&search))
-        .filter(|instance| {
-            status
-                .as_deref()
-                .is_none_or(|status| displayed_status(instance, form) == status)
-        })
-        .filter_map(|instance| {
-            instance
-                .visibility
-                .is_seen(now_ms)
-                .then(|| Value::Object(list_record(instance, form)))
-        })
+        .filter(|instance| status.as_deref().is_none_or(|status| displayed_status(instance, form) == status))
+        .filter_map(|instance| instance.visibility.is_seen(now_ms).then(|| Value::Object(list_record(instance, form))))
         .collect();
     Ok(page.of(records, context.form, context.random))
 }
 
 fn status_filter(query: &mut Query) -> Result<Option<String>, Refusal> {
     match query.string("status") {
-        Some(status) if !STATUSES.contains(&status.as_str()) => Err(Refusal::invalid(format!(
-            "status: {status:?} is not one of {STATUSES:?}"
-        ))),
+        Some(status) if !STATUSES.contains(&status.as_str()) => {
+            Err(Refusal::invalid(format!("status: {status:?} is not one of {STATUSES:?}")))
+        }
         status => Ok(status),
     }
 }
@@ -76,27 +59,17 @@ fn detail(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     query.finish()?;
 
     let now_ms = context.now_ms;
-    let has_detail =
-        |instance: &Instance| context.form.released == Released::Listed || !instance.is_released();
+    let has_detail = |instance: &Instance| context.form.released == Released::Listed || !instance.is_released();
     let seen: Option<Instance> = context
         .world
         .instance_mut(context.account, &uid)
         .filter(|instance| has_detail(instance))
-        .and_then(|instance| {
-            instance
-                .visibility
-                .is_seen(now_ms)
-                .then(|| instance.clone())
-        });
+        .and_then(|instance| instance.visibility.is_seen(now_ms).then(|| instance.clone()));
     match seen {
         Some(instance) => {
-            let record: Map<String, Value> =
-                detail_record(&instance, &context.world.disks, context.form);
+            let record: Map<String, Value> = detail_record(&instance, &context.world.disks, context.form);
             Ok(Value::Object(record))
         }
-        None => Err(Refusal::new(
-            Code::InstanceNotExistOrNoPrivilege,
-            format!("there is no instance {uid:?}"),
-        )),
+        None => Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}"))),
     }
 }

@@ -45,11 +45,7 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
 }
 
 /// The fields of detail.
-pub(super) fn detail_record(
-    instance: &Instance,
-    disks: &[Disk],
-    form: &Form,
-) -> Map<String, Value> {
+pub(super) fn detail_record(instance: &Instance, disks: &[Disk], form: &Form) -> Map<String, Value> {
     let spec = &instance.spec;
     let cloud_disks: Vec<Value> = instance
         .mounts
@@ -110,19 +106,11 @@ fn services(instance: &Instance) -> Vec<Value> {
 }
 
 fn ssh_password(instance: &Instance) -> &str {
-    if instance.login_method == 1 {
-        ""
-    } else {
-        instance.ssh_password.reveal()
-    }
+    if instance.login_method == 1 { "" } else { instance.ssh_password.reveal() }
 }
 
 fn jupyter_url(instance: &Instance) -> String {
-    format!(
-        "https://{}.jupyter.damodel.test/lab?token={}",
-        instance.uid,
-        instance.jupyter_token.reveal()
-    )
+    format!("https://{}.jupyter.damodel.test/lab?token={}", instance.uid, instance.jupyter_token.reveal())
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -10,12 +10,8 @@ use crate::sandbox::{
     world::{DiskStatus, Instance, Next, Step},
 };
 
-pub(super) const ENDPOINT: Endpoint = Endpoint {
-    name: "instance_release",
-    method: Method::POST,
-    path: "/api/instance/release",
-    handle,
-};
+pub(super) const ENDPOINT: Endpoint =
+    Endpoint { name: "instance_release", method: Method::POST, path: "/api/instance/release", handle };
 
 fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
@@ -26,15 +22,9 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     }
     fields.finish()?;
 
-    let (now_ms, at_ms) = (
-        context.now_ms,
-        context.now_ms.saturating_add(context.release_ms),
-    );
+    let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.release_ms));
     let Some(instance) = context.world.instance_mut(context.account, &uid) else {
-        return Err(Refusal::new(
-            Code::InstanceNotExistOrNoPrivilege,
-            format!("there is no instance {uid:?}"),
-        ));
+        return Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
     };
     if instance.is_released() || instance.is_releasing() {
         return Err(Refusal::new(
@@ -43,28 +33,13 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
         ));
     }
     if let Some(obstacle) = obstacle(instance, context.form, now_ms) {
-        return Err(Refusal::new(
-            Code::InstanceCanNotBeReleased,
-            format!("instance {uid:?}: {obstacle}"),
-        ));
+        return Err(Refusal::new(Code::InstanceCanNotBeReleased, format!("instance {uid:?}: {obstacle}")));
     }
-    instance.next = Some(Step {
-        at_ms,
-        to: Next::Released,
-    });
+    instance.next = Some(Step { at_ms, to: Next::Released });
     let mounts = instance.mounts.clone();
     for mount in mounts {
-        if let Some(disk) = context
-            .world
-            .disks
-            .iter_mut()
-            .find(|disk| disk.id == mount.disk_id)
-        {
-            disk.status = if mount.release_with_instance {
-                DiskStatus::Releasing
-            } else {
-                DiskStatus::Unmounting
-            };
+        if let Some(disk) = context.world.disks.iter_mut().find(|disk| disk.id == mount.disk_id) {
+            disk.status = if mount.release_with_instance { DiskStatus::Releasing } else { DiskStatus::Unmounting };
         }
     }
     context.released.push(uid);
@@ -77,8 +52,7 @@ fn obstacle(instance: &Instance, form: &Form, now_ms: i64) -> Option<&'static st
     if instance.unreleasable {
         Some("its status forbids manual release")
     } else if instance.status == "Failed" {
-        form.failed_unreleasable
-            .then_some("a failed instance is cleared by the service")
+        form.failed_unreleasable.then_some("a failed instance is cleared by the service")
     } else if instance.rent_deadline_ms > now_ms {
         Some("its prepaid term has not ended")
     } else if instance.status == "Creating" && form.creating_unreleasable {

@@ -9,12 +9,8 @@ use crate::sandbox::{
     ledger::{LifeKind, Thing},
 };
 
-pub(super) const ENDPOINT: Endpoint = Endpoint {
-    name: "instance_rename",
-    method: Method::POST,
-    path: "/api/instance/rename",
-    handle,
-};
+pub(super) const ENDPOINT: Endpoint =
+    Endpoint { name: "instance_rename", method: Method::POST, path: "/api/instance/rename", handle };
 
 fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
@@ -29,20 +25,10 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     match context.world.instance_mut(context.account, &uid) {
         Some(instance) if !instance.is_released() => instance.alias.clone_from(&name),
         Some(_) | None => {
-            return Err(Refusal::new(
-                Code::InstanceNotExistOrNoPrivilege,
-                format!("there is no instance {uid:?}"),
-            ));
+            return Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
         }
     }
     context.changed = true;
-    context.world.record(
-        context.now_ms,
-        Thing::Instance,
-        LifeKind::Renamed,
-        &uid,
-        &name,
-        context.account,
-    );
+    context.world.record(context.now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, context.account);
     Ok(Value::Null)
 }

@@ -60,14 +60,11 @@ impl Request {
             object_mounts: fields.array("object_mounts")?,
         };
         fields.finish()?;
-        for (name, value, least) in [
-            ("gpu_num", request.gpu_num, 1),
-            ("data_disk_expand_size", request.data_disk_expand_size, 0),
-        ] {
+        for (name, value, least) in
+            [("gpu_num", request.gpu_num, 1), ("data_disk_expand_size", request.data_disk_expand_size, 0)]
+        {
             if value < least {
-                return Err(Refusal::invalid(format!(
-                    "{name}: {value} is less than {least}"
-                )));
+                return Err(Refusal::invalid(format!("{name}: {value} is less than {least}")));
             }
         }
         Ok(request)
@@ -79,13 +76,7 @@ fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
     for name in ["gpu_name", "highest_cuda"] {
         fields.string(name)?;
     }
-    for name in [
-        "gpu_mem",
-        "cpu_per_gpu",
-        "memory_per_gpu",
-        "sys_disk_size",
-        "data_disk_size",
-    ] {
+    for name in ["gpu_mem", "cpu_per_gpu", "memory_per_gpu", "sys_disk_size", "data_disk_size"] {
         fields.integer(name)?;
     }
     Ok(())
@@ -94,18 +85,13 @@ fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
 fn payment(fields: &mut Fields) -> Result<(Payment, i64), Refusal> {
     let word = fields.required_string("payment_type")?;
     let Some(payment) = Payment::parse(&word) else {
-        return Err(fields.invalid(
-            "payment_type",
-            &format!("{word:?} is not Hourly, Daily, Weekly or Monthly"),
-        ));
+        return Err(fields.invalid("payment_type", &format!("{word:?} is not Hourly, Daily, Weekly or Monthly")));
     };
     match fields.integer("purchase_duration")? {
         None if payment == Payment::Hourly => Ok((payment, 0)),
         None => Err(fields.invalid("purchase_duration", &format!("missing beside {word}"))),
         Some(duration) if duration >= 1 => Ok((payment, duration)),
-        Some(duration) => {
-            Err(fields.invalid("purchase_duration", &format!("{duration} is less than 1")))
-        }
+        Some(duration) => Err(fields.invalid("purchase_duration", &format!("{duration} is less than 1"))),
     }
 }
 
@@ -115,18 +101,14 @@ fn login(fields: &mut Fields) -> Result<(i64, i64, String), Refusal> {
     let key_name = fields.string("ssh_pubkey_name")?.unwrap_or_default();
     match method {
         1 if key_id < 1 => Err(fields.invalid("ssh_pubkey_id", "missing beside login_method 1")),
-        1 if key_name.is_empty() => {
-            Err(fields.invalid("ssh_pubkey_name", "missing beside login_method 1"))
-        }
+        1 if key_name.is_empty() => Err(fields.invalid("ssh_pubkey_name", "missing beside login_method 1")),
         1 | 2 => Ok((method, key_id, key_name)),
         other => Err(fields.invalid("login_method", &format!("{other} is neither 1 nor 2"))),
     }
 }
 
 fn data_disk_mount_path(fields: &mut Fields) -> Result<String, Refusal> {
-    let path = fields
-        .string("data_disk_mount_path")?
-        .unwrap_or_else(|| "/root/damodel-tmp".to_owned());
+    let path = fields.string("data_disk_mount_path")?.unwrap_or_else(|| "/root/damodel-tmp".to_owned());
     match path_problem(&path) {
         Some(problem) => Err(fields.invalid("data_disk_mount_path", problem)),
         None => Ok(path),
@@ -152,10 +134,7 @@ fn hostname(fields: &mut Fields) -> Result<String, Refusal> {
     } else if !hostname.chars().all(|c| is_plain(c) || c == '-') {
         Err(fields.invalid("instance_hostname", "may hold letters, digits and hyphens"))
     } else if !(hostname.starts_with(is_plain) && hostname.ends_with(is_plain)) {
-        Err(fields.invalid(
-            "instance_hostname",
-            "must begin and end with a letter or digit",
-        ))
+        Err(fields.invalid("instance_hostname", "must begin and end with a letter or digit"))
     } else {
         Ok(hostname)
     }

@@ -17,9 +17,7 @@ mod specs;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::{
-    errors::Refusal, fields::Fields, form::Form, query::Query, random::Random, world::World,
-};
+use super::{errors::Refusal, fields::Fields, form::Form, query::Query, random::Random, world::World};
 
 /// Every endpoint that the sandbox has.
 pub(super) const ENDPOINTS: [&Endpoint; 10] = [

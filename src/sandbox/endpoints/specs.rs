@@ -6,33 +6,17 @@ use serde_json::{Value, json};
 use super::{Context, Endpoint, Input};
 use crate::sandbox::{errors::Refusal, query::unpaged, world::Spec};
 
-pub(super) const LIST: Endpoint = Endpoint {
-    name: "spec_list",
-    method: Method::GET,
-    path: "/api/spec/list",
-    handle,
-};
+pub(super) const LIST: Endpoint = Endpoint { name: "spec_list", method: Method::GET, path: "/api/spec/list", handle };
 
 fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let region = query.required_string("region")?;
     let capacity_type = query.string("capacity_type");
-    if let Some(capacity_type) = capacity_type
-        .as_deref()
-        .filter(|&word| !matches!(word, "ondemand" | "spot"))
-    {
-        return Err(Refusal::invalid(format!(
-            "capacity_type: {capacity_type:?} is neither ondemand nor spot"
-        )));
+    if let Some(capacity_type) = capacity_type.as_deref().filter(|&word| !matches!(word, "ondemand" | "spot")) {
+        return Err(Refusal::invalid(format!("capacity_type: {capacity_type:?} is neither ondemand nor spot")));
     }
     // Reserved: accepted, and filtering on them does nothing here, so that nobody comes to rely on it.
-    for reserved in [
-        "gpu_name",
-        "gpu_num",
-        "lowest_cpu_per_gpu",
-        "lowest_mem_per_gpu",
-        "lowest_cuda",
-    ] {
+    for reserved in ["gpu_name", "gpu_num", "lowest_cpu_per_gpu", "lowest_mem_per_gpu", "lowest_cuda"] {
         query.string(reserved);
     }
     query.finish()?;
@@ -42,22 +26,14 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
         .specs
         .iter()
         .filter(|spec| spec.enabled && spec.region == region)
-        .filter(|spec| {
-            capacity_type
-                .as_ref()
-                .is_none_or(|capacity_type| spec.capacity_type == *capacity_type)
-        })
+        .filter(|spec| capacity_type.as_ref().is_none_or(|capacity_type| spec.capacity_type == *capacity_type))
         .map(record)
         .collect();
     Ok(unpaged(records, context.form, context.random))
 }
 
 fn record(spec: &Spec) -> Value {
-    let [
-        hourly_discount_status,
-        daily_discount_status,
-        monthly_discount_status,
-    ] = spec.discount_statuses;
+    let [hourly_discount_status, daily_discount_status, monthly_discount_status] = spec.discount_statuses;
     json!({
         "spec_id": spec.id,
         "spec_type": spec.spec_type,

@@ -9,10 +9,7 @@ use super::{Bench, create_body};
 fn detail(form: &str) -> Value {
     let mut bench = Bench::with_form(form);
     let created = bench.envelope("instance_create", "", &create_body(&json!({})));
-    let uid = created["result"]["instance_uid"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let uid = created["result"]["instance_uid"].as_str().unwrap().to_owned();
     bench.advance(1);
     bench.envelope("instance_detail", &format!("instance_uid={uid}"), "")["result"].clone()
 }
@@ -45,32 +42,23 @@ fn understood(value: &Value) -> String {
 #[case("extra_fields")]
 #[case("metadata=missing")]
 #[case("metadata=without_identifiers")]
-#[case(
-    "error_status=matched,error_shape=text,order=shuffled,page_cap=1,total_as_string,page_size_as_asked"
-)]
+#[case("error_status=matched,error_shape=text,order=shuffled,page_cap=1,total_as_string,page_size_as_asked")]
 #[case("clock_skew=-86400")]
-#[case(
-    "empty=null,integers=strings,booleans=strings,extra_fields,total_as_string,metadata=missing"
-)]
+#[case("empty=null,integers=strings,booleans=strings,extra_fields,total_as_string,metadata=missing")]
 fn a_detail_says_the_same_in_every_form(#[case] form: &str) {
     let (plain, formed) = (detail(""), detail(form));
     for (name, value) in plain.as_object().unwrap() {
         let (expected, found) = (understood(value), understood(&formed[name]));
-        let is_absent_time = ["release_time", "stop_time", "rent_deadline"]
-            .contains(&name.as_str())
-            && found.is_empty();
-        assert!(
-            expected == found || (expected == "0" && is_absent_time),
-            "{name}: {expected:?}, {found:?}"
-        );
+        let is_absent_time =
+            ["release_time", "stop_time", "rent_deadline"].contains(&name.as_str()) && found.is_empty();
+        assert!(expected == found || (expected == "0" && is_absent_time), "{name}: {expected:?}, {found:?}");
     }
 }
 
 #[test]
 fn errors_take_the_status_that_fits() {
     for (form, status) in [("", 200), ("error_status=matched", 404)] {
-        let answer =
-            Bench::with_form(form).ask("instance_detail", "instance_uid=ins-unheard-of", "");
+        let answer = Bench::with_form(form).ask("instance_detail", "instance_uid=ins-unheard-of", "");
         assert_eq!(answer.status, status);
     }
 }
@@ -79,10 +67,7 @@ fn errors_take_the_status_that_fits() {
 fn totals_can_be_strings_and_pages_capped() {
     let mut bench = Bench::with_form("total_as_string,page_cap=3");
     let page = bench.result("cloud_disk_list", "page=1&page_size=100", "");
-    assert_eq!(
-        (&page["total"], &page["page_size"], &page["total_page"]),
-        (&json!("4"), &json!(3), &json!(2))
-    );
+    assert_eq!((&page["total"], &page["page_size"], &page["total_page"]), (&json!("4"), &json!(3), &json!(2)));
     assert_eq!(page["data"].as_array().unwrap().len(), 3);
 }
 
@@ -91,10 +76,7 @@ fn undocumented_statuses_are_shown_and_filtered_by_their_own_word() {
     let mut bench = Bench::with_form("undocumented_statuses");
     let uid = bench.create(&json!({}));
     assert_eq!(bench.detail(&uid)["status"], "Scheduling");
-    assert_eq!(
-        bench.result("instance_list", "page=1&page_size=0&status=Creating", "")["total"],
-        0
-    );
+    assert_eq!(bench.result("instance_list", "page=1&page_size=0&status=Creating", "")["total"], 0);
     bench.advance(1);
     assert_eq!(bench.detail(&uid)["status"], "Running");
     bench.release(&uid);
@@ -106,11 +88,7 @@ fn undocumented_statuses_are_shown_and_filtered_by_their_own_word() {
 #[test]
 fn the_same_seed_and_requests_give_the_same_answers() {
     assert_eq!(detail(""), detail(""));
-    let bodies = [(); 2].map(|()| {
-        Bench::with_form("order=shuffled")
-            .ask("public_image_list", "", "")
-            .body
-    });
+    let bodies = [(); 2].map(|()| Bench::with_form("order=shuffled").ask("public_image_list", "", "").body);
     assert_eq!(bodies[0], bodies[1]);
 }
 
@@ -118,11 +96,7 @@ fn the_same_seed_and_requests_give_the_same_answers() {
 #[case("", 1, true)]
 #[case("released=without_detail", 1, false)]
 #[case("released=forgotten", 0, false)]
-fn released_instances_are_shown_or_not(
-    #[case] form: &str,
-    #[case] listed: i64,
-    #[case] has_detail: bool,
-) {
+fn released_instances_are_shown_or_not(#[case] form: &str, #[case] listed: i64, #[case] has_detail: bool) {
     let mut bench = Bench::with_form(form);
     let uid = bench.create(&json!({}));
     bench.release(&uid);

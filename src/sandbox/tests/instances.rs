@@ -12,87 +12,40 @@ use crate::sandbox::{
 #[test]
 fn an_instance_runs_is_renamed_and_is_released() {
     let mut bench = Bench::new();
-    let accepted = bench.result(
-        "instance_create",
-        "",
-        &create_body(&json!({ "gpu_num": 2, "data_disk_expand_size": 10 })),
-    );
+    let accepted =
+        bench.result("instance_create", "", &create_body(&json!({ "gpu_num": 2, "data_disk_expand_size": 10 })));
     let uid = accepted["instance_uid"].as_str().unwrap().to_owned();
-    assert_eq!(
-        (&accepted["payment_type"], &accepted["release_time"]),
-        (&json!("Hourly"), &json!(0))
-    );
+    assert_eq!((&accepted["payment_type"], &accepted["release_time"]), (&json!("Hourly"), &json!(0)));
     let detail = bench.detail(&uid);
     assert_eq!(
-        (
-            &detail["status"],
-            &detail["start_time"],
-            &detail["ssh_host"]
-        ),
+        (&detail["status"], &detail["start_time"], &detail["ssh_host"]),
         (&json!("Creating"), &json!(0), &json!(""))
     );
 
     bench.advance(1);
     let detail = bench.detail(&uid);
+    assert_eq!((&detail["status"], &detail["start_time"]), (&json!("Running"), &json!(START + 1)));
     assert_eq!(
-        (&detail["status"], &detail["start_time"]),
-        (&json!("Running"), &json!(START + 1))
-    );
-    assert_eq!(
-        (
-            &detail["cpu_core"],
-            &detail["memory_size"],
-            &detail["gpu_memory"]
-        ),
+        (&detail["cpu_core"], &detail["memory_size"], &detail["gpu_memory"]),
         (&json!(32), &json!(124), &json!(49_128))
     );
-    assert_eq!(
-        (&detail["sys_disk_size"], &detail["data_disk_size"]),
-        (&json!(40), &json!(60))
-    );
-    assert_eq!(
-        (&detail["gpu_price"], &detail["data_disk_price"]),
-        (&json!(1.98), &json!(0.0006))
-    );
+    assert_eq!((&detail["sys_disk_size"], &detail["data_disk_size"]), (&json!(40), &json!(60)));
+    assert_eq!((&detail["gpu_price"], &detail["data_disk_price"]), (&json!(1.98), &json!(0.0006)));
     let token = detail["jupyter_token"].as_str().unwrap();
-    assert!(
-        detail["jupyter_url"]
-            .as_str()
-            .unwrap()
-            .ends_with(&format!("?token={token}"))
-    );
+    assert!(detail["jupyter_url"].as_str().unwrap().ends_with(&format!("?token={token}")));
 
-    bench.result(
-        "instance_rename",
-        "",
-        &json!({ "instance_uid": uid, "name": "renamed" }).to_string(),
-    );
+    bench.result("instance_rename", "", &json!({ "instance_uid": uid, "name": "renamed" }).to_string());
     assert_eq!(bench.detail(&uid)["instance_alias"], "renamed");
 
-    bench.result(
-        "instance_release",
-        "",
-        &json!({ "instance_uid": uid }).to_string(),
-    );
+    bench.result("instance_release", "", &json!({ "instance_uid": uid }).to_string());
     assert_eq!(bench.detail(&uid)["status"], "Running");
     bench.advance(1);
     let detail = bench.detail(&uid);
-    assert_eq!(
-        (&detail["status"], &detail["release_time"]),
-        (&json!("Released"), &json!(START + 2))
-    );
+    assert_eq!((&detail["status"], &detail["release_time"]), (&json!("Released"), &json!(START + 2)));
     let released = bench.result("instance_list", "page=1&page_size=0&status=Released", "");
     assert_eq!(released["data"][0]["instance_uid"], uid.as_str());
     let balance = bench.service.ledger().balance(Thing::Instance);
-    assert_eq!(
-        balance,
-        Balance {
-            created: 1,
-            released: 1,
-            removed: 0,
-            live: 0
-        }
-    );
+    assert_eq!(balance, Balance { created: 1, released: 1, removed: 0, live: 0 });
 }
 
 #[rstest]
@@ -114,11 +67,7 @@ fn an_instance_runs_is_renamed_and_is_released() {
 #[case(json!({ "payment_type": "Weekly", "purchase_duration": 1 }), "gpu_price", json!(311.85))]
 #[case(json!({ "payment_type": "Monthly", "purchase_duration": 1 }), "gpu_price", json!(1188.0))]
 #[case(json!({ "payment_type": "Monthly", "purchase_duration": 1 }), "rent_deadline", json!(START + 2_592_000))]
-fn a_create_resolves_what_it_names(
-    #[case] changes: Value,
-    #[case] field: &str,
-    #[case] expected: Value,
-) {
+fn a_create_resolves_what_it_names(#[case] changes: Value, #[case] field: &str, #[case] expected: Value) {
     let mut bench = Bench::new();
     let uid = bench.create(&changes);
     bench.advance(1);
@@ -138,24 +87,10 @@ fn stock_is_taken_by_creates_and_given_back_by_releases() {
     bench.mutate(json!({ "set_spec": { "spec_id": 103, "stock": 5 } }));
     let uid = bench.create(&json!({ "gpu_num": 4 }));
     assert_eq!(bench.purchasable("cn-east-1", 103), 1);
-    assert_eq!(
-        bench
-            .refusal(
-                "instance_create",
-                "",
-                &create_body(&json!({ "gpu_num": 2 }))
-            )
-            .0,
-        160_001
-    );
+    assert_eq!(bench.refusal("instance_create", "", &create_body(&json!({ "gpu_num": 2 }))).0, 160_001);
     bench.create(&json!({}));
     assert_eq!(bench.purchasable("cn-east-1", 103), 0);
-    assert_eq!(
-        bench
-            .refusal("instance_create", "", &create_body(&json!({})))
-            .0,
-        160_014
-    );
+    assert_eq!(bench.refusal("instance_create", "", &create_body(&json!({}))).0, 160_014);
     bench.release(&uid);
     bench.advance(5);
     assert_eq!(bench.purchasable("cn-east-1", 103), 4);
@@ -173,11 +108,7 @@ fn a_failed_creation_gives_everything_back() {
     assert_eq!(bench.disk(801)["status"], 2);
     let disks = bench.result("cloud_disk_list", "page=1&page_size=0&status=7", "");
     assert_eq!(disks["total"], 2);
-    bench.result(
-        "instance_release",
-        "",
-        &json!({ "instance_uid": uid }).to_string(),
-    );
+    bench.result("instance_release", "", &json!({ "instance_uid": uid }).to_string());
     bench.advance(1);
     assert_eq!(bench.detail(&uid)["status"], "Released");
     assert_eq!(bench.service.world().spec(103).unwrap().stock, 64);
@@ -211,51 +142,27 @@ fn disks_follow_their_instance() {
     let uid = bench.create(&with_disks());
     let statuses = |bench: &mut Bench| -> Vec<i64> {
         let page = bench.result("cloud_disk_list", "page=1&page_size=0", "");
-        page["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|disk| disk["status"].as_i64().unwrap())
-            .collect()
+        page["data"].as_array().unwrap().iter().map(|disk| disk["status"].as_i64().unwrap()).collect()
     };
     // 801 datasets, 802 shared, 803 unpaid, 804 scratch, then the two new ones.
     assert_eq!(statuses(&mut bench), [3, 6, 8, 3, 1, 1]);
     bench.advance(1);
     assert_eq!(statuses(&mut bench), [6, 6, 8, 6, 6, 6]);
     let detail = bench.detail(&uid);
-    let paths: Vec<&str> = detail["cloud_disks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|disk| disk["mount_path"].as_str().unwrap())
-        .collect();
+    let paths: Vec<&str> =
+        detail["cloud_disks"].as_array().unwrap().iter().map(|disk| disk["mount_path"].as_str().unwrap()).collect();
     assert_eq!(paths[..3], ["/data/datasets", "/scratch", "/fresh"]);
-    assert_eq!(
-        bench.disk(804)["binding_instances"],
-        json!([{ "instance_uid": uid, "mount_path": "/scratch" }])
-    );
-    let mounted_twice = json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }] });
-    assert_eq!(
-        bench
-            .refusal("instance_create", "", &create_body(&mounted_twice))
-            .0,
-        180_007
-    );
+    assert_eq!(bench.disk(804)["binding_instances"], json!([{ "instance_uid": uid, "mount_path": "/scratch" }]));
+    let mounted_twice =
+        json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }] });
+    assert_eq!(bench.refusal("instance_create", "", &create_body(&mounted_twice)).0, 180_007);
 
     bench.release(&uid);
     assert_eq!(statuses(&mut bench), [4, 6, 8, 5, 5, 4]);
     bench.advance(1);
     assert_eq!(statuses(&mut bench), [2, 6, 8, 7, 7, 2]);
     let balance = bench.service.ledger().balance(Thing::CloudDisk);
-    assert_eq!(
-        balance,
-        Balance {
-            created: 7,
-            released: 2,
-            removed: 0,
-            live: 5
-        }
-    );
+    assert_eq!(balance, Balance { created: 7, released: 2, removed: 0, live: 5 });
 }
 
 #[test]
@@ -265,23 +172,11 @@ fn a_shared_disk_is_mounted_by_several() {
     let uid = bench.create(&shared);
     bench.create(&shared);
     bench.advance(1);
-    assert_eq!(
-        bench.disk(802)["binding_instances"]
-            .as_array()
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(bench.disk(802)["binding_instances"].as_array().unwrap().len(), 3);
     bench.release(&uid);
     bench.advance(1);
     assert_eq!(
-        (
-            bench.disk(802)["status"].clone(),
-            bench.disk(802)["binding_instances"]
-                .as_array()
-                .unwrap()
-                .len()
-        ),
+        (bench.disk(802)["status"].clone(), bench.disk(802)["binding_instances"].as_array().unwrap().len()),
         (json!(6), 2)
     );
 }
@@ -289,14 +184,10 @@ fn a_shared_disk_is_mounted_by_several() {
 #[test]
 fn a_prepaid_instance_is_renewed() {
     let mut bench = Bench::new();
-    let uid = bench
-        .create(&json!({ "payment_type": "Daily", "purchase_duration": 1, "auto_renew": true }));
+    let uid = bench.create(&json!({ "payment_type": "Daily", "purchase_duration": 1, "auto_renew": true }));
     bench.advance(86_400 * 2 + 10);
     let detail = bench.detail(&uid);
-    assert_eq!(
-        (&detail["status"], &detail["rent_deadline"]),
-        (&json!("Running"), &json!(START + 86_400 * 3))
-    );
+    assert_eq!((&detail["status"], &detail["rent_deadline"]), (&json!("Running"), &json!(START + 86_400 * 3)));
 }
 
 #[test]
@@ -309,23 +200,13 @@ fn late_visibility_hides_by_time_and_by_reads() {
         list["total"].as_i64().unwrap() == 1
     };
     bench.advance(10);
-    assert_eq!(
-        bench
-            .refusal("instance_detail", &format!("instance_uid={uid}"), "")
-            .0,
-        160_003
-    );
+    assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={uid}"), "").0, 160_003);
     assert!(!seen(&mut bench));
     assert!(seen(&mut bench));
 
     bench.arm(Action::LateVisibility { ms: 5000, reads: 0 });
     let uid = bench.create(&json!({}));
-    assert_eq!(
-        bench
-            .refusal("instance_detail", &format!("instance_uid={uid}"), "")
-            .0,
-        160_003
-    );
+    assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={uid}"), "").0, 160_003);
     bench.advance(5);
     bench.detail(&uid);
 }
@@ -343,28 +224,11 @@ fn what_happens_behind_the_clients_back_is_seen() {
     bench.mutate(json!({ "set_spec": { "spec_id": 103, "hourly_price": 2.5 } }));
     assert_eq!(bench.detail(&released)["status"], "Released");
     assert_eq!(bench.detail(&renamed)["instance_alias"], "by hand");
-    assert_eq!(
-        bench
-            .refusal("instance_detail", &format!("instance_uid={removed}"), "")
-            .0,
-        160_003
-    );
+    assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={removed}"), "").0, 160_003);
     assert_eq!(bench.detail(&odd)["status"], "Hibernating");
-    assert_eq!(
-        bench.detail(&odd)["gpu_price"],
-        1.98,
-        "the price is that of the creation"
-    );
+    assert_eq!(bench.detail(&odd)["gpu_price"], 1.98, "the price is that of the creation");
     let ledger = bench.service.ledger();
-    assert_eq!(
-        ledger.balance(Thing::Instance),
-        Balance {
-            created: 4,
-            released: 1,
-            removed: 1,
-            live: 2
-        }
-    );
+    assert_eq!(ledger.balance(Thing::Instance), Balance { created: 4, released: 1, removed: 1, live: 2 });
     assert_eq!(ledger.duplicates(Thing::Instance).len(), 1);
     assert_eq!(bench.service.world().spec(103).unwrap().stock, 62);
 }
@@ -374,28 +238,16 @@ fn the_ledger_tells_what_each_request_did() {
     let mut bench = Bench::new();
     let uid = bench.create(&json!({}));
     let entry = bench.last_request();
-    assert_eq!(
-        (entry.endpoint.as_deref(), entry.status, entry.code_n),
-        (Some("instance_create"), Some(200), None)
-    );
-    assert_eq!(
-        (entry.account.as_deref(), &entry.created),
-        (Some("main"), &vec![uid.clone()])
-    );
+    assert_eq!((entry.endpoint.as_deref(), entry.status, entry.code_n), (Some("instance_create"), Some(200), None));
+    assert_eq!((entry.account.as_deref(), &entry.created), (Some("main"), &vec![uid.clone()]));
     bench.release(&uid);
     assert_eq!(bench.last_request().released, [uid]);
     bench.arm(Action::DropBefore);
     bench.ask("instance_create", "", &create_body(&json!({})));
     let entry = bench.last_request();
-    assert_eq!(
-        (entry.processed, entry.status, entry.faults),
-        (false, None, vec!["drop_before".to_owned()])
-    );
+    assert_eq!((entry.processed, entry.status, entry.faults), (false, None, vec!["drop_before".to_owned()]));
     bench.arm(Action::DropAfter);
     bench.ask("instance_create", "", &create_body(&json!({})));
     let entry = bench.last_request();
-    assert_eq!(
-        (entry.processed, entry.status, entry.created.len()),
-        (true, None, 1)
-    );
+    assert_eq!((entry.processed, entry.status, entry.created.len()), (true, None, 1));
 }

@@ -6,12 +6,7 @@ use serde_json::{Value, json};
 use super::Bench;
 
 fn numbers(records: &Value, field: &str) -> Vec<i64> {
-    records
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|record| record[field].as_i64().unwrap())
-        .collect()
+    records.as_array().unwrap().iter().map(|record| record[field].as_i64().unwrap()).collect()
 }
 
 #[rstest]
@@ -21,10 +16,7 @@ fn numbers(records: &Value, field: &str) -> Vec<i64> {
 #[case("region=cn-north-2&gpu_name=nothing&gpu_num=1&lowest_cuda=99", &[201, 202, 203, 204])]
 #[case("region=mars-1", &[])]
 fn specs_are_filtered(#[case] query: &str, #[case] ids: &[i64]) {
-    assert_eq!(
-        numbers(&Bench::new().result("spec_list", query, ""), "spec_id"),
-        ids
-    );
+    assert_eq!(numbers(&Bench::new().result("spec_list", query, ""), "spec_id"), ids);
 }
 
 #[rstest]
@@ -36,10 +28,7 @@ fn specs_are_filtered(#[case] query: &str, #[case] ids: &[i64]) {
 #[case("name=3.12", &[905])]
 #[case("name=tensorflow&label=inference", &[])]
 fn public_images_are_filtered(#[case] query: &str, #[case] ids: &[i64]) {
-    assert_eq!(
-        numbers(&Bench::new().result("public_image_list", query, ""), "id"),
-        ids
-    );
+    assert_eq!(numbers(&Bench::new().result("public_image_list", query, ""), "id"), ids);
 }
 
 #[rstest]
@@ -56,18 +45,10 @@ fn public_images_are_filtered(#[case] query: &str, #[case] ids: &[i64]) {
 #[case("cloud_disk_spec_list", "&support_ib_network=0", "id", &[31, 32, 33])]
 #[case("cloud_disk_spec_list", "&spec_types=1,3", "id", &[31, 33])]
 #[case("cloud_disk_spec_list", "&spec_alias=files", "id", &[32, 34])]
-fn paged_lists_are_filtered(
-    #[case] endpoint: &str,
-    #[case] filter: &str,
-    #[case] field: &str,
-    #[case] ids: &[i64],
-) {
+fn paged_lists_are_filtered(#[case] endpoint: &str, #[case] filter: &str, #[case] field: &str, #[case] ids: &[i64]) {
     let page = Bench::new().result(endpoint, &format!("page=1&page_size=50{filter}"), "");
     assert_eq!(numbers(&page["data"], field), ids);
-    assert_eq!(
-        (&page["total"], &page["page"], &page["page_size"]),
-        (&json!(ids.len()), &json!(1), &json!(50))
-    );
+    assert_eq!((&page["total"], &page["page"], &page["page_size"]), (&json!(ids.len()), &json!(1), &json!(50)));
 }
 
 #[test]
@@ -93,10 +74,7 @@ fn instances_are_searched_by_uid_and_name_and_by_status() {
     };
     assert_eq!(found(""), [first.clone(), second.clone()]);
     assert_eq!(found("&query=alp"), std::slice::from_ref(&first));
-    assert_eq!(
-        found(&format!("&query={second}")),
-        std::slice::from_ref(&second)
-    );
+    assert_eq!(found(&format!("&query={second}")), std::slice::from_ref(&second));
     assert_eq!(found("&status=Running"), [first]);
     assert_eq!(found("&status=Creating&query="), [second]);
     assert_eq!(found("&status=Stopped"), Vec::<String>::new());

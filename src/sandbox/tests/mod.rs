@@ -39,28 +39,14 @@ impl Bench {
 
     fn with_form(form: &str) -> Self {
         let form: Form = form.parse().unwrap();
-        let options = Options {
-            life_clock: LifeClock::Standing(START),
-            form,
-            ..Options::default()
-        };
-        Self {
-            service: Service::new(&options).unwrap(),
-            account: "main",
-        }
+        let options = Options { life_clock: LifeClock::Standing(START), form, ..Options::default() };
+        Self { service: Service::new(&options).unwrap(), account: "main" }
     }
 
     /// The raw answer to a request of the account.
     fn ask(&mut self, endpoint: &str, query: &str, body: &str) -> Answer {
-        let token = self
-            .service
-            .world()
-            .accounts
-            .iter()
-            .find(|account| account.name == self.account)
-            .unwrap()
-            .token
-            .clone();
+        let token =
+            self.service.world().accounts.iter().find(|account| account.name == self.account).unwrap().token.clone();
         let now = Timestamp::now().as_second() + self.service.form.clock_skew;
         self.ask_as(Some(&token), Some(&now.to_string()), endpoint, query, body)
     }
@@ -73,23 +59,10 @@ impl Bench {
         query: &str,
         body: &str,
     ) -> Answer {
-        let endpoint = ENDPOINTS
-            .into_iter()
-            .find(|known| known.name == endpoint)
-            .unwrap();
-        let input = Input {
-            query,
-            content_type: Some("application/json"),
-            body: body.as_bytes(),
-        };
+        let endpoint = ENDPOINTS.into_iter().find(|known| known.name == endpoint).unwrap();
+        let input = Input { query, content_type: Some("application/json"), body: body.as_bytes() };
         let token = token.map(Secret::reveal);
-        let incoming = Incoming {
-            method: endpoint.method.as_str(),
-            path: endpoint.path,
-            token,
-            timestamp,
-            input,
-        };
+        let incoming = Incoming { method: endpoint.method.as_str(), path: endpoint.path, token, timestamp, input };
         self.service.answer(Target::Endpoint(endpoint), &incoming)
     }
 
@@ -100,11 +73,7 @@ impl Bench {
     /// The result of a request that must succeed.
     fn result(&mut self, endpoint: &str, query: &str, body: &str) -> Value {
         let mut envelope = self.envelope(endpoint, query, body);
-        assert_eq!(
-            envelope["response_metadata"]["error"],
-            Value::Null,
-            "{endpoint} {query} {body}"
-        );
+        assert_eq!(envelope["response_metadata"]["error"], Value::Null, "{endpoint} {query} {body}");
         envelope["result"].take()
     }
 
@@ -113,10 +82,7 @@ impl Bench {
         let envelope = self.envelope(endpoint, query, body);
         let error = &envelope["response_metadata"]["error"];
         assert!(error.is_object(), "{endpoint} {query} {body}: {envelope}");
-        (
-            error["code_n"].as_i64().unwrap(),
-            error["message"].as_str().unwrap().to_owned(),
-        )
+        (error["code_n"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
     }
 
     /// Creates an instance and returns its uid.
@@ -130,11 +96,7 @@ impl Bench {
     }
 
     fn release(&mut self, uid: &str) -> Value {
-        self.envelope(
-            "instance_release",
-            "",
-            &json!({ "instance_uid": uid }).to_string(),
-        )
+        self.envelope("instance_release", "", &json!({ "instance_uid": uid }).to_string())
     }
 
     fn advance(&mut self, seconds: u64) {
@@ -147,11 +109,7 @@ impl Bench {
     }
 
     fn arm(&mut self, action: Action) {
-        self.service.faults.arm(Fault {
-            endpoint: "*".to_owned(),
-            when: When::Next(1),
-            action,
-        });
+        self.service.faults.arm(Fault { endpoint: "*".to_owned(), when: When::Next(1), action });
     }
 
     fn last_request(&mut self) -> RequestEntry {
@@ -161,24 +119,13 @@ impl Bench {
     /// A disk of the list, by its id.
     fn disk(&mut self, id: i64) -> Value {
         let page = self.result("cloud_disk_list", "page=1&page_size=0", "");
-        page["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|disk| disk["id"] == id)
-            .unwrap()
-            .clone()
+        page["data"].as_array().unwrap().iter().find(|disk| disk["id"] == id).unwrap().clone()
     }
 
     /// The largest purchasable number of a specification.
     fn purchasable(&mut self, region: &str, spec_id: i64) -> i64 {
         let specs = self.result("spec_list", &format!("region={region}"), "");
-        let spec = specs
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|spec| spec["spec_id"] == spec_id)
-            .unwrap();
+        let spec = specs.as_array().unwrap().iter().find(|spec| spec["spec_id"] == spec_id).unwrap();
         spec["max_gpu_count"].as_i64().unwrap()
     }
 }

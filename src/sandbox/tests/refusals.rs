@@ -121,28 +121,15 @@ fn a_create_is_held_to_the_document(#[case] changes: Value, #[case] message: &st
     "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }],
     "new_disks": vec![json!({ "size_gb": 20, "spec_id": 31, "release_with_instance": 1 }); 8],
 }), Value::Null)]
-fn a_create_is_refused_by_state(
-    #[case] code: i64,
-    #[case] changes: Value,
-    #[case] mutation: Value,
-) {
+fn a_create_is_refused_by_state(#[case] code: i64, #[case] changes: Value, #[case] mutation: Value) {
     let mut bench = Bench::new();
     if !mutation.is_null() {
         bench.mutate(mutation);
     }
     let disks = bench.service.world().disks.len();
-    assert_eq!(
-        bench
-            .refusal("instance_create", "", &create_body(&changes))
-            .0,
-        code
-    );
+    assert_eq!(bench.refusal("instance_create", "", &create_body(&changes)).0, code);
     let world = bench.service.world();
-    assert_eq!(
-        (world.instances.len(), world.disks.len()),
-        (0, disks),
-        "a refused create leaves nothing behind"
-    );
+    assert_eq!((world.instances.len(), world.disks.len()), (0, disks), "a refused create leaves nothing behind");
 }
 
 #[rstest]
@@ -156,11 +143,7 @@ fn a_create_is_refused_by_state(
 #[case("instance_release", json!({ "instance_uid": "" }), "instance_uid: must not be empty")]
 #[case("instance_release", json!({ "instance_uid": ["ins-1"] }), "instance_uid: expected a string, got an array")]
 #[case("instance_release", json!({ "instance_uid": "ins-1", "force": true }), "force: unknown field")]
-fn rename_and_release_are_held_to_the_document(
-    #[case] endpoint: &str,
-    #[case] body: Value,
-    #[case] message: &str,
-) {
+fn rename_and_release_are_held_to_the_document(#[case] endpoint: &str, #[case] body: Value, #[case] message: &str) {
     let (code, text) = Bench::new().refusal(endpoint, "", &body.to_string());
     assert_eq!(code, 100_002, "{text}");
     assert!(text.starts_with(message), "{text}");
@@ -168,58 +151,26 @@ fn rename_and_release_are_held_to_the_document(
 
 #[rstest]
 #[case("instance_list", "page=1", "page_size: missing")]
-#[case(
-    "instance_list",
-    "page=1&page_size=10&status=Flying",
-    "status: \"Flying\""
-)]
-#[case(
-    "instance_list",
-    "page=1&page_size=10&region=cn-east-1",
-    "region: unknown parameter"
-)]
+#[case("instance_list", "page=1&page_size=10&status=Flying", "status: \"Flying\"")]
+#[case("instance_list", "page=1&page_size=10&region=cn-east-1", "region: unknown parameter")]
 #[case("instance_detail", "", "instance_uid: missing")]
 #[case("instance_detail", "uid=ins-1", "instance_uid: missing")]
-#[case(
-    "instance_detail",
-    "instance_uid=ins-1&verbose=1",
-    "verbose: unknown parameter"
-)]
+#[case("instance_detail", "instance_uid=ins-1&verbose=1", "verbose: unknown parameter")]
 #[case("spec_list", "", "region: missing")]
 #[case("spec_list", "region=", "region: missing")]
-#[case(
-    "spec_list",
-    "region=cn-east-1&capacity_type=reserved",
-    "capacity_type: \"reserved\""
-)]
+#[case("spec_list", "region=cn-east-1&capacity_type=reserved", "capacity_type: \"reserved\"")]
 #[case("spec_list", "region=cn-east-1&page=1", "page: unknown parameter")]
 #[case("public_image_list", "label=a,b", "label: one label only")]
 #[case("public_image_list", "page=1", "page: unknown parameter")]
 #[case("private_image_list", "page_size=0", "page: missing")]
-#[case(
-    "private_image_list",
-    "page=1&page_size=0&image_status=2",
-    "image_status: 2"
-)]
+#[case("private_image_list", "page=1&page_size=0&image_status=2", "image_status: 2")]
 #[case("cloud_disk_list", "page=1", "page_size: missing")]
 #[case("cloud_disk_list", "page=1&page_size=0&status=9", "status: 9")]
-#[case(
-    "cloud_disk_list",
-    "page=1&page_size=0&spec_types=1,4",
-    "spec_types: \"4\""
-)]
+#[case("cloud_disk_list", "page=1&page_size=0&spec_types=1,4", "spec_types: \"4\"")]
 #[case("cloud_disk_spec_list", "spec_types=RBD", "spec_types: \"RBD\"")]
-#[case(
-    "cloud_disk_spec_list",
-    "support_ib_network=2",
-    "support_ib_network: 2"
-)]
+#[case("cloud_disk_spec_list", "support_ib_network=2", "support_ib_network: 2")]
 #[case("cloud_disk_spec_list", "page=-1", "page: -1 is negative")]
-fn queries_are_held_to_the_document(
-    #[case] endpoint: &str,
-    #[case] query: &str,
-    #[case] message: &str,
-) {
+fn queries_are_held_to_the_document(#[case] endpoint: &str, #[case] query: &str, #[case] message: &str) {
     let (code, text) = Bench::new().refusal(endpoint, query, "");
     assert_eq!(code, 100_002, "{text}");
     assert!(text.starts_with(message), "{text}");
@@ -231,21 +182,13 @@ fn unknown_and_foreign_instances_are_160003() {
     let uid = bench.create(&json!({}));
     bench.account = "other";
     for uid in [uid.as_str(), "ins-unheard-of"] {
-        assert_eq!(
-            bench
-                .refusal("instance_detail", &format!("instance_uid={uid}"), "")
-                .0,
-            160_003
-        );
+        assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={uid}"), "").0, 160_003);
         let rename = json!({ "instance_uid": uid, "name": "mine" }).to_string();
         assert_eq!(bench.refusal("instance_rename", "", &rename).0, 160_003);
         let release = json!({ "instance_uid": uid }).to_string();
         assert_eq!(bench.refusal("instance_release", "", &release).0, 160_003);
     }
-    assert_eq!(
-        bench.result("instance_list", "page=1&page_size=0", "")["total"],
-        0
-    );
+    assert_eq!(bench.result("instance_list", "page=1&page_size=0", "")["total"], 0);
 }
 
 #[test]
@@ -269,10 +212,7 @@ fn a_prepaid_instance_is_released_after_its_term_only() {
     let release = json!({ "instance_uid": uid }).to_string();
     assert_eq!(bench.refusal("instance_release", "", &release).0, 160_012);
     let detail = bench.detail(&uid);
-    assert_eq!(
-        (&detail["rent_deadline"], &detail["release_time"]),
-        (&json!(START + 172_800), &json!(START + 172_800))
-    );
+    assert_eq!((&detail["rent_deadline"], &detail["release_time"]), (&json!(START + 172_800), &json!(START + 172_800)));
     bench.advance(172_800);
     assert_eq!(bench.detail(&uid)["status"], "Stopped");
     bench.result("instance_release", "", &release);
@@ -284,11 +224,7 @@ fn a_prepaid_instance_is_released_after_its_term_only() {
 #[case("failed_unreleasable", "Creating", false)]
 #[case("", "Failed", false)]
 #[case("failed_unreleasable", "Failed", true)]
-fn a_status_can_forbid_release(
-    #[case] form: &str,
-    #[case] status: &str,
-    #[case] is_forbidden: bool,
-) {
+fn a_status_can_forbid_release(#[case] form: &str, #[case] status: &str, #[case] is_forbidden: bool) {
     let mut bench = Bench::with_form(form);
     let uid = bench.create(&json!({}));
     bench.mutate(json!({ "set_instance_status": { "uid": uid, "status": status } }));
@@ -301,25 +237,16 @@ fn an_unreleasable_instance_refuses_until_it_is_not() {
     let mut bench = Bench::new();
     let uid = bench.create(&json!({}));
     bench.mutate(json!({ "set_unreleasable": { "uid": uid, "unreleasable": true } }));
-    assert_eq!(
-        bench.release(&uid)["response_metadata"]["error"]["code_n"],
-        160_012
-    );
+    assert_eq!(bench.release(&uid)["response_metadata"]["error"]["code_n"], 160_012);
     bench.mutate(json!({ "set_unreleasable": { "uid": uid, "unreleasable": false } }));
-    assert_eq!(
-        bench.release(&uid)["response_metadata"]["error"],
-        Value::Null
-    );
+    assert_eq!(bench.release(&uid)["response_metadata"]["error"], Value::Null);
 }
 
 #[test]
 fn disks_need_a_permission() {
     let mut bench = Bench::new();
     bench.account = "restricted";
-    assert_eq!(
-        bench.refusal("cloud_disk_list", "page=1&page_size=0", "").0,
-        100_042
-    );
+    assert_eq!(bench.refusal("cloud_disk_list", "page=1&page_size=0", "").0, 100_042);
     assert_eq!(bench.refusal("cloud_disk_spec_list", "", "").0, 100_042);
     bench.result("spec_list", "region=cn-east-1", "");
 }
@@ -331,43 +258,16 @@ fn disks_need_a_permission() {
 #[case(Some("right"), -301, true)]
 #[case(Some("right"), 290, false)]
 #[case(Some("right"), -290, false)]
-fn token_and_timestamp_are_checked(
-    #[case] token: Option<&str>,
-    #[case] seconds_off: i64,
-    #[case] is_refused: bool,
-) {
+fn token_and_timestamp_are_checked(#[case] token: Option<&str>, #[case] seconds_off: i64, #[case] is_refused: bool) {
     use crate::sandbox::{clock::wall_seconds, secret::Secret};
 
     let mut bench = Bench::new();
-    let right = bench
-        .service
-        .world()
-        .accounts
-        .first()
-        .unwrap()
-        .token
-        .clone();
-    let token = token.map(|token| {
-        if token == "right" {
-            right
-        } else {
-            Secret::new(token)
-        }
-    });
+    let right = bench.service.world().accounts.first().unwrap().token.clone();
+    let token = token.map(|token| if token == "right" { right } else { Secret::new(token) });
     let timestamp = (wall_seconds(0) + seconds_off).to_string();
-    let answer = bench.ask_as(
-        token.as_ref(),
-        Some(&timestamp),
-        "spec_list",
-        "region=cn-east-1",
-        "",
-    );
+    let answer = bench.ask_as(token.as_ref(), Some(&timestamp), "spec_list", "region=cn-east-1", "");
     let envelope: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(
-        envelope["response_metadata"]["error"]["code_n"] == 100_006,
-        is_refused,
-        "{envelope}"
-    );
+    assert_eq!(envelope["response_metadata"]["error"]["code_n"] == 100_006, is_refused, "{envelope}");
 }
 
 #[rstest]
@@ -377,14 +277,7 @@ fn token_and_timestamp_are_checked(
 #[case(Some("-9223372036854775808"))]
 fn a_timestamp_that_is_none_is_refused(#[case] timestamp: Option<&str>) {
     let mut bench = Bench::new();
-    let token = bench
-        .service
-        .world()
-        .accounts
-        .first()
-        .unwrap()
-        .token
-        .clone();
+    let token = bench.service.world().accounts.first().unwrap().token.clone();
     let answer = bench.ask_as(Some(&token), timestamp, "spec_list", "region=cn-east-1", "");
     let envelope: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(envelope["response_metadata"]["error"]["code_n"], 100_006);
@@ -394,22 +287,9 @@ fn a_timestamp_that_is_none_is_refused(#[case] timestamp: Option<&str>) {
 #[test]
 fn a_skewed_clock_wants_skewed_timestamps_and_shows_its_date() {
     let mut bench = Bench::with_form("clock_skew=3600");
-    let token = bench
-        .service
-        .world()
-        .accounts
-        .first()
-        .unwrap()
-        .token
-        .clone();
+    let token = bench.service.world().accounts.first().unwrap().token.clone();
     let now = crate::sandbox::clock::wall_seconds(0);
-    let answer = bench.ask_as(
-        Some(&token),
-        Some(&now.to_string()),
-        "spec_list",
-        "region=cn-east-1",
-        "",
-    );
+    let answer = bench.ask_as(Some(&token), Some(&now.to_string()), "spec_list", "region=cn-east-1", "");
     assert!((3599..=3660).contains(&(answer.date - now)));
     assert_eq!(bench.last_request().code_n, Some(100_006));
     bench.result("spec_list", "region=cn-east-1", "");
@@ -419,23 +299,12 @@ fn a_skewed_clock_wants_skewed_timestamps_and_shows_its_date() {
 fn every_documented_code_can_be_injected() {
     let mut bench = Bench::new();
     for code in Code::ALL {
-        bench.arm(Action::Error {
-            code_n: code,
-            processed: false,
-        });
-        assert_eq!(
-            bench
-                .refusal("instance_create", "", &create_body(&json!({})))
-                .0,
-            code.number()
-        );
+        bench.arm(Action::Error { code_n: code, processed: false });
+        assert_eq!(bench.refusal("instance_create", "", &create_body(&json!({}))).0, code.number());
         assert_eq!(bench.last_request().code_n, Some(code.number()));
     }
     assert_eq!(bench.service.world().instances.len(), 0);
-    bench.arm(Action::Error {
-        code_n: Code::InternalError,
-        processed: true,
-    });
+    bench.arm(Action::Error { code_n: Code::InternalError, processed: true });
     bench.refusal("instance_create", "", &create_body(&json!({})));
     assert_eq!(bench.service.world().instances.len(), 1);
 }

@@ -3,10 +3,7 @@
 //! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a sub-account
 //! without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
 
-use super::{
-    Account, Binding, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION,
-    World,
-};
+use super::{Account, Binding, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION, World};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     random::Random,
@@ -35,14 +32,7 @@ pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
         life: Vec::new(),
     };
     for disk in world.disks.clone() {
-        world.record(
-            now_ms,
-            Thing::CloudDisk,
-            LifeKind::Created,
-            &disk.uid,
-            &disk.name,
-            &disk.account,
-        );
+        world.record(now_ms, Thing::CloudDisk, LifeKind::Created, &disk.uid, &disk.name, &disk.account);
     }
     world
 }
@@ -56,24 +46,10 @@ impl World {
         let disk = Disk {
             create_ms: now_ms,
             stop_ms: 0,
-            ..disk(
-                "main",
-                id,
-                &uid,
-                &name,
-                20 + i64::from(number % 100),
-                DiskStatus::Available,
-            )
+            ..disk("main", id, &uid, &name, 20 + i64::from(number % 100), DiskStatus::Available)
         };
         self.disks.push(disk);
-        self.record(
-            now_ms,
-            Thing::CloudDisk,
-            LifeKind::Created,
-            &uid,
-            &name,
-            "main",
-        );
+        self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, "main");
     }
 }
 
@@ -150,16 +126,14 @@ fn disk_specs() -> Vec<DiskSpec> {
         (34, "ib-files", true, 2000, 2, true),
     ];
     rows.into_iter()
-        .map(
-            |(id, alias, multiple_mounting, max_size_g, storage_class, ib_only)| DiskSpec {
-                id,
-                spec_alias: alias.to_owned(),
-                multiple_mounting,
-                max_size_g,
-                storage_class,
-                ib_only,
-            },
-        )
+        .map(|(id, alias, multiple_mounting, max_size_g, storage_class, ib_only)| DiskSpec {
+            id,
+            spec_alias: alias.to_owned(),
+            multiple_mounting,
+            max_size_g,
+            storage_class,
+            ib_only,
+        })
         .collect()
 }
 
@@ -200,67 +174,38 @@ fn words(list: &str) -> Vec<String> {
 
 fn private_images(registry_host: &str) -> Vec<PrivateImage> {
     let rows = [
-        (
-            "main",
-            951,
-            "trained-model",
-            "cn-east-1",
-            100,
-            Some("12.4"),
-            12.75,
-        ),
-        (
-            "main",
-            952,
-            "half-pushed",
-            "cn-east-1",
-            42,
-            Some("12.4"),
-            3.5,
-        ),
+        ("main", 951, "trained-model", "cn-east-1", 100, Some("12.4"), 12.75),
+        ("main", 952, "half-pushed", "cn-east-1", 42, Some("12.4"), 3.5),
         ("main", 953, "plain-tools", "cn-north-2", 100, None, 0.9),
         ("other", 954, "not-yours", "cn-east-1", 100, None, 2.25),
     ];
     rows.into_iter()
-        .map(
-            |(account, id, name, region, push_progress, cuda, size)| PrivateImage {
-                account: account.to_owned(),
-                id,
-                uuid: format!("6f1d2c3b-0000-4000-8000-000000000{id}"),
-                name: name.to_owned(),
-                tag: format!("{registry_host}/user_private/{account}/{name}:v{id}"),
-                ready: push_progress == 100,
-                push_progress,
-                size,
-                original_image: format!(
-                    "{registry_host}/model_library/{}",
-                    if cuda.is_some() {
-                        "pytorch:2.5.1-cuda12.4"
-                    } else {
-                        "ubuntu:22.04"
-                    }
-                ),
-                region: region.to_owned(),
-                create_time: EPOCH + 3600 + id,
-                updated_at: EPOCH + 7200 + id,
-                upperdir_files: 1000 + id,
-                upperdir_bytes: 5_368_709_120 + id,
-                cuda: cuda.map(str::to_owned),
-            },
-        )
+        .map(|(account, id, name, region, push_progress, cuda, size)| PrivateImage {
+            account: account.to_owned(),
+            id,
+            uuid: format!("6f1d2c3b-0000-4000-8000-000000000{id}"),
+            name: name.to_owned(),
+            tag: format!("{registry_host}/user_private/{account}/{name}:v{id}"),
+            ready: push_progress == 100,
+            push_progress,
+            size,
+            original_image: format!(
+                "{registry_host}/model_library/{}",
+                if cuda.is_some() { "pytorch:2.5.1-cuda12.4" } else { "ubuntu:22.04" }
+            ),
+            region: region.to_owned(),
+            create_time: EPOCH + 3600 + id,
+            updated_at: EPOCH + 7200 + id,
+            upperdir_files: 1000 + id,
+            upperdir_bytes: 5_368_709_120 + id,
+            cuda: cuda.map(str::to_owned),
+        })
         .collect()
 }
 
 fn disks() -> Vec<Disk> {
     vec![
-        disk(
-            "main",
-            801,
-            "disk-seeddata0001",
-            "datasets",
-            200,
-            DiskStatus::Available,
-        ),
+        disk("main", 801, "disk-seeddata0001", "datasets", 200, DiskStatus::Available),
         Disk {
             spec_id: 32,
             spec_type: "shared-files".to_owned(),
@@ -272,39 +217,11 @@ fn disks() -> Vec<Disk> {
             }],
             clusters: vec!["cluster-77".to_owned()],
             release_with_cluster: true,
-            ..disk(
-                "main",
-                802,
-                "disk-seedshare002",
-                "shared",
-                500,
-                DiskStatus::Mounted,
-            )
+            ..disk("main", 802, "disk-seedshare002", "shared", 500, DiskStatus::Mounted)
         },
-        disk(
-            "main",
-            803,
-            "disk-seedarrear03",
-            "unpaid",
-            40,
-            DiskStatus::InArrears,
-        ),
-        disk(
-            "main",
-            804,
-            "disk-seedscratch4",
-            "scratch",
-            60,
-            DiskStatus::Available,
-        ),
-        disk(
-            "other",
-            805,
-            "disk-seedother005",
-            "not-yours",
-            30,
-            DiskStatus::Available,
-        ),
+        disk("main", 803, "disk-seedarrear03", "unpaid", 40, DiskStatus::InArrears),
+        disk("main", 804, "disk-seedscratch4", "scratch", 60, DiskStatus::Available),
+        disk("other", 805, "disk-seedother005", "not-yours", 30, DiskStatus::Available),
     ]
 }
 

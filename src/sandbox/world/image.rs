@@ -84,9 +84,7 @@ pub(in crate::sandbox) struct PrivateImage {
 
 /// A CUDA version as something that can be compared; no version is the lowest.
 pub(in crate::sandbox) fn version_of(text: &str) -> Vec<u32> {
-    text.split('.')
-        .filter_map(|part| part.parse().ok())
-        .collect()
+    text.split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -170,26 +170,15 @@ impl Instance {
 
 impl World {
     /// The account's instance of this uid, seen or not yet seen by reads.
-    pub(in crate::sandbox) fn instance_mut(
-        &mut self,
-        account: &str,
-        uid: &str,
-    ) -> Option<&mut Instance> {
-        self.instances
-            .iter_mut()
-            .find(|instance| instance.uid == uid && instance.account == account)
+    pub(in crate::sandbox) fn instance_mut(&mut self, account: &str, uid: &str) -> Option<&mut Instance> {
+        self.instances.iter_mut().find(|instance| instance.uid == uid && instance.account == account)
     }
 
     /// The values of a new instance that are random: uid, password, notebook token, internal address, port.
     pub(in crate::sandbox) fn identity(&mut self) -> (i64, String, Secret, Secret) {
         let id = self.next_id();
         let mut random = self.draw();
-        (
-            id,
-            format!("ins-{}", random.text(12)),
-            Secret::new(random.text(16)),
-            Secret::new(random.text(32)),
-        )
+        (id, format!("ins-{}", random.text(12)), Secret::new(random.text(16)), Secret::new(random.text(32)))
     }
 
     /// A Running instance from nowhere, for load tests.
@@ -197,9 +186,7 @@ impl World {
         let (id, uid, ssh_password, jupyter_token) = self.identity();
         let (Some(account), Some(spec), Some(image)) = (
             self.accounts.first(),
-            self.specs
-                .iter()
-                .find(|spec| spec.gpu_name.starts_with("CPU")),
+            self.specs.iter().find(|spec| spec.gpu_name.starts_with("CPU")),
             self.public_images.first(),
         ) else {
             return;
@@ -247,14 +234,7 @@ impl World {
         };
         let account = instance.account.clone();
         self.instances.push(instance);
-        self.record(
-            now_ms,
-            Thing::Instance,
-            LifeKind::Created,
-            &uid,
-            &alias,
-            &account,
-        );
+        self.record(now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, &account);
     }
 }
 

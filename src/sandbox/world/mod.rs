@@ -19,9 +19,7 @@ pub(super) use self::{
     account::Account,
     disk::{Binding, Disk, DiskSpec, DiskStatus},
     image::{ImageKind, PrivateImage, PublicImage, version_of},
-    instance::{
-        Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port,
-    },
+    instance::{Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port},
     path::{disk_path_problem, path_problem},
     spec::{Prices, Spec},
 };
@@ -101,9 +99,7 @@ impl World {
 
     /// The account's cloud disks that can be seen, by id.
     pub(super) fn disks_of<'a>(&'a self, account: &'a str) -> impl Iterator<Item = &'a Disk> {
-        self.disks
-            .iter()
-            .filter(move |disk| disk.account == account)
+        self.disks.iter().filter(move |disk| disk.account == account)
     }
 
     pub(super) fn spec(&self, id: i64) -> Option<&Spec> {
@@ -118,19 +114,9 @@ impl World {
     }
 
     /// Writes a birth or death into the ledger.
-    pub(super) fn record(
-        &mut self,
-        at_ms: i64,
-        thing: Thing,
-        kind: LifeKind,
-        uid: &str,
-        name: &str,
-        account: &str,
-    ) {
+    pub(super) fn record(&mut self, at_ms: i64, thing: Thing, kind: LifeKind, uid: &str, name: &str, account: &str) {
         self.life.push(LifeEvent {
-            sequence: u64::try_from(self.life.len())
-                .unwrap_or(u64::MAX)
-                .saturating_add(1),
+            sequence: u64::try_from(self.life.len()).unwrap_or(u64::MAX).saturating_add(1),
             at_ms,
             thing,
             kind,

@@ -19,14 +19,9 @@ pub(in crate::sandbox) fn disk_path_problem(path: &str) -> Option<&'static str> 
     const WITH_SUB_PATHS: [&str; 7] = ["/tmp", "/dev", "/proc", "/sys", "/etc", "/usr", "/boot"];
 
     let plain = path.trim_end_matches('/');
-    let is_below = |root: &&str| {
-        plain
-            .strip_prefix(*root)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
+    let is_below = |root: &&str| plain.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     path_problem(path).or_else(|| {
-        (ALONE.contains(&plain) || WITH_SUB_PATHS.iter().any(is_below))
-            .then_some("is one of the forbidden mount paths")
+        (ALONE.contains(&plain) || WITH_SUB_PATHS.iter().any(is_below)).then_some("is one of the forbidden mount paths")
     })
 }
 

@@ -27,23 +27,12 @@ impl World {
     }
 
     fn earliest_due(&self, now_ms: i64) -> Option<(i64, usize, Due)> {
-        let dues = self
-            .instances
-            .iter()
-            .enumerate()
-            .flat_map(|(index, instance)| {
-                let step = instance
-                    .next
-                    .map(|step| (step.at_ms, index, Due::Step(step.to)));
-                let term = has_running_term(instance).then_some((
-                    instance.rent_deadline_ms,
-                    index,
-                    Due::TermEnd,
-                ));
-                step.into_iter().chain(term)
-            });
-        dues.filter(|(at_ms, ..)| *at_ms <= now_ms)
-            .min_by_key(|(at_ms, index, _)| (*at_ms, *index))
+        let dues = self.instances.iter().enumerate().flat_map(|(index, instance)| {
+            let step = instance.next.map(|step| (step.at_ms, index, Due::Step(step.to)));
+            let term = has_running_term(instance).then_some((instance.rent_deadline_ms, index, Due::TermEnd));
+            step.into_iter().chain(term)
+        });
+        dues.filter(|(at_ms, ..)| *at_ms <= now_ms).min_by_key(|(at_ms, index, _)| (*at_ms, *index))
     }
 
     fn run(&mut self, index: usize, at_ms: i64) {
@@ -57,15 +46,8 @@ impl World {
         for mount in mounts {
             if let Some(disk) = self.disks.iter_mut().find(|disk| disk.id == mount.disk_id) {
                 disk.status = DiskStatus::Mounted;
-                if !disk
-                    .bindings
-                    .iter()
-                    .any(|binding| binding.instance_uid == uid)
-                {
-                    disk.bindings.push(Binding {
-                        instance_uid: uid.clone(),
-                        mount_path: mount.mount_path,
-                    });
+                if !disk.bindings.iter().any(|binding| binding.instance_uid == uid) {
+                    disk.bindings.push(Binding { instance_uid: uid.clone(), mount_path: mount.mount_path });
                 }
             }
         }
@@ -78,23 +60,12 @@ impl World {
         };
         instance.status = "Failed".to_owned();
         instance.next = None;
-        let (uid, name, account) = (
-            instance.uid.clone(),
-            instance.alias.clone(),
-            instance.account.clone(),
-        );
+        let (uid, name, account) = (instance.uid.clone(), instance.alias.clone(), instance.account.clone());
         for mount in &mut instance.mounts {
             mount.release_with_instance = mount.is_new;
         }
         self.let_go(index, at_ms);
-        self.record(
-            at_ms,
-            Thing::Instance,
-            LifeKind::Failed,
-            &uid,
-            &name,
-            &account,
-        );
+        self.record(at_ms, Thing::Instance, LifeKind::Failed, &uid, &name, &account);
     }
 
     /// Makes an instance Released now, with the disks that die with it.
@@ -108,20 +79,9 @@ impl World {
         if instance.stop_ms == 0 {
             instance.stop_ms = at_ms;
         }
-        let (uid, name, account) = (
-            instance.uid.clone(),
-            instance.alias.clone(),
-            instance.account.clone(),
-        );
+        let (uid, name, account) = (instance.uid.clone(), instance.alias.clone(), instance.account.clone());
         self.let_go(index, at_ms);
-        self.record(
-            at_ms,
-            Thing::Instance,
-            LifeKind::Released,
-            &uid,
-            &name,
-            &account,
-        );
+        self.record(at_ms, Thing::Instance, LifeKind::Released, &uid, &name, &account);
     }
 
     /// Gives back what an instance holds: GPUs and cloud disks.
@@ -129,16 +89,8 @@ impl World {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
         };
-        let gpus = if std::mem::take(&mut instance.holds_stock) {
-            instance.gpu_num
-        } else {
-            0
-        };
-        let (uid, spec_id, mounts) = (
-            instance.uid.clone(),
-            instance.spec.id,
-            std::mem::take(&mut instance.mounts),
-        );
+        let gpus = if std::mem::take(&mut instance.holds_stock) { instance.gpu_num } else { 0 };
+        let (uid, spec_id, mounts) = (instance.uid.clone(), instance.spec.id, std::mem::take(&mut instance.mounts));
         self.give_back(spec_id, gpus);
         for mount in mounts {
             let Some(disk) = self.disks.iter_mut().find(|disk| disk.id == mount.disk_id) else {
@@ -148,22 +100,10 @@ impl World {
             if mount.release_with_instance {
                 disk.status = DiskStatus::Released;
                 disk.stop_ms = at_ms;
-                let (uid, name, account) =
-                    (disk.uid.clone(), disk.name.clone(), disk.account.clone());
-                self.record(
-                    at_ms,
-                    Thing::CloudDisk,
-                    LifeKind::Released,
-                    &uid,
-                    &name,
-                    &account,
-                );
+                let (uid, name, account) = (disk.uid.clone(), disk.name.clone(), disk.account.clone());
+                self.record(at_ms, Thing::CloudDisk, LifeKind::Released, &uid, &name, &account);
             } else {
-                disk.status = if disk.bindings.is_empty() {
-                    DiskStatus::Available
-                } else {
-                    DiskStatus::Mounted
-                };
+                disk.status = if disk.bindings.is_empty() { DiskStatus::Available } else { DiskStatus::Mounted };
             }
         }
     }
@@ -173,11 +113,7 @@ impl World {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
         };
-        let renewal_ms = instance
-            .payment
-            .term_ms()
-            .unwrap_or(0)
-            .saturating_mul(instance.purchase_duration.max(1));
+        let renewal_ms = instance.payment.term_ms().unwrap_or(0).saturating_mul(instance.purchase_duration.max(1));
         if instance.auto_renew && renewal_ms > 0 {
             instance.rent_deadline_ms = at_ms.saturating_add(renewal_ms);
             instance.release_ms = instance.rent_deadline_ms;

@@ -61,9 +61,6 @@ pub(in crate::sandbox) struct Spec {
 impl Spec {
     /// The largest purchasable GPU count now; 0 means that none can be created.
     pub(in crate::sandbox) fn max_gpu_count(&self) -> i64 {
-        self.machine_limit
-            .min(self.stock)
-            .min(self.node_limit)
-            .max(0)
+        self.machine_limit.min(self.stock).min(self.node_limit).max(0)
     }
 }
