@@ -9,13 +9,11 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use reqwest::{
     Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
 };
 use secrecy::ExposeSecret;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -23,12 +21,13 @@ use tracing::Instrument;
 use crate::api::{
     clock::Clock,
     code::Code,
-    context::{Context, Ended},
+    context::Context,
     endpoint::{Effect, Endpoint},
     envelope::{self, Answer},
     error::{Cause, Error, Missing},
     pace::Pace,
     redact,
+    request::{Change, Request},
     retry::{self, Retry},
     settings::{Random, Settings},
     snapshots::Snapshots,
@@ -216,7 +215,7 @@ impl Client {
             let token =
                 context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
             let (now, offset) = self.shared.clock.now();
-            let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
+            let outgoing = self.outgoing(request, base.join(request.endpoint.path()), &token, now)?;
             let outcome = self.exchange(context, outgoing, attempt, &token).await;
             let Err(Error::Service(refusal)) = &outcome else {
                 return outcome;
@@ -345,59 +344,6 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// What is asked: an endpoint and its parameters.
-#[derive(Debug, Clone)]
-pub(super) struct Request {
-    pub(super) endpoint: Endpoint,
-    query: Vec<(&'static str, String)>,
-    body: Option<Bytes>,
-}
-
-impl Request {
-    pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, query: Vec::new(), body: None }
-    }
-
-    pub(super) fn query(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.query.push((name, value.to_string()));
-        self
-    }
-
-    pub(super) fn body(mut self, body: &Value) -> Self {
-        self.body = Some(Bytes::from(body.to_string()));
-        self
-    }
-
-    fn path(&self) -> String {
-        self.endpoint.path().to_owned()
-    }
-}
-
-impl Ended {
-    pub(super) fn error(self, endpoint: Endpoint) -> Error {
-        match self {
-            Self::Cancelled => Error::Cancelled { endpoint },
-            Self::DeadlinePassed => Error::DeadlinePassed { endpoint },
-        }
-    }
-}
-
-/// A change under way: what was asked before its end is old after it, however it ends.
-struct Change<'a>(&'a AtomicU64);
-
-impl<'a> Change<'a> {
-    fn begin(changes: &'a AtomicU64) -> Self {
-        changes.fetch_add(1, Ordering::SeqCst);
-        Self(changes)
-    }
-}
-
-impl Drop for Change<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// Runs a change on its own task, in the caller's span.
 pub(super) async fn detached<T: Send + 'static>(
     endpoint: Endpoint,
@@ -418,3 +364,6 @@ async fn grace_ended(context: &Context) {
 fn no_answer(endpoint: Endpoint, reason: &'static str) -> Error {
     Error::NoAnswer { endpoint, cause: Cause::new(reason) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::api::{endpoint::Endpoint, error::Error};
+
 /// The end of an operation: a cancellation token and a deadline, given to every call.
 ///
 /// ```no_run
@@ -28,6 +30,15 @@ pub struct Context {
 pub(super) enum Ended {
     Cancelled,
     DeadlinePassed,
+}
+
+impl Ended {
+    pub(super) fn error(self, endpoint: Endpoint) -> Error {
+        match self {
+            Self::Cancelled => Error::Cancelled { endpoint },
+            Self::DeadlinePassed => Error::DeadlinePassed { endpoint },
+        }
+    }
 }
 
 impl Context {

@@ -10,13 +10,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::api::{
-    client::{Client, Request, detached},
+    client::{Client, detached},
     code::Code,
     context::Context,
     endpoint::Endpoint,
     error::{Error, Missing, RequestIds, Unsettled},
     marker,
     pending::{Begin, Entry, Ids, Journal, Kind, Phase},
+    request::Request,
     retry,
 };
 
@@ -97,6 +98,15 @@ pub(super) trait Creation: Send + Sync + 'static {
         context: &Context,
     ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send;
 
+    /// Whether what an earlier run made is gone by now, for sure; `age` is the age of its create.
+    fn is_gone(
+        &self,
+        client: &Client,
+        ids: &Ids,
+        age: Duration,
+        context: &Context,
+    ) -> impl Future<Output = bool> + Send;
+
     fn ids(made: &Self::Made) -> Ids;
 
     /// What the journal remembers.
@@ -160,7 +170,7 @@ impl<C: Creation> Flow<C> {
             Some(entry) => match self.resume(entry, &account).await? {
                 Resumed::Accepted(accepted) => return Ok(*accepted),
                 Resumed::SendAgain(entry) => Some(*entry),
-                Resumed::Unexplained => None,
+                Resumed::StartAnew => None,
             },
             None => None,
         };
@@ -188,30 +198,48 @@ impl<C: Creation> Flow<C> {
     /// Takes up what an earlier run left: adopted when it is accepted, looked for when it was sent.
     async fn resume(&self, entry: Entry, account: &str) -> Result<Resumed<C::Made>, Error> {
         let record = entry.record().clone();
+        let age = Timestamp::now().as_second() - record.updated_at;
+        let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
+        let marker = &record.marker;
         if let (Phase::Accepted, Some(ids)) = (record.phase, &record.ids) {
-            tracing::info!(id = ids.id, marker = record.marker, "taking up what an earlier run created");
+            if self.creation.is_gone(&self.client, ids, age, &self.context).await {
+                return self.forget(entry);
+            }
+            tracing::info!(id = ids.id, marker, "taking up what an earlier run created");
             let made = self.creation.recall(ids);
             let ids = RequestIds { request_id: record.request_id, trace_id: None };
             return Ok(Resumed::Accepted(Box::new(self.accepted(made, entry, ids, Origin::Adopted))));
         }
-        tracing::info!(marker = record.marker, "looking for what an earlier run may have created");
-        let age = u64::try_from(Timestamp::now().as_second() - record.updated_at).unwrap_or(0);
-        let until = Instant::now() + VISIBILITY_WINDOW.saturating_sub(Duration::from_secs(age));
-        match self.settle(&record.marker, until).await? {
-            Settled::Found(made) => Ok(Resumed::Accepted(Box::new(self.found(made, entry, RequestIds::default())))),
-            Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
+        tracing::info!(marker, "looking for what an earlier run may have created");
+        let until = Instant::now() + VISIBILITY_WINDOW.saturating_sub(age);
+        match self.settle(marker, until).await? {
+            Settled::Found(made) => {
+                if self.creation.is_gone(&self.client, &C::ids(&made), age, &self.context).await {
+                    return self.forget(entry);
+                }
+                let accepted = self.record(made, entry, RequestIds::default(), Origin::Found);
+                Ok(Resumed::Accepted(Box::new(accepted)))
+            }
+            Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(marker, cause)),
             Settled::NotSeen { conclusive: true, .. } if record.account == account => {
                 Ok(Resumed::SendAgain(Box::new(entry)))
             }
             Settled::NotSeen { conclusive: true, .. } => {
                 tracing::warn!(
-                    marker = record.marker,
+                    marker,
                     "a create that an earlier run sent under another token was not found: it stays in the journal"
                 );
                 entry.unexplained()?;
-                Ok(Resumed::Unexplained)
+                Ok(Resumed::StartAnew)
             }
         }
+    }
+
+    /// What an earlier run made was released since: the wanted thing is to be made anew.
+    fn forget(&self, entry: Entry) -> Result<Resumed<C::Made>, Error> {
+        tracing::info!(marker = entry.record().marker, "what an earlier run created is gone");
+        entry.discard()?;
+        Ok(Resumed::StartAnew)
     }
 
     /// Sends the request until the service has processed it.
@@ -273,7 +301,7 @@ impl<C: Creation> Flow<C> {
         let marker = entry.record().marker.clone();
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
         match (self.settle(&marker, until).await?, cause) {
-            (Settled::Found(made), _) => Ok(self.found(made, entry, ids)),
+            (Settled::Found(made), _) => Ok(self.record(made, entry, ids, Origin::Found)),
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if !error.outcome_is_unknown() => {
                 self.discard(entry);
                 Err(error)
@@ -312,10 +340,6 @@ impl<C: Creation> Flow<C> {
         Ok(Settled::NotSeen { conclusive, cause })
     }
 
-    fn found(&self, made: C::Made, entry: Entry, ids: RequestIds) -> Accepted<C::Made> {
-        self.record(made, entry, ids, Origin::Found)
-    }
-
     /// Notes what was made. A journal that fails now must not hide it.
     fn record(&self, made: C::Made, mut entry: Entry, ids: RequestIds, origin: Origin) -> Accepted<C::Made> {
         if let Err(error) = entry.accepted(C::ids(&made), ids.request_id.clone()) {
@@ -345,7 +369,7 @@ impl<C: Creation> Flow<C> {
 enum Resumed<T> {
     Accepted(Box<Accepted<T>>),
     SendAgain(Box<Entry>),
-    Unexplained,
+    StartAnew,
 }
 
 #[cfg(test)]

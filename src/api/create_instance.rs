@@ -1,13 +1,16 @@
 //! What an instance create sends, strictly, and what it answers (service API, POST /api/instance/create).
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use crate::api::{
     client::Client,
     context::Context,
-    create::{Creation, Sought},
+    create::{Creation, Sought, VISIBILITY_WINDOW},
     endpoint::Endpoint,
     error::Error,
+    instances::Presence,
     lenient::{read_integer, read_text},
     pending::{Ids, Kind},
     records::{Instance, InstanceUid},
@@ -257,6 +260,15 @@ impl Creation for CreateInstance {
         let listing = client.instances().fresh(context).await?;
         let marked = |instance: &&Instance| instance.name.as_deref() == Some(marker);
         Ok(Sought { found: listing.records.iter().filter(marked).map(found).collect(), complete: listing.complete })
+    }
+
+    async fn is_gone(&self, client: &Client, ids: &Ids, age: Duration, context: &Context) -> bool {
+        match client.instances().look(&InstanceUid::new(ids.id.clone()), context).await {
+            Ok(Presence::Released(_)) => true,
+            // A young one may not be visible yet.
+            Ok(Presence::Absent { .. }) => age > VISIBILITY_WINDOW,
+            Ok(Presence::Present(_) | Presence::Unproved { .. }) | Err(_) => false,
+        }
     }
 
     fn ids(made: &CreatedInstance) -> Ids {

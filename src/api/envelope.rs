@@ -17,6 +17,9 @@ use crate::api::{
     transport::Incoming,
 };
 
+/// The longest message that is kept, in characters.
+const LONGEST_MESSAGE: usize = 1000;
+
 /// A successful answer: its payload, and what identifies it.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -30,6 +33,9 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
     if (300..400).contains(&incoming.status) {
         return Err(Error::Redirected { endpoint, status: incoming.status });
     }
+    if incoming.status == 204 {
+        return Ok(Answer { result: Value::Null, ids: header_ids(&incoming.headers) });
+    }
     let Ok(document) = serde_json::from_slice::<Value>(&incoming.body) else {
         return Err(reader.unread("not JSON", header_ids(&incoming.headers)));
     };
@@ -40,7 +46,7 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
         .iter()
         .find_map(|name| document.get(*name)?.as_object());
     let ids = request_ids(&document, metadata, &incoming.headers);
-    if let Some(found) = find_error(&document, metadata) {
+    if let Some(found) = find_error(&document, metadata, incoming.status) {
         return Err(reader.refusal(found, ids));
     }
     if !(200..300).contains(&incoming.status) {
@@ -64,7 +70,7 @@ impl Reader<'_> {
             endpoint: self.endpoint,
             code: found.code(),
             name: found.name,
-            message: found.message.unwrap_or_default(),
+            message: found.message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect(),
             status: self.incoming.status,
             ids,
             retry_after: self.retry_after(),
@@ -128,7 +134,7 @@ impl Found {
     }
 }
 
-fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value>>) -> Option<Found> {
+fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value>>, status: u16) -> Option<Found> {
     let nested = [
         metadata.and_then(|metadata| metadata.get("error").or_else(|| metadata.get("Error"))),
         document.get("error"),
@@ -141,8 +147,11 @@ fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value
             return Some(found);
         }
     }
-    // At the top level a bare message is no error, and 200 is how some write success.
+    // At the top level of a success a bare message is no error, and 200 is how some write success.
     let found = read_fields(document);
+    if !(200..300).contains(&status) {
+        return Some(found).filter(Found::says_something);
+    }
     let failed = match found.number {
         Some(number) => number != 0 && !(200..300).contains(&number),
         None => found.name.as_deref().is_some_and(|name| Code::from_name(name).is_some()),

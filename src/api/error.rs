@@ -396,3 +396,6 @@ impl fmt::Display for Cause {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use crate::api::{
-    client::{Client, Request},
+    client::Client,
     context::Context,
     endpoint::Endpoint,
     error::Error,
     flight::Freshness,
     listing::{Listing, paged, whole},
     records::{PrivateImage, PublicImage},
+    request::Request,
     retry::Retry,
     snapshots::{SNAPSHOT, shared},
 };

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::{
-    client::{Client, Request},
+    client::Client,
     code::Code,
     context::Context,
     create::{Accepted, CreateOptions, create},
@@ -18,6 +18,7 @@ use crate::api::{
     marker,
     pending::{Journal, Kind},
     records::{Instance, InstanceDetail, InstanceUid, read},
+    request::Request,
     retry::Retry,
     snapshots::{SNAPSHOT, shared},
     watch::Sighting,
@@ -268,3 +269,6 @@ impl Instances {
         listing.records.iter().filter(is_unexplained).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

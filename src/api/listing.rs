@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::api::{
-    client::{Client, Request},
+    client::Client,
     context::Context,
     error::Error,
     lenient::read_integer,
     records::{Record, read},
+    request::Request,
     retry::Retry,
 };
 

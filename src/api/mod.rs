@@ -7,7 +7,7 @@
 //! What each part is for:
 //! - `settings`, `context`, `error`, `code`, `endpoint`: the vocabulary;
 //! - `transport`, `envelope`, `lenient`, `records`, `redact`: bytes to records, read leniently, logged carefully;
-//! - `client`, `clock`, `token`, `pace`, `retry`: one call with all that belongs to it;
+//! - `client`, `request`, `clock`, `token`, `pace`, `retry`: one call with all that belongs to it;
 //! - `listing`, `flight`, `snapshots`: whole lists, and one request for all who want one;
 //! - `watch`: one poller for all who wait;
 //! - `create`, `marker`, `pending`: creates that are sent once and never lost;
@@ -32,6 +32,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
+
 mod client;
 mod clock;
 mod cloud_disks;
@@ -52,6 +54,7 @@ mod pace;
 mod pending;
 mod records;
 mod redact;
+mod request;
 mod retry;
 mod settings;
 mod snapshots;

@@ -9,7 +9,7 @@ const HIDDEN: &str = "…";
 const LONGEST: usize = 16 * 1024;
 
 /// Field names whose values may be logged, sorted. Not here on purpose: passwords, tokens, `jupyter_url` and
-/// `services` (which carry tokens), names and messages that a user wrote.
+/// `services` (which carry tokens), and messages (which may repeat what was sent).
 const ALLOWED: [&str; 74] = [
     "action",
     "auto_renew",

@@ -62,7 +62,7 @@ impl Default for Settings {
 }
 
 /// Where the API token comes from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum TokenSource {
     /// A program and its arguments, run without a shell: its standard output is the token. It has no standard
     /// input, 30 s, and its standard error is shown to nobody. Run once for all who wait, and once more when
@@ -70,6 +70,16 @@ pub enum TokenSource {
     Command(Vec<String>),
     /// The token itself.
     Value(SecretString),
+}
+
+impl fmt::Debug for TokenSource {
+    /// Names the program and not its arguments, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(argv) => write!(f, "Command({:?}, …)", argv.first()),
+            Self::Value(_) => f.write_str("Value([REDACTED])"),
+        }
+    }
 }
 
 /// The parts of the `User-Agent` header, in the order they are sent.
@@ -307,6 +317,15 @@ mod tests {
         let agent =
             UserAgent { product: "a/1".to_owned(), core: Some("core/2".to_owned()), append: Some("x\r\ny".to_owned()) };
         assert_eq!(agent.to_string(), "a/1 core/2 xy");
+    }
+
+    #[test]
+    fn settings_show_no_secret() {
+        let command = ["login", "--password", "planted"].map(str::to_owned).to_vec();
+        for token in [TokenSource::Command(command), TokenSource::Value("planted".into())] {
+            let settings = Settings { token: Some(token), api_key: Some("planted".into()), ..Settings::default() };
+            assert!(!format!("{settings:?}").contains("planted"), "{settings:?}");
+        }
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use crate::api::{
-    client::{Client, Request},
+    client::Client,
     context::Context,
     endpoint::Endpoint,
     error::Error,
     flight::Freshness,
     listing::{Listing, whole},
     records::Spec,
+    request::Request,
     snapshots::{SNAPSHOT, shared},
 };
 

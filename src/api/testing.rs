@@ -1,1 +1,148 @@
+//! A service in process, for this layer's tests: answers come from a closure, and every request is kept.
 
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::{FutureExt, future::BoxFuture};
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{
+    BaseUrl, Cause, Client, Context, Endpoint, Incoming, Outgoing, PlainHttp, Random, SendFailure, Settings,
+    TokenSource, Transport,
+};
+
+/// The token of every test client; no output may hold it.
+pub(super) const TOKEN: &str = "planted-token-8273";
+
+pub(super) type Reply = Result<Incoming, SendFailure>;
+
+/// A request that was made.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) request: Outgoing,
+    pub(super) at: Instant,
+}
+
+impl Asked {
+    pub(super) fn body(&self) -> Value {
+        serde_json::from_slice(self.request.body.as_deref().unwrap_or_default()).unwrap()
+    }
+}
+
+pub(super) fn query(request: &Outgoing, name: &str) -> Option<String> {
+    request.url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// The requests that a client made.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger(Arc<Mutex<Vec<Asked>>>);
+
+impl Ledger {
+    pub(super) fn all(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(super) fn of(&self, endpoint: Endpoint) -> Vec<Asked> {
+        self.all().into_iter().filter(|asked| asked.request.endpoint == endpoint).collect()
+    }
+}
+
+struct Service<H> {
+    handler: H,
+    ledger: Ledger,
+}
+
+#[async_trait]
+impl<H> Transport for Service<H>
+where
+    H: Fn(Outgoing) -> BoxFuture<'static, Reply> + Send + Sync,
+{
+    async fn send(&self, request: Outgoing) -> Reply {
+        let asked = Asked { request: request.clone(), at: Instant::now() };
+        self.ledger.0.lock().unwrap().push(asked);
+        (self.handler)(request).await
+    }
+}
+
+pub(super) fn settings() -> Settings {
+    let numbers = AtomicU64::new(1);
+    Settings {
+        base_url: Some(BaseUrl::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap()),
+        token: Some(TokenSource::Value(TOKEN.into())),
+        random: Random::new(move || numbers.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        ..Settings::default()
+    }
+}
+
+/// A client whose service is a closure.
+pub(super) fn serve<F>(handler: impl Fn(Outgoing) -> F + Send + Sync + 'static) -> (Client, Ledger)
+where
+    F: Future<Output = Reply> + Send + 'static,
+{
+    serve_with(settings(), handler)
+}
+
+pub(super) fn serve_with<F>(
+    settings: Settings,
+    handler: impl Fn(Outgoing) -> F + Send + Sync + 'static,
+) -> (Client, Ledger)
+where
+    F: Future<Output = Reply> + Send + 'static,
+{
+    let ledger = Ledger::default();
+    let service = Service { handler: move |request| handler(request).boxed(), ledger: ledger.clone() };
+    (Client::with_transport(settings, Arc::new(service)), ledger)
+}
+
+pub(super) fn context(seconds: u64) -> Context {
+    Context::within(Duration::from_secs(seconds), &CancellationToken::new())
+}
+
+pub(super) fn answer(status: u16, body: &Value) -> Reply {
+    raw(status, &[], body.to_string())
+}
+
+pub(super) fn raw(status: u16, headers: &[(&'static str, &str)], body: impl Into<Bytes>) -> Reply {
+    let headers: HeaderMap =
+        headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    Ok(Incoming { status, headers, body: body.into() })
+}
+
+pub(super) fn ok(result: &Value) -> Reply {
+    answer(
+        200,
+        &json!({"result": result, "response_metadata": {"request_id": "req-1", "trace_id": "trace-1",
+                "action": "", "version": "", "service": "", "error": null}}),
+    )
+}
+
+pub(super) fn refusal(code: i64) -> Reply {
+    answer(
+        200,
+        &json!({"result": null, "response_metadata": {"request_id": "req-9", "trace_id": "trace-9",
+                "error": {"code_n": code, "code": "Name", "message": "why"}}}),
+    )
+}
+
+pub(super) fn page(data: &[Value]) -> Reply {
+    ok(&json!({"total": data.len(), "page": 1, "page_size": 0, "total_page": 1, "data": data}))
+}
+
+pub(super) fn never_sent() -> Reply {
+    Err(SendFailure::NeverSent(Cause::new("connection refused")))
+}
+
+pub(super) fn lost() -> Reply {
+    Err(SendFailure::NoAnswer(Cause::new("connection reset")))
+}

@@ -25,7 +25,9 @@ const LONGEST_TOKEN: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Tokens {
     source: Option<TokenSource>,
-    printed: Flight<SecretString>,
+    /// What the program printed, or why it printed nothing: a failure is kept too, or every one of a thousand
+    /// reads would wait for the same broken login again.
+    printed: Flight<Result<SecretString, TokenError>>,
     generation: AtomicU64,
 }
 
@@ -51,10 +53,13 @@ impl Tokens {
                 let stamp = || self.generation.load(Ordering::SeqCst);
                 let run = || {
                     let argv = argv.clone();
-                    async move { print(&argv).await.map_err(Error::Token) }
+                    async move { Ok(print(&argv).await) }
                 };
-                let secret = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
-                Ok(Token { secret: SecretString::clone(&secret), generation })
+                let printed = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
+                match &*printed {
+                    Ok(secret) => Ok(Token { secret: secret.clone(), generation }),
+                    Err(failure) => Err(Error::Token(failure.clone())),
+                }
             }
         }
     }
@@ -191,6 +196,18 @@ mod tests {
         let text = format!("{error} {error:?}");
         assert!(text.contains(said), "{text}");
         assert!(!text.contains("planted"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn program_that_failed_is_not_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        let script = format!("echo x >> {}; exit 1", count.display());
+        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        for _ in 0..3 {
+            assert!(matches!(tokens.current().await, Err(Error::Token(TokenError::Failed { .. }))));
+        }
+        assert_eq!(std::fs::read_to_string(count).unwrap().lines().count(), 1);
     }
 
     #[tokio::test]

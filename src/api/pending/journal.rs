@@ -23,6 +23,9 @@ use crate::api::{
 /// A lister holds a lock for an instant; a claim that meets it looks again after this long.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// How many random names are tried for a file of our own: one is enough, unless the randomness is none.
+const NAMES_TRIED: usize = 16;
+
 /// The journal of creates in one directory. Nothing is read or made before it is used.
 ///
 /// Its functions read and write a few small files, and block while they do.
@@ -88,11 +91,7 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be made, written or locked: nothing may be sent then.
     pub(in crate::api) fn begin(&self, begin: &Begin<'_>, random: &Random) -> Result<Entry, Error> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
+        self.make_directory()?;
         let (name, lock) = self.fresh_lock(begin.kind, random)?;
         let now = Timestamp::now().as_second();
         let record = Record {
@@ -256,9 +255,27 @@ impl Journal {
         Ok(files)
     }
 
+    /// Makes the directory, for its owner alone, and waits until the disk has it.
+    fn make_directory(&self) -> Result<(), Error> {
+        if self.directory.is_dir() {
+            return Ok(());
+        }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
+        match self.directory.parent() {
+            Some(parent) if parent != Path::new("") => {
+                sync_directory(parent).map_err(|error| failed(parent, "sync", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A name that is ours alone, and its lock.
     fn fresh_lock(&self, kind: Kind, random: &Random) -> Result<(String, File), Error> {
-        loop {
+        for _ in 0..NAMES_TRIED {
             let name = format!("{}-{:016x}", kind.as_str(), random.next());
             let path = self.directory.join(lock_name(&name));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -268,6 +285,8 @@ impl Journal {
                 Err(error) => return Err(failed(&path, "write", error)),
             }
         }
+        let taken = io::Error::from(io::ErrorKind::AlreadyExists);
+        Err(failed(&self.directory, "name a file in", taken))
     }
 }
 

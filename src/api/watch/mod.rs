@@ -6,13 +6,14 @@ mod poller;
 use std::sync::Arc;
 
 use crate::api::{
-    client::{Client, Request},
+    client::Client,
     code::Code,
     context::Context,
     endpoint::Endpoint,
     error::Error,
     listing::{Listing, paged},
     records::{Instance, InstanceUid},
+    request::Request,
     retry::Retry,
 };
 use poller::{Poller, Source};
@@ -20,7 +21,7 @@ use poller::{Poller, Source};
 /// What a poll saw of the thing that is waited for.
 #[derive(Debug, Clone)]
 pub enum Sighting<T> {
-    /// The service does not show it.
+    /// The service does not show it: its complete list lacks it.
     Missing,
     /// This is how it is.
     Present(Box<T>),
@@ -66,7 +67,14 @@ impl Source for Instances {
     async fn one(client: &Client, uid: &InstanceUid, context: &Context) -> Result<Option<Instance>, Error> {
         match client.instances().ask_detail(uid, context, Retry::Never).await {
             Ok(detail) => Ok(Some(detail.instance)),
-            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => Ok(None),
+            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => {
+                // Alone it proves nothing, and a released instance may be in the list only.
+                let listing = Self::all(client, context).await?;
+                match listing.find(uid) {
+                    None if !listing.complete => Err(error),
+                    found => Ok(found.cloned()),
+                }
+            }
             Err(error) => Err(error),
         }
     }

@@ -1,0 +1,48 @@
+//! What is asked, and the mark that a change leaves while it is under way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::api::endpoint::Endpoint;
+
+/// What is asked: an endpoint and its parameters.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) endpoint: Endpoint,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) body: Option<Bytes>,
+}
+
+impl Request {
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, query: Vec::new(), body: None }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.query.push((name, value.to_string()));
+        self
+    }
+
+    pub(super) fn body(mut self, body: &Value) -> Self {
+        self.body = Some(Bytes::from(body.to_string()));
+        self
+    }
+}
+
+/// A change under way: what was asked before its end is old after it, however it ends.
+pub(super) struct Change<'a>(&'a AtomicU64);
+
+impl<'a> Change<'a> {
+    pub(super) fn begin(changes: &'a AtomicU64) -> Self {
+        changes.fetch_add(1, Ordering::SeqCst);
+        Self(changes)
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
