@@ -4,6 +4,7 @@
 mod assumed;
 mod attr;
 mod config_rules;
+mod correlate;
 mod data_source;
 mod diagnostics;
 mod erased;

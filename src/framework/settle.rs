@@ -1,6 +1,6 @@
 //! What an apply answers, held to its plan.
 
-use super::value::Value;
+use super::{correlate::matching, value::Value};
 
 /// The state after an apply: what the plan knew, word for word, and for the rest what came about; a part that nobody knows
 /// becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange); where the service did otherwise, the next
@@ -25,7 +25,7 @@ pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
                     .collect(),
             )
         }
-        (Value::Set(_), actual @ Value::Set(_)) if !planned.is_wholly_known() => actual.clone().unknown_as_null(),
+        (Value::Set(elements), actual) if !planned.is_wholly_known() => Value::set(settled_set(elements, actual)),
         (planned, _) => planned.clone().unknown_as_null(),
     }
 }
@@ -40,4 +40,25 @@ fn settled_elements(planned: &[Value], actual: &Value) -> Vec<Value> {
         .enumerate()
         .map(|(index, planned)| settled(planned, actual.get(index).unwrap_or(&Value::Null)))
         .collect()
+}
+
+/// Each planned element settled by an actual one of its own, or else by any that fits: elements whose unknown parts turn out the
+/// same become one.
+fn settled_set(planned: &[Value], actual: &Value) -> Vec<Value> {
+    let actual: &[Value] = if let Value::Set(actual) = actual { actual } else { &[] };
+    planned
+        .iter()
+        .zip(matching(planned, actual, &is_settled_by))
+        .map(|(planned, own)| {
+            let actual = own
+                .and_then(|index| actual.get(index))
+                .or_else(|| actual.iter().find(|actual| is_settled_by(planned, actual)));
+            settled(planned, actual.unwrap_or(&Value::Null))
+        })
+        .collect()
+}
+
+/// Whether everything that the plan knew is there.
+fn is_settled_by(planned: &Value, actual: &Value) -> bool {
+    settled(planned, actual) == actual.clone().unknown_as_null()
 }

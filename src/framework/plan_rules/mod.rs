@@ -2,6 +2,7 @@
 //! unknown, what needs a new thing, and the guard that keeps a plan within what the core accepts.
 
 use super::{
+    correlate::{counterparts, matching},
     path::Path,
     schema::{Attribute, AttributeType, Nesting, Replacement, Schema},
     value::Value,
@@ -9,15 +10,15 @@ use super::{
 
 /// The planned state before any live knowledge.
 ///
-/// `prior` is null for a create. Where the configuration leaves a computed attribute open, a create makes it unknown; an update
-/// keeps what the state says, unless the attribute follows one that changes.
-pub(super) fn planned_state(schema: &Schema, config: &Value, proposed: &Value, prior: &Value) -> Value {
-    let mut planned = with_blocks(schema, with_defaults(&schema.attributes, config, proposed), config);
-    if prior.is_null() || planned != *prior {
-        planned = with_blocks(schema, open_computed(&schema.attributes, config, &planned, prior), config);
-        if !prior.is_null() {
-            open_followers(&schema.attributes, config, &mut planned, prior);
-        }
+/// `prior` is null for a create. Where the configuration leaves a computed attribute open, a new object gets it unknown; an existing
+/// one keeps what the state says, unless the attribute follows one that changes.
+///
+/// The core's proposal is not asked: it is a merge of the same two values, which loses what the provider filled in where it takes
+/// that for configured once, and which does not tell apart set elements that differ in computed values only.
+pub(super) fn planned_state(schema: &Schema, config: &Value, prior: &Value) -> Value {
+    let mut planned = with_blocks(schema, planned_attributes(&schema.attributes, config, prior), config);
+    if !prior.is_null() {
+        open_followers(&schema.attributes, config, &mut planned, prior);
     }
     planned
 }
@@ -43,52 +44,26 @@ fn with_blocks(schema: &Schema, mut planned: Value, config: &Value) -> Value {
     planned
 }
 
-fn with_defaults(attributes: &[Attribute], config: &Value, proposed: &Value) -> Value {
-    let Value::Object(_) = proposed else {
-        return proposed.clone();
+fn planned_attributes(attributes: &[Attribute], config: &Value, prior: &Value) -> Value {
+    let Value::Object(_) = config else {
+        return config.clone();
     };
     Value::object(attributes.iter().map(|attribute| {
-        let (configured, proposed) = (config.attribute(&attribute.name), proposed.attribute(&attribute.name));
+        let (configured, before) = (config.attribute(&attribute.name), prior.attribute(&attribute.name));
         let planned = match (&attribute.ty, configured, &attribute.default) {
             _ if attribute.write_only => Value::Null,
             (_, Value::Null, Some(default)) => default.clone(),
             (_, Value::Null, None) if !attribute.is_computed() => Value::Null,
-            (_, Value::Null, None) => proposed.clone(),
+            (_, Value::Null, None) if prior.is_null() => Value::Unknown,
+            (_, Value::Null, None) => before.clone(),
             (AttributeType::Nested(_, children), configured, _) => {
-                each_element(configured, proposed, &Value::Null, &|configured, proposed, _| {
-                    with_defaults(children, configured, proposed)
+                each_element(children, configured, before, &Value::Null, &|configured, before, _| {
+                    planned_attributes(children, configured, before)
                 })
             }
             (AttributeType::Plain(_), configured, _) => configured.clone(),
         };
         (attribute.name.clone(), planned)
-    }))
-}
-
-/// Makes computed attributes unknown in every object that has no prior one.
-fn open_computed(attributes: &[Attribute], config: &Value, planned: &Value, prior: &Value) -> Value {
-    let Value::Object(_) = planned else {
-        return planned.clone();
-    };
-    Value::object(attributes.iter().map(|attribute| {
-        let name = &attribute.name;
-        let (configured, planned) = (config.attribute(name), planned.attribute(name));
-        let opened = match &attribute.ty {
-            _ if is_open(attribute, configured) => {
-                if prior.is_null() {
-                    Value::Unknown
-                } else {
-                    planned.clone()
-                }
-            }
-            AttributeType::Nested(_, children) if !configured.is_null() => {
-                each_element(configured, planned, prior.attribute(name), &|configured, planned, prior| {
-                    open_computed(children, configured, planned, prior)
-                })
-            }
-            _ => planned.clone(),
-        };
-        (name.clone(), opened)
     }))
 }
 
@@ -128,7 +103,9 @@ fn collect_replacements(
     paths: &mut Vec<Path>,
 ) {
     for attribute in attributes {
-        let (after, before) = (planned.attribute(&attribute.name), prior.attribute(&attribute.name));
+        // Each part of an unknown object may turn out to differ; a replacement that shows only in the apply would be refused.
+        let after = if planned.is_unknown() { planned } else { planned.attribute(&attribute.name) };
+        let before = prior.attribute(&attribute.name);
         if after == before {
             continue;
         }
@@ -145,9 +122,11 @@ fn collect_replacements(
 }
 
 fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, planned: &Value) -> Value {
-    let Value::Object(_) = planned else {
+    let (Value::Object(_), Value::Object(_)) = (config, planned) else {
         return planned.clone();
     };
+    // An element that the refinement dropped comes back as it was planned.
+    let refined = if let Value::Object(_) = refined { refined } else { planned };
     Value::object(attributes.iter().map(|attribute| {
         let name = &attribute.name;
         let (configured, refined, planned) = (config.attribute(name), refined.attribute(name), planned.attribute(name));
@@ -155,9 +134,14 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
             _ if attribute.write_only => Value::Null,
             _ if attribute.is_computed() && configured.is_null() => refined.clone(),
             AttributeType::Nested(_, children) if !configured.is_null() => {
-                each_element(configured, refined, planned, &|configured, refined, planned| {
+                let made = each_element(children, configured, refined, planned, &|configured, refined, planned| {
                     guard_attributes(children, configured, refined, planned)
-                })
+                });
+                match (&made, planned) {
+                    // Elements that a refinement made alike would be one, and the core counts them.
+                    (Value::Set(elements), Value::Set(all)) if elements.len() != all.len() => planned.clone(),
+                    _ => made,
+                }
             }
             _ => planned.clone(),
         };
@@ -168,6 +152,7 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
 /// A nested value made anew from each configured object and its counterparts in two other values: by position in a list, by key
 /// in a map, by agreement in a set. What has no counterpart meets null; a configured null or unknown stays as it is.
 fn each_element(
+    children: &[Attribute],
     configured: &Value,
     first: &Value,
     second: &Value,
@@ -188,9 +173,17 @@ fn each_element(
                 .map(|(key, element)| (key.clone(), make(element, under(first, key), under(second, key))))
                 .collect(),
         ),
-        Value::Set(elements) => Value::set(
-            elements.iter().map(|element| make(element, agreeing(first, element), agreeing(second, element))).collect(),
-        ),
+        Value::Set(elements) => {
+            let agrees = |configured: &Value, other: &Value| may_become(children, configured, other);
+            Value::set(
+                elements
+                    .iter()
+                    .zip(counterparts(elements, first, &agrees))
+                    .zip(counterparts(elements, second, &agrees))
+                    .map(|((element, first), second)| make(element, first, second))
+                    .collect(),
+            )
+        }
         other => other.clone(),
     }
 }
@@ -209,18 +202,43 @@ fn under<'a>(map: &'a Value, key: &str) -> &'a Value {
     }
 }
 
-/// The element of a set that holds everything that a configured object says. Sets have no keys, so this is the best that can be
-/// done; the core does the same.
-fn agreeing<'a>(set: &'a Value, configured: &Value) -> &'a Value {
-    let agrees = |candidate: &&Value| match (configured, candidate) {
-        (Value::Object(said), candidate @ Value::Object(_)) => {
-            said.iter().all(|(name, value)| value.is_null() || value == candidate.attribute(name))
-        }
-        (configured, candidate) => configured == *candidate,
+/// Whether a configured object of a set may be what another one was made of: they differ in what the provider decides only. Sets
+/// have no keys, so this is the best that can be done.
+fn may_become(children: &[Attribute], configured: &Value, other: &Value) -> bool {
+    let (Value::Object(_), Value::Object(_)) = (configured, other) else {
+        return configured == other;
     };
-    match set {
-        Value::Set(elements) => elements.iter().find(agrees).unwrap_or(&Value::Null),
-        _ => &Value::Null,
+    children.iter().all(|attribute| {
+        let (configured, other) = (configured.attribute(&attribute.name), other.attribute(&attribute.name));
+        match (&attribute.ty, configured, &attribute.default) {
+            (_, Value::Null, Some(default)) => default == other,
+            (_, Value::Null, None) => attribute.is_computed() || other.is_null(),
+            (AttributeType::Plain(_), _, _) => configured == other,
+            (AttributeType::Nested(_, children), _, _) => nested_may_become(children, configured, other),
+        }
+    })
+}
+
+fn nested_may_become(children: &[Attribute], configured: &Value, other: &Value) -> bool {
+    let all = |mut pairs: std::iter::Zip<std::slice::Iter<'_, Value>, std::slice::Iter<'_, Value>>| {
+        pairs.all(|(configured, other)| may_become(children, configured, other))
+    };
+    match (configured, other) {
+        (Value::List(configured), Value::List(other)) => {
+            configured.len() == other.len() && all(configured.iter().zip(other))
+        }
+        (Value::Map(configured), Value::Map(other)) => {
+            configured.keys().eq(other.keys())
+                && configured
+                    .values()
+                    .zip(other.values())
+                    .all(|(configured, other)| may_become(children, configured, other))
+        }
+        (Value::Set(elements), Value::Set(others)) => {
+            let agrees = |configured: &Value, other: &Value| may_become(children, configured, other);
+            elements.len() == others.len() && matching(elements, others, &agrees).iter().all(Option::is_some)
+        }
+        _ => may_become(children, configured, other),
     }
 }
 

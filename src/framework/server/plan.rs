@@ -50,15 +50,15 @@ impl<P: Provider> Server<P> {
             (_, Value::Null) => PlanKind::Create,
             _ => PlanKind::Update,
         };
-        let (planned, replace) = if kind == PlanKind::Destroy {
+        let (planned, by_rule) = if kind == PlanKind::Destroy {
             (Value::Null, Vec::new())
         } else {
-            let planned = planned_state(schema, &request.config, &request.proposed, &request.prior);
-            let replace = match kind {
-                PlanKind::Update => without_assumed(replacements(schema, &planned, &request.prior), &request.private),
+            let planned = planned_state(schema, &request.config, &request.prior);
+            let by_rule = match kind {
+                PlanKind::Update => replacements(schema, &planned, &request.prior),
                 PlanKind::Create | PlanKind::Destroy => Vec::new(),
             };
-            (planned, replace)
+            (planned, by_rule)
         };
         let some = |value: &Value| (!value.is_null()).then(|| value.clone());
         let draft = Plan {
@@ -66,7 +66,7 @@ impl<P: Provider> Server<P> {
             config: some(&request.config),
             prior: some(&request.prior),
             planned: some(&planned),
-            replace,
+            replace: without_assumed(by_rule.clone(), &request.private),
             private: request.private.clone(),
             earlier: request.earlier.clone(),
             diagnostics: Diagnostics::new(),
@@ -77,13 +77,20 @@ impl<P: Provider> Server<P> {
             Ok(refined) => refined,
             Err(error) => return failed(request, model_fault(&error)),
         };
-        let mut replace = if kind == PlanKind::Update { refined.replace } else { Vec::new() };
-        replace.sort();
-        replace.dedup();
         let planned = match refined.planned {
             Some(refined) => without_write_only(schema, &guarded(schema, &request.config, &refined, &planned)),
             None => Value::Null,
         };
+        let mut replace = Vec::new();
+        if kind == PlanKind::Update {
+            // The resource has the last word on what its own refinement did not touch.
+            replace = refined.replace;
+            let mut by_refinement = replacements(schema, &planned, &request.prior);
+            by_refinement.retain(|path| !by_rule.contains(path));
+            replace.extend(without_assumed(by_refinement, &request.private));
+            replace.sort();
+            replace.dedup();
+        }
         PlanResponse { planned, replace, private: refined.private, diagnostics: refined.diagnostics }
     }
 }
