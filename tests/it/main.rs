@@ -2,11 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod api;
+mod conformance;
+mod echo;
 mod plugin;
 mod plugin_end;
 mod plugin_panic;
 mod plugin_tls;
+mod protocol;
 mod protocol_descriptor;
+mod protocol_fixture;
+mod protocol_life;
+mod protocol_log;
+mod protocol_unoffered;
 mod sandbox_client;
 mod sandbox_command;
 mod sandbox_control;

@@ -1,0 +1,177 @@
+//! A small core: it speaks to a provider in process, through the whole protobuf and msgpack round trip.
+
+use damodel::{
+    framework::{Provider, Schema, Type, Value},
+    protocol::{
+        codec::{decode, encode},
+        service,
+        tfplugin6::{
+            ClientCapabilities, Diagnostic, DynamicValue, RawState, apply_resource_change,
+            attribute_path::step::Selector, configure_provider, import_resource_state, plan_resource_change,
+            provider_client::ProviderClient, read_resource, upgrade_resource_state, validate_resource_config,
+        },
+    },
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tonic::service::Routes;
+
+/// The core's side of one resource type.
+#[derive(Clone)]
+pub(crate) struct Core {
+    pub(crate) client: ProviderClient<Routes>,
+    type_name: &'static str,
+    pub(crate) ty: Type,
+}
+
+/// An answer that holds a value.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) value: Value,
+    pub(crate) private: Vec<u8>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Top-level names of the attributes that need a new thing.
+    pub(crate) replace: Vec<String>,
+}
+
+impl Core {
+    /// `schema` is the resource's whole schema, with its `timeouts` block.
+    pub(crate) fn new(provider: impl Provider, type_name: &'static str, schema: &Schema) -> Self {
+        Self {
+            client: ProviderClient::new(service(provider, CancellationToken::new(), TaskTracker::new()))
+                .max_decoding_message_size(256 << 20)
+                .max_encoding_message_size(256 << 20),
+            type_name,
+            ty: schema.ty(),
+        }
+    }
+
+    pub(crate) async fn configure(&mut self, ty: &Type, config: &Value) -> Vec<Diagnostic> {
+        let request = configure_provider::Request {
+            terraform_version: "1.13.0".to_owned(),
+            config: Some(dynamic(ty, config)),
+            client_capabilities: Some(capabilities()),
+        };
+        let response = self.client.configure_provider(request).await.unwrap();
+        response.into_inner().diagnostics
+    }
+
+    pub(crate) async fn validate(&mut self, config: &Value) -> Vec<Diagnostic> {
+        let request = validate_resource_config::Request {
+            type_name: self.type_name.to_owned(),
+            config: Some(self.dynamic(config)),
+            client_capabilities: Some(capabilities()),
+        };
+        let response = self.client.validate_resource_config(request).await.unwrap();
+        response.into_inner().diagnostics
+    }
+
+    pub(crate) async fn plan(&mut self, config: &Value, prior: &Value, proposed: &Value, private: &[u8]) -> Answer {
+        let request = plan_resource_change::Request {
+            type_name: self.type_name.to_owned(),
+            prior_state: Some(self.dynamic(prior)),
+            proposed_new_state: Some(self.dynamic(proposed)),
+            config: Some(self.dynamic(config)),
+            prior_private: private.to_vec(),
+            client_capabilities: Some(capabilities()),
+            ..plan_resource_change::Request::default()
+        };
+        let response = self.client.plan_resource_change(request).await.unwrap();
+        let response = response.into_inner();
+        assert!(!response.legacy_type_system);
+        Answer {
+            value: self.value(response.planned_state.as_ref()),
+            private: response.planned_private,
+            diagnostics: response.diagnostics,
+            replace: response
+                .requires_replace
+                .into_iter()
+                .map(|path| match path.steps.into_iter().next() {
+                    Some(step) => match step.selector {
+                        Some(Selector::AttributeName(name)) => name,
+                        other => panic!("a path begins with {other:?}"),
+                    },
+                    None => panic!("an empty path"),
+                })
+                .collect(),
+        }
+    }
+
+    pub(crate) async fn apply(&mut self, config: &Value, prior: &Value, planned: &Value, private: &[u8]) -> Answer {
+        let request = apply_resource_change::Request {
+            type_name: self.type_name.to_owned(),
+            prior_state: Some(self.dynamic(prior)),
+            planned_state: Some(self.dynamic(planned)),
+            config: Some(self.dynamic(config)),
+            planned_private: private.to_vec(),
+            ..apply_resource_change::Request::default()
+        };
+        let response = self.client.apply_resource_change(request).await.unwrap();
+        let response = response.into_inner();
+        assert!(!response.legacy_type_system);
+        self.answer(response.new_state.as_ref(), response.private, response.diagnostics)
+    }
+
+    pub(crate) async fn read(&mut self, state: &Value, private: &[u8]) -> Answer {
+        let request = read_resource::Request {
+            type_name: self.type_name.to_owned(),
+            current_state: Some(self.dynamic(state)),
+            private: private.to_vec(),
+            client_capabilities: Some(capabilities()),
+            ..read_resource::Request::default()
+        };
+        let response = self.client.read_resource(request).await.unwrap();
+        let response = response.into_inner();
+        self.answer(response.new_state.as_ref(), response.private, response.diagnostics)
+    }
+
+    pub(crate) async fn import(&mut self, id: &str) -> Answer {
+        let request = import_resource_state::Request {
+            type_name: self.type_name.to_owned(),
+            id: id.to_owned(),
+            ..import_resource_state::Request::default()
+        };
+        let response = self.client.import_resource_state(request).await.unwrap();
+        let mut response = response.into_inner();
+        match response.imported_resources.pop() {
+            Some(imported) => {
+                assert_eq!(imported.type_name, self.type_name);
+                self.answer(imported.state.as_ref(), imported.private, response.diagnostics)
+            }
+            None => self.answer(None, Vec::new(), response.diagnostics),
+        }
+    }
+
+    pub(crate) async fn upgrade(&mut self, version: i64, raw: RawState) -> Answer {
+        let request =
+            upgrade_resource_state::Request { type_name: self.type_name.to_owned(), version, raw_state: Some(raw) };
+        let response = self.client.upgrade_resource_state(request).await.unwrap();
+        let response = response.into_inner();
+        self.answer(response.upgraded_state.as_ref(), Vec::new(), response.diagnostics)
+    }
+
+    pub(crate) fn dynamic(&self, value: &Value) -> DynamicValue {
+        dynamic(&self.ty, value)
+    }
+
+    fn value(&self, value: Option<&DynamicValue>) -> Value {
+        value.map_or(Value::Null, |value| decode(&self.ty, &value.msgpack).unwrap())
+    }
+
+    fn answer(&self, value: Option<&DynamicValue>, private: Vec<u8>, diagnostics: Vec<Diagnostic>) -> Answer {
+        Answer { value: self.value(value), private, diagnostics, replace: Vec::new() }
+    }
+}
+
+impl Answer {
+    pub(crate) fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == 1)
+    }
+}
+
+pub(crate) fn dynamic(ty: &Type, value: &Value) -> DynamicValue {
+    DynamicValue { msgpack: encode(ty, value).unwrap(), json: Vec::new() }
+}
+
+fn capabilities() -> ClientCapabilities {
+    ClientCapabilities { write_only_attributes_allowed: true, ..ClientCapabilities::default() }
+}

@@ -1,0 +1,240 @@
+//! A provider for tests: it keeps nothing, and does what its arguments say.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use damodel::framework::{
+    Attr, Context, Create, DataSource, Diagnostic, Diagnostics, Outcome, Private, Provider, Registry, Resource, Schema,
+    Secret, State, Type, Update,
+    schema::{Attribute, AttributeType, Nesting, Replacement},
+    timeouts::{DefaultTimeouts, Timeouts},
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+pub(crate) const THING: &str = "echo_thing";
+
+#[derive(Debug, Default)]
+pub(crate) struct Echo(pub(crate) Arc<Signals>);
+
+/// How a test watches and steers a create that is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    pub(crate) started: Notify,
+    pub(crate) go_on: Notify,
+    pub(crate) finished: Notify,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Config {
+    region: Attr<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Thing {
+    id: Attr<String>,
+    name: Attr<String>,
+    size: Attr<i64>,
+    tags: Attr<Vec<String>>,
+    labels: Attr<BTreeMap<String, String>>,
+    password: Attr<Secret>,
+    disks: Attr<Vec<Disk>>,
+    timeouts: Attr<Timeouts>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Disk {
+    size: Attr<f64>,
+    path: Attr<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Look {
+    name: Attr<String>,
+    length: Attr<i64>,
+}
+
+impl Provider for Echo {
+    type Client = Signals;
+    type Model = Config;
+
+    fn schema(&self) -> Schema {
+        let region = Attribute::optional("region", Type::String, "Where.");
+        Schema::new("Echoes.", vec![region])
+    }
+
+    fn registry(&self) -> Registry<Signals> {
+        Registry::new().resource(ThingResource).data_source(LookSource)
+    }
+
+    fn validate(&self, config: &Config, diagnostics: &mut Diagnostics) {
+        if config.region.as_str() == Some("nowhere") {
+            diagnostics.error("No such region", "There is none.");
+        }
+    }
+
+    async fn configure(&self, config: Config, core_version: &str) -> Result<(Arc<Signals>, Diagnostics), Diagnostics> {
+        if config.region.as_str() == Some("refused") {
+            return Err(Diagnostic::error("Refused", core_version).into());
+        }
+        Ok((Arc::clone(&self.0), Diagnostics::new()))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ThingResource;
+
+impl Resource for ThingResource {
+    type Client = Signals;
+    type Model = Thing;
+
+    fn type_name(&self) -> &'static str {
+        THING
+    }
+
+    fn schema(&self) -> Schema {
+        let disk = vec![
+            Attribute::required("size", Type::Number, "Size."),
+            Attribute::computed("path", Type::String, "Path."),
+        ];
+        let mut schema = Schema::new(
+            "A thing.",
+            vec![
+                Attribute::computed("id", Type::String, "Id."),
+                Attribute::required("name", Type::String, "Name.").replaces(Replacement::Always),
+                Attribute::with_default("size", Type::Number, 20, "Size."),
+                Attribute::optional("tags", Type::set(Type::String), "Tags."),
+                Attribute::optional("labels", Type::map(Type::String), "Labels."),
+                Attribute::optional("password", Type::String, "Password.").sensitive().write_only(),
+                Attribute::optional("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
+            ],
+        );
+        schema.version = 1;
+        schema
+    }
+
+    fn timeouts(&self) -> DefaultTimeouts {
+        let minute = Duration::from_secs(60);
+        DefaultTimeouts { create: minute, read: minute, update: minute, delete: minute }
+    }
+
+    fn validate(&self, config: &Thing, diagnostics: &mut Diagnostics) {
+        if config.name.as_str() == Some("panic-early") {
+            panic!("planted");
+        }
+        if config.name.as_str() == Some("") {
+            diagnostics.error("No name", "Give one.");
+        }
+    }
+
+    fn upgrade(&self, version: i64, mut state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+        if version != 0 {
+            return Err(Diagnostic::error("Too old", "").into());
+        }
+        if let Some(title) = state.get("title").cloned() {
+            state["name"] = title;
+        }
+        Ok(state)
+    }
+
+    async fn create(&self, change: Create<Thing>, context: Context<Signals>) -> Outcome<Thing> {
+        let name = change.planned.name.as_str().unwrap().to_owned();
+        match name.as_str() {
+            "panic" => panic!("planted"),
+            "wait" => {
+                context.client.started.notify_one();
+                context.client.go_on.notified().await;
+                context.client.finished.notify_one();
+            }
+            "until-stopped" => {
+                context.client.started.notify_one();
+                context.cancel.cancelled().await;
+            }
+            _ => {}
+        }
+        let mut private = change.private;
+        private.insert("made", &name);
+        let outcome = Outcome::present(settled(change.planned), private);
+        if name == "half" {
+            return outcome.with(Diagnostic::error("Half done", "The rest failed."));
+        }
+        outcome
+    }
+
+    async fn read(&self, current: State<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+        match current.state.id.as_str() {
+            Some("gone") => Outcome::absent(),
+            Some("panic") => panic!("planted"),
+            _ => current.unchanged(Diagnostics::new()),
+        }
+    }
+
+    async fn update(&self, change: Update<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+        Outcome::present(settled(change.planned), change.private)
+    }
+
+    async fn delete(&self, current: State<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+        if current.state.name.as_str() == Some("sticky") {
+            return current.unchanged(Diagnostic::error("Sticky", "It stays."));
+        }
+        Outcome::absent()
+    }
+
+    async fn import(&self, id: &str, _: Context<Signals>) -> Outcome<Thing> {
+        if id == "missing" {
+            return Outcome::absent();
+        }
+        let state = Thing {
+            id: id.into(),
+            name: Attr::Null,
+            size: Attr::Null,
+            tags: Attr::Null,
+            labels: Attr::Null,
+            password: Attr::Null,
+            disks: Attr::Null,
+            timeouts: Attr::Null,
+        };
+        Outcome::present(state, Private::default())
+    }
+}
+
+fn settled(mut thing: Thing) -> Thing {
+    if thing.id.is_unknown() {
+        thing.id = format!("id-{}", thing.name.as_str().unwrap()).into();
+    }
+    if let Attr::Known(disks) = &mut thing.disks {
+        for (index, disk) in disks.iter_mut().enumerate() {
+            if disk.path.is_unknown() {
+                disk.path = format!("/dev/{index}").into();
+            }
+        }
+    }
+    thing
+}
+
+#[derive(Debug)]
+struct LookSource;
+
+impl DataSource for LookSource {
+    type Client = Signals;
+    type Model = Look;
+
+    fn type_name(&self) -> &'static str {
+        "echo_look"
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::new(
+            "Looks.",
+            vec![
+                Attribute::required("name", Type::String, "Name."),
+                Attribute::computed("length", Type::Number, "Length."),
+            ],
+        )
+    }
+
+    async fn read(&self, mut config: Look, _: Context<Signals>) -> Outcome<Look> {
+        let length = config.name.as_str().unwrap().len();
+        config.length = i64::try_from(length).unwrap().into();
+        Outcome::present(config, Private::default())
+    }
+}
