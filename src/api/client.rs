@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
+use backon::ExponentialBackoff;
 use reqwest::{
     Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
 };
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -36,6 +37,8 @@ use crate::api::{
     watch::Watch,
     witness::Witness,
 };
+
+mod chat;
 
 /// How long a change that is in flight may still answer after its operation was cancelled or ran out of time.
 ///
@@ -189,20 +192,21 @@ impl Client {
                 Err(error) if retry == Retry::Never || !error.is_retryable() => return Err(error),
                 Err(error) => error,
             };
-            let Some(wait) = waits.next() else {
-                return Err(error);
-            };
-            let wait = wait.max(error.retry_after().unwrap_or_default());
-            if wait >= context.remaining() {
-                return Err(error);
-            }
-            let wait_ms = wait.as_millis();
-            tracing::debug!(endpoint = %request.endpoint, attempt, wait_ms, %error, "asking again");
-            if context.sleep(wait).await.is_err() {
+            tracing::debug!(endpoint = %request.endpoint, attempt, %error, "may be asked again");
+            if !self.pause(context, &mut waits, &error).await {
                 return Err(error);
             }
             attempt += 1;
         }
+    }
+
+    /// Waits until it is time to ask again; `false` when it never will be.
+    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
+        let Some(wait) = waits.next() else {
+            return false;
+        };
+        let wait = wait.max(error.retry_after().unwrap_or_default());
+        wait < context.remaining() && context.sleep(wait).await.is_ok()
     }
 
     /// Sends once, and once more each after the clock was corrected and the token was renewed: the service has
@@ -302,7 +306,7 @@ impl Client {
         }
         let outcome = sent
             .and_then(|incoming| envelope::open(endpoint, &incoming, now))
-            .map_err(|error| self.without_secrets(error, token));
+            .map_err(|error| self.without_secrets(error, Some(&token.secret)));
         let ids = match &outcome {
             Ok(answer) => answer.ids.clone(),
             Err(error) => error.request_ids(),
@@ -322,11 +326,11 @@ impl Client {
     }
 
     /// A service may repeat in its message what it was sent.
-    fn without_secrets(&self, error: Error, token: &Token) -> Error {
+    fn without_secrets(&self, error: Error, token: Option<&SecretString>) -> Error {
         let Error::Service(mut refusal) = error else {
             return error;
         };
-        let secrets = [Some(&token.secret), self.settings().api_key.as_ref()];
+        let secrets = [token, self.settings().api_key.as_ref()];
         for secret in secrets.into_iter().flatten().map(ExposeSecret::expose_secret) {
             for text in [Some(&mut refusal.message), refusal.name.as_mut()].into_iter().flatten() {
                 if !secret.is_empty() && text.contains(secret) {

@@ -108,12 +108,13 @@ impl Endpoint {
 
     /// What a second, equal request would do.
     ///
-    /// A release, rename, resize or delete names its thing and its end: done twice it is done. A create, an image
-    /// save and a chat each make (and bill) something per request.
+    /// A release, rename, resize or delete names its thing and its end: done twice it is done. A create and an
+    /// image save each make (and bill) something per request. A chat is billed, but leaves nothing behind: until
+    /// its answer begins it is asked again like any question.
     #[must_use]
     pub fn effect(self) -> Effect {
         match self {
-            Self::InstanceCreate | Self::CloudDiskCreate | Self::ImageSave | Self::ChatCompletions => Effect::Creates,
+            Self::InstanceCreate | Self::CloudDiskCreate | Self::ImageSave => Effect::Creates,
             Self::InstanceRename
             | Self::InstanceRelease
             | Self::CloudDiskRename
@@ -121,7 +122,8 @@ impl Endpoint {
             | Self::CloudDiskRelease
             | Self::ImageRename
             | Self::ImageDelete => Effect::Repeatable,
-            Self::InstanceList
+            Self::ChatCompletions
+            | Self::InstanceList
             | Self::InstanceDetail
             | Self::CloudDiskList
             | Self::CloudDiskSpecList

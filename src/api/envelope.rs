@@ -162,7 +162,11 @@ fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value
 fn read_error(error: &Value, depth: usize) -> Found {
     match error {
         Value::Object(fields) => {
-            let found = read_fields(fields);
+            let mut found = read_fields(fields);
+            if found.number.is_none() && found.name.is_none() && found.message.is_some() {
+                // Chat servers name the kind of an error when they have no code for it.
+                found.name = fields.get("type").and_then(read_text);
+            }
             let inner = fields.get("error").or_else(|| fields.get("Error"));
             match inner {
                 Some(inner) if !found.says_something() && depth < 3 => read_error(inner, depth + 1),

@@ -7,11 +7,14 @@
 //! What each part is for:
 //! - `settings`, `context`, `error`, `code`, `endpoint`: the vocabulary;
 //! - `transport`, `envelope`, `lenient`, `records`, `redact`: bytes to records, read leniently, logged carefully;
+//! - `chat`: what a model is asked, and its answer out of a stream of events;
 //! - `client`, `request`, `clock`, `token`, `pace`, `retry`: one call with all that belongs to it;
 //! - `listing`, `flight`, `snapshots`: whole lists, and one request for all who want one;
 //! - `watch`: one poller for all who wait;
 //! - `create`, `marker`, `pending`: creates that are sent once and never lost;
-//! - `instances`, `create_instance`, `images`, `specs`, `cloud_disks`: one file an endpoint group.
+//! - `presence`, `witness`: whether a thing is gone, or only not shown;
+//! - `instances`, `create_instance`, `images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
+//!   `create_cloud_disk`: one file or two an endpoint group.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,6 +37,7 @@
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
+mod chat;
 mod client;
 mod clock;
 mod cloud_disks;
@@ -64,6 +68,9 @@ mod transport;
 mod watch;
 mod witness;
 
+pub use chat::{
+    ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
+};
 pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDisks};
 pub use code::Code;
@@ -85,7 +92,7 @@ pub use records::{
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use specs::Specs;
 pub use token::TokenError;
-pub use transport::{Incoming, Outgoing, SendFailure, Transport};
+pub use transport::{Answering, Incoming, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
 pub use witness::Witness;
 

@@ -4,6 +4,11 @@ use std::{fmt, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use futures_util::{
+    StreamExt,
+    future::ready,
+    stream::{self, BoxStream},
+};
 use reqwest::{Certificate, Method, header::HeaderMap, redirect, retry};
 use url::Url;
 
@@ -14,7 +19,7 @@ use crate::api::{
 };
 
 /// The largest answer that is read, in bytes.
-const LARGEST_ANSWER: usize = 64 << 20;
+pub(super) const LARGEST_ANSWER: usize = 64 << 20;
 
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
@@ -48,6 +53,22 @@ impl fmt::Debug for Incoming {
     }
 }
 
+/// An answer whose body still comes.
+pub struct Answering {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, in the pieces that come. May hold secrets.
+    pub body: BoxStream<'static, Result<Bytes, Cause>>,
+}
+
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answering {{ status: {} }}", self.status)
+    }
+}
+
 /// Why no answer came.
 #[derive(Debug, Clone)]
 pub enum SendFailure {
@@ -76,6 +97,13 @@ impl SendFailure {
 pub trait Transport: Send + Sync {
     /// Sends one request, once.
     async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure>;
+
+    /// Sends one request, once, and hands the body out while it comes. A transport that does not know how reads
+    /// the whole answer first.
+    async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {
+        let Incoming { status, headers, body } = self.send(request).await?;
+        Ok(Answering { status, headers, body: stream::once(ready(Ok(body))).boxed() })
+    }
 }
 
 /// HTTP through reqwest, made when first needed: loading certificates takes time, and can fail.
@@ -107,6 +135,16 @@ impl Http {
             pooled: Mutex::new(None),
             fresh: Mutex::new(None),
         }
+    }
+
+    /// Sends a request; its answer, as far as its headers.
+    async fn begin(&self, request: Outgoing) -> Result<reqwest::Response, SendFailure> {
+        let client = self.client(request.endpoint.effect())?;
+        let mut builder = client.request(request.method, request.url).headers(request.headers);
+        if let Some(body) = request.body {
+            builder = builder.body(body);
+        }
+        builder.send().await.map_err(failure)
     }
 
     fn client(&self, effect: Effect) -> Result<reqwest::Client, SendFailure> {
@@ -160,12 +198,7 @@ impl Options {
 #[async_trait]
 impl Transport for Http {
     async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure> {
-        let client = self.client(request.endpoint.effect())?;
-        let mut builder = client.request(request.method, request.url).headers(request.headers);
-        if let Some(body) = request.body {
-            builder = builder.body(body);
-        }
-        let mut answer = builder.send().await.map_err(failure)?;
+        let mut answer = self.begin(request).await?;
         let status = answer.status().as_u16();
         let headers = std::mem::take(answer.headers_mut());
         let mut body = BytesMut::new();
@@ -176,6 +209,15 @@ impl Transport for Http {
             body.extend_from_slice(&chunk);
         }
         Ok(Incoming { status, headers, body: body.freeze() })
+    }
+
+    async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {
+        let mut answer = self.begin(request).await?;
+        let status = answer.status().as_u16();
+        let headers = std::mem::take(answer.headers_mut());
+        let cause = |error: reqwest::Error| Cause::new(error.without_url());
+        let body = answer.bytes_stream().map(move |chunk| chunk.map_err(cause)).boxed();
+        Ok(Answering { status, headers, body })
     }
 }
 
