@@ -156,6 +156,11 @@ impl Client {
         &self.settings().random
     }
 
+    /// What the service's clock showed, as far as we know it, when this machine's showed these Unix seconds.
+    pub(super) fn service_time(&self, machine: i64) -> i64 {
+        machine + self.shared.clock.now().1
+    }
+
     pub(super) fn snapshots(&self) -> &Snapshots {
         &self.shared.snapshots
     }
@@ -219,7 +224,7 @@ impl Client {
             let token =
                 context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
             let (now, offset) = self.shared.clock.now();
-            let outgoing = self.outgoing(request, base.join(request.endpoint.path()), &token, now)?;
+            let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
             let outcome = self.exchange(context, outgoing, attempt, &token).await;
             let Err(Error::Service(refusal)) = &outcome else {
                 return outcome;

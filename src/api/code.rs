@@ -117,6 +117,12 @@ impl Code {
         TABLE.iter().find(|(_, _, code)| *code == self).map(|(_, name, _)| *name)
     }
 
+    /// Whether the service is busy with an image of the account (130002, 130003): the same request may do later.
+    #[must_use]
+    pub fn is_busy(self) -> bool {
+        matches!(self, Self::ImageUploading | Self::ImageSaveBusy)
+    }
+
     /// Whether the service lacks stock for what was asked (160001, 160004, 160014): another time may do.
     #[must_use]
     pub fn is_out_of_stock(self) -> bool {

@@ -16,9 +16,10 @@ use crate::api::{
     endpoint::Endpoint,
     error::{Error, Missing, RequestIds, Unsettled},
     marker,
-    pending::{Begin, Entry, Ids, Journal, Kind, Phase},
+    pending::{Begin, Entry, Ids, Journal, Kind, Phase, Record},
     request::Request,
     retry,
+    settings::Random,
 };
 
 /// How long a thing may take from its create to its first show in a list. A create whose outcome is unknown and
@@ -28,19 +29,43 @@ pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 /// How many looks in a row may fail for good before looking is given up.
 const FAILED_LOOKS: u32 = 3;
 
+/// The same for a create that the service said yes to, without naming what it makes.
+const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
+
+/// How old a list may be that looks share, while it is younger than the create.
+const SHARED_LOOK: Duration = Duration::from_secs(1);
+
 /// How a create goes about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateOptions {
     /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014). Default: not at all.
     pub wait_for_capacity: Option<Duration>,
+    /// What to do while the service is busy with another image (130002, 130003). Default: fail.
+    pub while_busy: WhileBusy,
+}
+
+/// What to do while the service is busy with another request like ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhileBusy {
+    /// Fail with its code.
+    #[default]
+    Fail,
+    /// Go on asking, politely, until the context ends.
+    Wait,
 }
 
 impl CreateOptions {
     /// Goes on asking for this long while there is no stock.
     #[must_use]
     pub fn waiting_for_capacity(wait: Option<Duration>) -> Self {
-        Self { wait_for_capacity: wait }
+        Self { wait_for_capacity: wait, ..Self::default() }
+    }
+
+    /// Goes on asking while the service is busy.
+    #[must_use]
+    pub fn waiting_while_busy() -> Self {
+        Self { while_busy: WhileBusy::Wait, ..Self::default() }
     }
 }
 
@@ -53,9 +78,9 @@ pub struct Accepted<T> {
     /// Its entry in the journal: to be [handed over](Entry::handed_over) just before the thing is answered.
     /// Dropped instead, the next run's same create adopts the thing.
     pub entry: Entry,
-    /// The name that it carries now: the wanted one with a marker.
+    /// The name that it carries now: the wanted one with a marker; a private image's is the wanted one itself.
     pub sent_name: String,
-    /// The name that it is to be given. None was wanted, and the marker stays, when this is `None`.
+    /// The name that it is to be given. When this is `None` it keeps its name: none was wanted, or it has it.
     pub rename_to: Option<String>,
     /// What support asks for, when the service answered.
     pub ids: RequestIds,
@@ -70,7 +95,7 @@ pub enum Origin {
     Adopted,
     /// The service answered.
     Answered,
-    /// No answer came, and the marker was found.
+    /// The answer did not say, or none came, and what carries the sent name was found.
     Found,
 }
 
@@ -84,19 +109,36 @@ pub(super) trait Creation: Send + Sync + 'static {
 
     fn wanted_name(&self) -> Option<&str>;
 
+    /// The name that is sent, by which the thing is found without an answer.
+    fn marker(&self, random: &Random) -> String {
+        marker::mark(self.wanted_name(), random)
+    }
+
     /// The request, with the name that is sent.
     fn body(&self, marker: &str) -> Value;
 
     /// What an answer says; none when it does not say what was made.
     fn read(&self, result: &Value) -> Option<Self::Made>;
 
-    /// What carries this name now.
+    /// What carries the name that was sent, by a list of all that was asked for at `since` or later.
     fn find(
         &self,
         client: &Client,
-        marker: &str,
+        sent: &Record,
+        since: Instant,
         context: &Context,
     ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send;
+
+    /// What carries the name that was sent, by a search for it: the last look, before what no list shows is
+    /// called not there. An endpoint without a search has no second opinion.
+    fn search(
+        &self,
+        _client: &Client,
+        _sent: &Record,
+        _context: &Context,
+    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send {
+        async { Ok(Sought { found: Vec::new(), complete: true }) }
+    }
 
     /// Whether what an earlier run made is gone by now, for sure; `age` is the age of its create.
     fn is_gone(
@@ -109,8 +151,8 @@ pub(super) trait Creation: Send + Sync + 'static {
 
     fn ids(made: &Self::Made) -> Ids;
 
-    /// What the journal remembers.
-    fn recall(&self, ids: &Ids) -> Self::Made;
+    /// What the journal remembers; none when it is not what [`Self::ids`] wrote.
+    fn recall(&self, ids: &Ids) -> Option<Self::Made>;
 }
 
 /// What a look found.
@@ -184,7 +226,7 @@ impl<C: Creation> Flow<C> {
                 let begin = Begin {
                     kind: C::KIND,
                     key: &self.key,
-                    marker: &marker::mark(wanted_name, random),
+                    marker: &self.creation.marker(random),
                     wanted_name,
                     base_url: &base_url,
                     account: &account,
@@ -201,18 +243,19 @@ impl<C: Creation> Flow<C> {
         let age = Timestamp::now().as_second() - record.updated_at;
         let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
         let marker = &record.marker;
-        if let (Phase::Accepted, Some(ids)) = (record.phase, &record.ids) {
+        let made = record.ids.as_ref().and_then(|ids| self.creation.recall(ids));
+        if let (Phase::Accepted, Some(ids), Some(made)) = (record.phase, &record.ids, made) {
             if self.creation.is_gone(&self.client, ids, age, &self.context).await {
                 return self.forget(entry);
             }
             tracing::info!(id = ids.id, marker, "taking up what an earlier run created");
-            let made = self.creation.recall(ids);
             let ids = RequestIds { request_id: record.request_id, trace_id: None };
             return Ok(Resumed::Accepted(Box::new(self.accepted(made, entry, ids, Origin::Adopted))));
         }
         tracing::info!(marker, "looking for what an earlier run may have created");
-        let until = Instant::now() + VISIBILITY_WINDOW.saturating_sub(age);
-        match self.settle(marker, until).await? {
+        let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
+        let until = Instant::now() + window.saturating_sub(age);
+        match self.settle(&record, until).await? {
             Settled::Found(made) => {
                 if self.creation.is_gone(&self.client, &C::ids(&made), age, &self.context).await {
                     return self.forget(entry);
@@ -243,12 +286,13 @@ impl<C: Creation> Flow<C> {
     }
 
     /// Sends the request until the service has processed it.
-    async fn send(&self, entry: Entry) -> Result<Accepted<C::Made>, Error> {
+    async fn send(&self, mut entry: Entry) -> Result<Accepted<C::Made>, Error> {
         let marker = entry.record().marker.clone();
         let request = Request::new(C::ENDPOINT).body(&self.creation.body(&marker));
         let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
         let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
         let mut patience = retry::patience(self.client.random());
+        let mut busy = retry::busy(self.client.random());
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -258,6 +302,9 @@ impl<C: Creation> Flow<C> {
                         return Ok(self.record(made, entry, answer.ids, Origin::Answered));
                     }
                     None => {
+                        if let Err(error) = entry.acknowledged(answer.ids.request_id.clone()) {
+                            tracing::warn!(%error, "what was taken on could not be written down");
+                        }
                         return self.recover(entry, None, self.context.deadline, answer.ids).await;
                     }
                 },
@@ -270,6 +317,8 @@ impl<C: Creation> Flow<C> {
                 // An undocumented refusal: believed when nothing shows up.
                 let until = self.context.deadline.min(Instant::now() + VISIBILITY_WINDOW);
                 return self.recover(entry, Some(error), until, ids).await;
+            } else if self.options.while_busy == WhileBusy::Wait && error.code().is_some_and(Code::is_busy) {
+                busy.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
             } else if error.is_retryable() {
                 waits.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
             } else if error.code().is_some_and(Code::is_out_of_stock) {
@@ -298,29 +347,35 @@ impl<C: Creation> Flow<C> {
         until: Instant,
         ids: RequestIds,
     ) -> Result<Accepted<C::Made>, Error> {
-        let marker = entry.record().marker.clone();
+        let sent = entry.record().clone();
+        let marker = &sent.marker;
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
-        match (self.settle(&marker, until).await?, cause) {
+        match (self.settle(&sent, until).await?, cause) {
             (Settled::Found(made), _) => Ok(self.record(made, entry, ids, Origin::Found)),
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if !error.outcome_is_unknown() => {
                 self.discard(entry);
                 Err(error)
             }
-            (Settled::NotSeen { cause: looking, .. }, cause) => Err(self.unsettled(&marker, cause.or(looking))),
+            (Settled::NotSeen { cause: looking, .. }, cause) => Err(self.unsettled(marker, cause.or(looking))),
         }
     }
 
-    /// Looks for the marker, at least once, until it is found, `until` is over, or the operation ends.
-    async fn settle(&self, marker: &str, until: Instant) -> Result<Settled<C::Made>, Error> {
-        let mut waits = retry::looks(self.client.random());
+    /// Looks for the name that was sent, at least once, until it is found, `until` is over, or the operation ends.
+    async fn settle(&self, sent: &Record, until: Instant) -> Result<Settled<C::Made>, Error> {
+        let begun = Instant::now();
+        // What the service took on is visible soon, and somebody waits for it.
+        let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
+        let mut waits = retry::looks(longest, self.client.random());
         let (mut conclusive, mut cause, mut failed) = (false, None, 0);
         while self.context.check().is_ok() {
-            let last = Instant::now() >= until;
-            match self.creation.find(&self.client, marker, &self.context).await {
+            let now = Instant::now();
+            let last = now >= until;
+            let since = now.checked_sub(SHARED_LOOK).filter(|_| !last).map_or(now, |shared| shared.max(begun));
+            match self.look(sent, since, last).await {
                 Ok(mut sought) => {
                     if sought.found.len() > 1 {
                         let found = sought.found.iter().map(|made| C::ids(made).id).collect();
-                        return Err(Error::SeveralMatches { marker: marker.to_owned(), found });
+                        return Err(Error::SeveralMatches { marker: sent.marker.clone(), found });
                     }
                     if let Some(made) = sought.found.pop() {
                         return Ok(Settled::Found(made));
@@ -338,6 +393,15 @@ impl<C: Creation> Flow<C> {
             }
         }
         Ok(Settled::NotSeen { conclusive, cause })
+    }
+
+    /// One look, by the list that all looks share; the last one also by a search.
+    async fn look(&self, sent: &Record, since: Instant, last: bool) -> Result<Sought<C::Made>, Error> {
+        let sought = self.creation.find(&self.client, sent, since, &self.context).await?;
+        if last && sought.complete && sought.found.is_empty() {
+            return self.creation.search(&self.client, sent, &self.context).await;
+        }
+        Ok(sought)
     }
 
     /// Notes what was made. A journal that fails now must not hide it.

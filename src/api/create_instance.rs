@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::api::{
     client::Client,
@@ -10,9 +11,10 @@ use crate::api::{
     create::{Creation, Sought, VISIBILITY_WINDOW},
     endpoint::Endpoint,
     error::Error,
-    instances::Presence,
+    flight::Freshness,
     lenient::{read_integer, read_text},
-    pending::{Ids, Kind},
+    pending::{Ids, Kind, Record},
+    presence::Presence,
     records::{Instance, InstanceUid},
 };
 
@@ -256,9 +258,15 @@ impl Creation for CreateInstance {
         })
     }
 
-    async fn find(&self, client: &Client, marker: &str, context: &Context) -> Result<Sought<CreatedInstance>, Error> {
-        let listing = client.instances().fresh(context).await?;
-        let marked = |instance: &&Instance| instance.name.as_deref() == Some(marker);
+    async fn find(
+        &self,
+        client: &Client,
+        sent: &Record,
+        since: Instant,
+        context: &Context,
+    ) -> Result<Sought<CreatedInstance>, Error> {
+        let listing = client.instances().all(Freshness::Since(since), context).await?;
+        let marked = |instance: &&Instance| instance.name.as_deref() == Some(&sent.marker);
         Ok(Sought { found: listing.records.iter().filter(marked).map(found).collect(), complete: listing.complete })
     }
 
@@ -275,13 +283,13 @@ impl Creation for CreateInstance {
         Ids { id: made.uid.to_string(), database_id: made.instance_id }
     }
 
-    fn recall(&self, ids: &Ids) -> CreatedInstance {
-        CreatedInstance {
+    fn recall(&self, ids: &Ids) -> Option<CreatedInstance> {
+        Some(CreatedInstance {
             uid: InstanceUid::new(ids.id.clone()),
             instance_id: ids.database_id,
             payment_type: None,
             release_time: None,
-        }
+        })
     }
 }
 

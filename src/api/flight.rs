@@ -54,6 +54,8 @@ impl<T> Default for Flight<T> {
 pub(super) enum Freshness {
     /// Asked for after the caller asked: for waits, and for proofs.
     Fresh,
+    /// Asked for at this time or later, whatever was changed since: for a look that comes again and again.
+    Since(Instant),
     /// At most this old, and asked for under the stamp that is current: for refresh and plans.
     Within(Duration),
 }
@@ -62,6 +64,7 @@ impl Freshness {
     fn accepts(self, asked_at: Instant, stamp: u64, caller: &Caller) -> bool {
         match self {
             Self::Fresh => asked_at >= caller.asked_at,
+            Self::Since(instant) => asked_at >= instant,
             Self::Within(age) => caller.asked_at.saturating_duration_since(asked_at) <= age && stamp == caller.stamp,
         }
     }
@@ -105,9 +108,6 @@ impl<T: Send + Sync + 'static> Flight<T> {
         if let Some(kept) = &state.kept {
             if freshness.accepts(kept.asked_at, kept.stamp, caller) {
                 return Boarded::Kept(Arc::clone(&kept.value));
-            }
-            if kept.stamp != caller.stamp {
-                state.kept = None;
             }
         }
         if let Some(flying) = &state.flying

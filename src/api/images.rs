@@ -114,7 +114,15 @@ impl Images {
         self.all_private(Freshness::Fresh, context).await
     }
 
-    async fn all_private(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<PrivateImage>>, Error> {
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) async fn all_private(
+        &self,
+        freshness: Freshness,
+        context: &Context,
+    ) -> Result<Arc<Listing<PrivateImage>>, Error> {
         let flight = &self.client.snapshots().private_images;
         let endpoint = Endpoint::PrivateImageList;
         shared(&self.client, context, flight, freshness, endpoint, |client, context| async move {

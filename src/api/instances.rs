@@ -17,6 +17,7 @@ use crate::api::{
     listing::{Listing, paged},
     marker,
     pending::{Journal, Kind},
+    presence::Presence,
     records::{Instance, InstanceDetail, InstanceUid, read},
     request::Request,
     retry::Retry,
@@ -45,29 +46,6 @@ pub struct InstanceFilter {
     pub query: Option<String>,
     /// One status, as the service writes it.
     pub status: Option<String>,
-}
-
-/// What two looks say about an instance (the first by detail, the second by a whole list).
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Presence {
-    /// The service does not have it: a complete list lacks it and its detail says 160003. Whether this is the
-    /// account it was made in is for the caller to judge ([`Client::fingerprint`], [`Client::witness`]).
-    Absent {
-        /// When the list was asked for.
-        listed_at: Instant,
-        /// How many instances the list holds.
-        others: usize,
-    },
-    /// It exists.
-    Present(Box<InstanceDetail>),
-    /// The service shows it as Released.
-    Released(Box<Instance>),
-    /// The looks contradict each other or prove nothing: treat it as existing.
-    Unproved {
-        /// Why, as a fragment.
-        reason: &'static str,
-    },
 }
 
 impl Instances {
@@ -141,7 +119,7 @@ impl Instances {
         self.all(Freshness::Fresh, context).await
     }
 
-    async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Instance>>, Error> {
+    pub(super) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Instance>>, Error> {
         let flight = &self.client.snapshots().instances;
         shared(&self.client, context, flight, freshness, Endpoint::InstanceList, |client, context| async move {
             client.instances().list(&InstanceFilter::default(), &context).await

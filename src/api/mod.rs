@@ -44,6 +44,7 @@ mod cloud_disks;
 mod code;
 mod context;
 mod create;
+mod create_cloud_disk;
 mod create_instance;
 mod endpoint;
 mod envelope;
@@ -56,10 +57,13 @@ mod listing;
 mod marker;
 mod pace;
 mod pending;
+mod presence;
+mod private_images;
 mod records;
 mod redact;
 mod request;
 mod retry;
+mod save_image;
 mod settings;
 mod snapshots;
 mod specs;
@@ -72,23 +76,26 @@ pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
 };
 pub use client::{Client, GRACE};
-pub use cloud_disks::{CloudDiskFilter, CloudDisks};
+pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter, CloudDisks};
 pub use code::Code;
 pub use context::Context;
-pub use create::{Accepted, CreateOptions, Origin, VISIBILITY_WINDOW};
+pub use create::{Accepted, CreateOptions, Origin, VISIBILITY_WINDOW, WhileBusy};
+pub use create_cloud_disk::{CreateCloudDisk, CreatedCloudDisk};
 pub use create_instance::{
     CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{Cause, Error, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded};
 pub use images::{Images, PrivateImageFilter, PublicImageFilter};
-pub use instances::{InstanceFilter, Instances, Presence};
+pub use instances::{InstanceFilter, Instances};
 pub use listing::Listing;
 pub use pending::{Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable};
+pub use presence::Presence;
 pub use records::{
-    CloudDisk, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid, PrivateImage, PublicImage,
-    Record, Spec,
+    CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
+    PrivateImage, PublicImage, Record, Spec,
 };
+pub use save_image::{SaveImage, SavedImage};
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use specs::Specs;
 pub use token::TokenError;

@@ -11,13 +11,21 @@ use crate::api::endpoint::Endpoint;
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) endpoint: Endpoint,
+    /// What the path ends with, where it names its thing.
+    id: Option<i64>,
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) body: Option<Bytes>,
 }
 
 impl Request {
     pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, query: Vec::new(), body: None }
+        Self { endpoint, id: None, query: Vec::new(), body: None }
+    }
+
+    /// Names the thing in the path (service API, DELETE /api/image/delete/{image_id}).
+    pub(super) fn id(mut self, id: i64) -> Self {
+        self.id = Some(id);
+        self
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl ToString) -> Self {
@@ -28,6 +36,12 @@ impl Request {
     pub(super) fn body(mut self, body: &Value) -> Self {
         self.body = Some(Bytes::from(body.to_string()));
         self
+    }
+
+    /// The path below the base address.
+    pub(super) fn path(&self) -> String {
+        let id = self.id.map(|id| id.to_string()).unwrap_or_default();
+        format!("{}{id}", self.endpoint.path())
     }
 }
 

@@ -27,9 +27,16 @@ pub(super) fn patience(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
 }
 
-/// The waits between looks for a thing whose create had no answer: 1 s, doubling up to 10 s, without end.
-pub(super) fn looks(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_secs(1), Duration::from_secs(10), random).without_max_times().build()
+/// The waits while the service is busy with another request like ours: 2 s, doubling up to 20 s, with jitter,
+/// without end.
+pub(super) fn busy(random: &Random) -> ExponentialBackoff {
+    backoff(Duration::from_secs(2), Duration::from_secs(20), random).without_max_times().build()
+}
+
+/// The waits between looks for a thing whose create named none: 0.5 s, doubling up to `longest`, with jitter,
+/// without end.
+pub(super) fn looks(longest: Duration, random: &Random) -> ExponentialBackoff {
+    backoff(Duration::from_millis(500), longest, random).without_max_times().build()
 }
 
 fn backoff(first: Duration, longest: Duration, random: &Random) -> ExponentialBuilder {

@@ -16,7 +16,7 @@ use crate::api::{
     error::Error,
     flight::{Flight, Freshness},
     listing::Listing,
-    records::{CloudDisk, Instance, PrivateImage, PublicImage, Spec},
+    records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec},
 };
 
 /// How long a list may serve.
@@ -32,6 +32,7 @@ pub(super) const SNAPSHOT: Freshness = Freshness::Within(AGE_LIMIT);
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     pub(super) cloud_disks: Flight<Listing<CloudDisk>>,
+    pub(super) cloud_disk_specs: Flight<Listing<CloudDiskSpec>>,
     pub(super) instances: Flight<Listing<Instance>>,
     pub(super) private_images: Flight<Listing<PrivateImage>>,
     pub(super) public_images: Flight<Listing<PublicImage>>,

@@ -173,7 +173,7 @@ async fn two_things_with_one_marker_are_both_named() {
         Error::SeveralMatches { found, .. } => found,
         other => panic!("{other}"),
     };
-    let fixed = Settings { random: crate::api::Random::new(|| 0xeca2_fb78), ..testing::settings() };
+    let fixed = Settings { random: Random::new(|| 0xeca2_fb78), ..testing::settings() };
     let (client, _) = serve_with(fixed, |request| async move {
         if request.endpoint == Endpoint::InstanceCreate {
             return lost();

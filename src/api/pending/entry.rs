@@ -52,6 +52,17 @@ impl Entry {
         account.clone_into(&mut self.record.account);
         self.record.process = std::process::id();
         self.record.phase = Phase::Sent;
+        self.record.acknowledged = false;
+        self.store()
+    }
+
+    /// Notes that the service took the request on, and did not say what it makes.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the thing may exist nevertheless.
+    pub(in crate::api) fn acknowledged(&mut self, request_id: Option<String>) -> Result<(), Error> {
+        self.record.acknowledged = true;
+        self.record.request_id = request_id;
         self.store()
     }
 

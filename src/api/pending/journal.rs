@@ -107,6 +107,7 @@ impl Journal {
             updated_at: now,
             process: std::process::id(),
             request_id: None,
+            acknowledged: false,
             ids: None,
         };
         Entry::write_new(&self.directory, name, record, lock)

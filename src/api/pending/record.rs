@@ -35,6 +35,9 @@ pub struct Record {
     /// `request_id` of the answer.
     #[serde(default)]
     pub request_id: Option<String>,
+    /// Whether the service said that it took the request on, without naming what it makes.
+    #[serde(default)]
+    pub acknowledged: bool,
     /// What the service calls it, once accepted.
     #[serde(default)]
     pub ids: Option<Ids>,

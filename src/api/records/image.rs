@@ -97,6 +97,14 @@ pub struct PrivateImage {
     pub upperdir_bytes: Option<i64>,
 }
 
+impl PrivateImage {
+    /// Whether instances can be made of it (`image_status` 1).
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.image_status == Some(1)
+    }
+}
+
 impl Record for PrivateImage {
     type Key = i64;
 

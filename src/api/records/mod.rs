@@ -6,7 +6,7 @@ mod image;
 mod instance;
 mod spec;
 
-pub use cloud_disk::CloudDisk;
+pub use cloud_disk::{CloudDisk, CloudDiskSpec};
 pub use guarded::Guarded;
 pub use image::{PrivateImage, PublicImage};
 pub use instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};

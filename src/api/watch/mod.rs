@@ -2,21 +2,17 @@
 
 mod pace;
 mod poller;
+mod sources;
 
 use std::sync::Arc;
 
 use crate::api::{
     client::Client,
-    code::Code,
     context::Context,
-    endpoint::Endpoint,
     error::Error,
-    listing::{Listing, paged},
-    records::{Instance, InstanceUid},
-    request::Request,
-    retry::Retry,
+    records::{CloudDisk, Instance, InstanceUid, PrivateImage},
 };
-use poller::{Poller, Source};
+use poller::Poller;
 
 /// What a poll saw of the thing that is waited for.
 #[derive(Debug, Clone)]
@@ -40,10 +36,22 @@ impl<T> Sighting<T> {
 /// The pollers, one a kind.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    instances: Arc<Poller<Instances>>,
+    cloud_disks: Arc<Poller<sources::CloudDisks>>,
+    instances: Arc<Poller<sources::Instances>>,
+    private_images: Arc<Poller<sources::PrivateImages>>,
 }
 
 impl Watch {
+    pub(super) async fn cloud_disk(
+        &self,
+        client: &Client,
+        id: i64,
+        context: &Context,
+        until: impl FnMut(&Sighting<CloudDisk>) -> bool + Send,
+    ) -> Result<Sighting<CloudDisk>, Error> {
+        self.cloud_disks.wait(client, &id, context, until).await
+    }
+
     pub(super) async fn instance(
         &self,
         client: &Client,
@@ -53,38 +61,15 @@ impl Watch {
     ) -> Result<Sighting<Instance>, Error> {
         self.instances.wait(client, uid, context, until).await
     }
-}
 
-#[derive(Debug)]
-struct Instances;
-
-impl Source for Instances {
-    type Record = Instance;
-
-    const NOUN: &'static str = "instance";
-    const DETAILS_AT_MOST: usize = 2;
-
-    async fn one(client: &Client, uid: &InstanceUid, context: &Context) -> Result<Option<Instance>, Error> {
-        match client.instances().ask_detail(uid, context, Retry::Never).await {
-            Ok(detail) => Ok(Some(detail.instance)),
-            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => {
-                // Alone it proves nothing, and a released instance may be in the list only.
-                let listing = Self::all(client, context).await?;
-                match listing.find(uid) {
-                    None if !listing.complete => Err(error),
-                    found => Ok(found.cloned()),
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn all(client: &Client, context: &Context) -> Result<Listing<Instance>, Error> {
-        paged(client, context, &Request::new(Endpoint::InstanceList), Retry::Never).await
-    }
-
-    fn describe(instance: &Instance) -> String {
-        instance.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string)
+    pub(super) async fn private_image(
+        &self,
+        client: &Client,
+        image_id: i64,
+        context: &Context,
+        until: impl FnMut(&Sighting<PrivateImage>) -> bool + Send,
+    ) -> Result<Sighting<PrivateImage>, Error> {
+        self.private_images.wait(client, &image_id, context, until).await
     }
 }
 

@@ -37,14 +37,17 @@ pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
     /// What one calls it.
     const NOUN: &'static str;
     /// Up to this many are asked for one by one; more come cheaper in a list. 0 where there is no detail.
-    const DETAILS_AT_MOST: usize;
+    const DETAILS_AT_MOST: usize = 0;
 
-    /// Asks for one, once; none when the service says that there is no such thing.
+    /// Asks for one, once; none when the service says that there is no such thing. A kind that has a detail
+    /// asks for that instead of its list.
     fn one(
         client: &Client,
         key: &<Self::Record as Record>::Key,
         context: &Context,
-    ) -> impl Future<Output = Result<Option<Self::Record>, Error>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Record>, Error>> + Send {
+        async move { Ok(Self::all(client, context).await?.find(key).cloned()) }
+    }
 
     /// Asks for all, once.
     fn all(client: &Client, context: &Context) -> impl Future<Output = Result<Listing<Self::Record>, Error>> + Send;

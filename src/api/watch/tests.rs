@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    InstanceStatus,
+    Code, Endpoint, InstanceStatus,
     testing::{self, Ledger, context, ok, page, query, raw, refusal, serve},
 };
 
