@@ -103,7 +103,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Attr<T> {
             }
 
             fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-                T::deserialize(deserializer).map(Attr::Known)
+                Option::<T>::deserialize(deserializer).map(Attr::from)
             }
         }
 

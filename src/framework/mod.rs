@@ -24,7 +24,7 @@ pub mod value;
 pub use attr::{Attr, Secret};
 pub use data_source::DataSource;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
-pub use model::{Model, ModelError, from_value, shape, to_value};
+pub use model::{Model, ModelError, from_value, project, shape, to_value};
 pub use path::{Path, Step};
 pub use private::Private;
 pub use provider::{Provider, Registry};

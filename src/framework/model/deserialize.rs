@@ -54,6 +54,17 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
         }
     }
 
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
+        visitor.visit_unit()
+    }
+
     /// A float field takes whole numbers too: a price of 2 is 2.0.
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         match self.0 {
@@ -63,8 +74,8 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf option unit unit_struct seq
-        tuple tuple_struct map struct enum identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct seq
+        tuple tuple_struct map struct enum identifier
     }
 }
 

@@ -43,5 +43,10 @@ pub fn to_value<M: Serialize>(model: &M) -> Result<Value, ModelError> {
     model.serialize(serialize::ValueSerializer)
 }
 
+/// Writes a model as another one, which has some or all of its attributes.
+pub fn project<M: Serialize, N: DeserializeOwned>(model: &M) -> Result<N, ModelError> {
+    from_value(&to_value(model)?)
+}
+
 #[cfg(test)]
 mod tests;

@@ -66,6 +66,10 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
+        visitor.visit_some(self)
+    }
+
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         let element = RefCell::new(None);
         let value = visitor.visit_seq(Once { slot: &element, done: false })?;
@@ -101,7 +105,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     serde::forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf option unit unit_struct tuple tuple_struct enum ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct enum ignored_any
     }
 }
 

@@ -70,3 +70,13 @@ fn debug_shows_no_secret() {
 fn a_missing_attribute_is_an_error() {
     assert!(from_value::<Disk>(&Value::object([("size_gb", Value::from(20))])).is_err());
 }
+
+#[test]
+fn a_model_is_projected_on_a_smaller_one() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Name {
+        name: Attr<String>,
+    }
+    let name: Name = project(&machine()).unwrap();
+    assert_eq!(name, Name { name: "a".into() });
+}
