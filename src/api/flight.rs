@@ -105,10 +105,10 @@ impl<T: Send + Sync + 'static> Flight<T> {
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let mut state = lock(&self.state);
-        if let Some(kept) = &state.kept {
-            if freshness.accepts(kept.asked_at, kept.stamp, caller) {
-                return Boarded::Kept(Arc::clone(&kept.value));
-            }
+        if let Some(kept) = &state.kept
+            && freshness.accepts(kept.asked_at, kept.stamp, caller)
+        {
+            return Boarded::Kept(Arc::clone(&kept.value));
         }
         if let Some(flying) = &state.flying
             && let Some(outcome) = flying.outcome.upgrade()

@@ -59,6 +59,7 @@ mod pace;
 mod pending;
 mod presence;
 mod private_images;
+mod quotes;
 mod records;
 mod redact;
 mod request;
@@ -91,6 +92,7 @@ pub use instances::{InstanceFilter, Instances};
 pub use listing::Listing;
 pub use pending::{Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable};
 pub use presence::Presence;
+pub use quotes::Quotes;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,
