@@ -1,11 +1,11 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use crate::{
     api::{self, Instance, Journal, Listing, Witness},
-    framework,
+    framework::{self, value::Number},
 };
 
 /// What a configured provider hands to its resources and data sources.
@@ -19,12 +19,16 @@ pub struct Client {
     pub(super) region: Option<String>,
     /// The image registry.
     pub(super) registry_host: Option<String>,
+    /// Whether plans are checked against the service.
+    pub(super) preflight: bool,
+    /// The budget of each instance.
+    pub(super) max_hourly_price: Option<Number>,
     /// What the environment says about instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// Working directory and workspace.
-    place: String,
+    pub(super) place: String,
     /// The instances there were before this run made any.
-    before: OnceCell<Arc<Listing<Instance>>>,
+    pub(super) before: OnceCell<Arc<Listing<Instance>>>,
 }
 
 /// What a destroy does when the service forbids the release (service API, 160012).
@@ -48,15 +52,19 @@ impl OnUnreleasable {
 }
 
 impl Client {
-    pub(super) fn new(
-        api: api::Client,
-        journal: Journal,
-        place: String,
-        region: Option<String>,
-        registry_host: Option<String>,
-        on_unreleasable: Option<OnUnreleasable>,
-    ) -> Self {
-        Self { api, journal, region, registry_host, on_unreleasable, place, before: OnceCell::new() }
+    /// A client that checks plans and has no budget.
+    pub(super) fn new(api: api::Client, journal: Journal, place: String) -> Self {
+        Self {
+            api,
+            journal,
+            region: None,
+            registry_host: None,
+            preflight: true,
+            max_hourly_price: None,
+            on_unreleasable: None,
+            place,
+            before: OnceCell::new(),
+        }
     }
 
     /// The key under which a create that a killed run left behind is found again: the same working directory, workspace and
@@ -85,4 +93,12 @@ impl Client {
 /// The framework's end of a step, as the service's client takes it.
 pub(super) fn limits<C>(context: &framework::Context<C>) -> api::Context {
     api::Context { cancel: context.cancel.clone(), deadline: context.deadline }
+}
+
+/// How long the checks of one plan may take: a service that does not answer must not keep a reviewer.
+const PLANNING: Duration = Duration::from_secs(60);
+
+/// The end of planning, as the service's client takes it.
+pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> api::Context {
+    api::Context::within(PLANNING, &context.cancel)
 }

@@ -11,6 +11,7 @@ use crate::{
         Attr, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
         timeouts::{parse_duration, print_duration},
+        value::Number,
     },
 };
 
@@ -29,6 +30,8 @@ pub struct Configuration {
     pub(super) max_concurrent_requests: Attr<i64>,
     pub(super) requests_per_second: Attr<f64>,
     pub(super) ca_certificate_file: Attr<String>,
+    pub(super) preflight: Attr<bool>,
+    pub(super) max_hourly_price: Attr<Number>,
     pub(super) pending_dir: Attr<String>,
 }
 
@@ -117,6 +120,19 @@ pub(super) fn schema() -> Schema {
                 "A PEM file with further root certificates, as for a private gateway.",
             ),
             Attribute::optional(
+                "preflight",
+                Type::Bool,
+                "Whether plans are checked against the live service: stock, limits, prices, images, disks and names. Default \
+                 `true`.",
+            ),
+            Attribute::optional(
+                "max_hourly_price",
+                Type::Number,
+                "A budget for each instance: a live price above it, of a spot machine too, is an error of the plan, and again \
+                 before the create.",
+            )
+            .validate(validator::positive()),
+            Attribute::optional(
                 "pending_dir",
                 Type::String,
                 "Where creates in flight are written down, so that a killed run loses nothing. Default \
@@ -203,14 +219,14 @@ pub(super) fn configure(
         Some(directory) => environment.path(&directory),
         None => environment.data_directory().join("damodel-pending"),
     };
-    let client = Client::new(
-        crate::api::Client::new(settings),
-        Journal::new(pending),
-        environment.place(),
-        text(&configuration.region, "DAMODEL_REGION"),
-        text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
-        on_unreleasable.flatten(),
-    );
+    let client = Client {
+        region: text(&configuration.region, "DAMODEL_REGION"),
+        registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
+        preflight: configuration.preflight.known() != Some(&false),
+        max_hourly_price: configuration.max_hourly_price.known().cloned(),
+        on_unreleasable: on_unreleasable.flatten(),
+        ..Client::new(crate::api::Client::new(settings), Journal::new(pending), environment.place())
+    };
     Ok((Arc::new(client), diagnostics))
 }
 

@@ -2,12 +2,17 @@
 //!
 //! A thing never uses another thing's folder; what several need lies here.
 
+mod choose;
 mod client;
 mod configuration;
+mod creation;
 mod environment;
 mod errors;
+mod images;
 mod instance;
 mod presence;
+mod pricing;
+mod protection;
 mod public_images;
 mod rules;
 mod specs;
@@ -46,7 +51,14 @@ impl framework::Provider for Damodel {
     }
 
     fn registry(&self) -> Registry<Client> {
-        Registry::new().resource(instance::Resource).data_source(public_images::List).data_source(specs::List)
+        Registry::new()
+            .resource(instance::Resource)
+            .data_source(instance::List)
+            .data_source(instance::Single)
+            .data_source(public_images::List)
+            .data_source(public_images::Single)
+            .data_source(specs::List)
+            .data_source(specs::Single)
     }
 
     fn validate(&self, config: &Configuration, diagnostics: &mut Diagnostics) {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Client;
+use super::{Client, client::limits, errors::Failure};
 use crate::{
     api::{self, Context},
-    framework::Private,
+    framework::{self, Diagnostic, Outcome, Private, State},
 };
 
 /// How long after its creation a thing may still be invisible.
-const GRACE: Duration = Duration::from_secs(10 * 60);
+const GRACE: Duration = Duration::from_secs(5 * 60);
 /// How long other reads of the same run are given to find something.
 const MOMENT: Duration = Duration::from_secs(2);
 const KEY: &str = "origin";
@@ -74,4 +74,80 @@ async fn note(private: &mut Private, client: &Client, context: &Context, created
     if let Ok(account) = client.api.fingerprint(context).await {
         private.insert(KEY, Origin { account, created_at });
     }
+}
+
+/// A thing as a refresh speaks of it.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    /// As an error names it: `instance "trainer" (ins-…)`.
+    pub(super) title: String,
+    /// The key under which it is a witness for others.
+    pub(super) key: String,
+    /// The status in the state.
+    pub(super) last: String,
+}
+
+/// What a refresh makes of a thing that the service shows as released.
+pub(super) fn released<M>(subject: &Subject, client: &Client) -> Outcome<M> {
+    client.witness().saw(&subject.key);
+    left(subject, "The service shows it as released.")
+}
+
+/// What a refresh makes of a thing that two looks did not find.
+pub(super) async fn absent<M>(
+    current: State<M>,
+    subject: &Subject,
+    context: &framework::Context<Client>,
+) -> Outcome<M> {
+    let title = capitalized(&subject.title);
+    match judge(&current.private, &subject.key, &context.client, &limits(context)).await {
+        Ok(Absence::Proved) => left(subject, "The service no longer has it: two looks did not find it."),
+        Ok(Absence::TooYoung) => current.unchanged(Diagnostic::warning(
+            format!("{title} is not visible yet"),
+            "It was made a few minutes ago and the service does not show it. It stays in the state; the next refresh looks again.",
+        )),
+        Ok(Absence::AnotherAccount) => current.unchanged(Diagnostic::error(
+            format!("The service does not show {}", subject.title),
+            format!(
+                "Is this another account? Two looks did not find it, but it was last seen under another base address or API token, \
+                 and nothing else of this state was found. In the state it was last {}. {UNCHANGED} If the token is the right one \
+                 and it is really gone, remove it with: terraform state rm <address>.",
+                subject.last
+            ),
+        )),
+        Err(error) => failed(current, subject, &error),
+    }
+}
+
+/// What a refresh makes of looks that prove nothing.
+pub(super) fn unproved<M>(current: State<M>, subject: &Subject, reason: &str) -> Outcome<M> {
+    current.unchanged(Diagnostic::error(
+        format!("It is not clear whether {} exists", subject.title),
+        format!("The service contradicts itself: {reason}. {UNCHANGED} Run the plan again in a while."),
+    ))
+}
+
+/// What a refresh makes of any error.
+pub(super) fn failed<M>(current: State<M>, subject: &Subject, error: &api::Error) -> Outcome<M> {
+    let tried = format!("refresh {}", subject.title);
+    let diagnostic = Failure { error, tried, now: UNCHANGED.to_owned() }.whole();
+    current.unchanged(diagnostic)
+}
+
+const UNCHANGED: &str = "The state is unchanged.";
+
+fn left<M>(subject: &Subject, why: &str) -> Outcome<M> {
+    Outcome::absent().with(Diagnostic::warning(
+        format!("{} has left the state", capitalized(&subject.title)),
+        format!(
+            "{why} In the state it was last {}. If the configuration still has it, the plan makes a new one.",
+            subject.last
+        ),
+    ))
+}
+
+/// The title at the start of a sentence.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -11,6 +11,18 @@ pub(super) fn is_absolute_path(path: &str) -> bool {
     })
 }
 
+/// The rule of [`is_allowed_disk_path`], as a phrase.
+pub(super) const DISK_PATH_RULE: &str = "a path that the service allows: not /, /root, /mnt, /var, and nothing in /tmp, /dev, /proc, /sys, /etc, /usr, /boot";
+
+/// Whether a cloud disk may be mounted here (service API, POST /api/storage/cloud_disk/create).
+pub(super) fn is_allowed_disk_path(path: &str) -> bool {
+    const FORBIDDEN: [&str; 4] = ["", "/root", "/mnt", "/var"];
+    const FORBIDDEN_TREES: [&str; 7] = ["/tmp", "/dev", "/proc", "/sys", "/etc", "/usr", "/boot"];
+    let path = path.trim_end_matches('/');
+    let is_within = |tree: &&str| path.strip_prefix(*tree).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    !FORBIDDEN.contains(&path) && !FORBIDDEN_TREES.iter().any(is_within)
+}
+
 /// Whether this is a host name that the service takes (service API, Limits).
 pub(super) fn is_hostname(name: &str) -> bool {
     const LONGEST: usize = 42;
@@ -32,6 +44,16 @@ mod tests {
         }
         for path in ["", "/", "data", "/a/../b", "/a//b", "/./a", "/a\n", "//"] {
             assert!(!is_absolute_path(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn forbidden_mount_paths_are_refused() {
+        for path in ["/data", "/root/data", "/mnt/a", "/var/lib", "/tmpfs", "/etcetera"] {
+            assert!(is_allowed_disk_path(path), "{path}");
+        }
+        for path in ["/", "/root", "/root/", "/mnt", "/var", "/tmp", "/tmp/a", "/usr/local", "/boot/", "/dev/shm"] {
+            assert!(!is_allowed_disk_path(path), "{path}");
         }
     }
 

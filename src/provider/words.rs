@@ -3,6 +3,16 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// A thing as an error names it, with what is known: `instance "trainer" (ins-…)`.
+pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
+    match (name, id) {
+        (Some(name), Some(id)) => format!("{noun} {name:?} ({id})"),
+        (Some(name), None) => format!("{noun} {name:?}"),
+        (None, Some(id)) => format!("{noun} {id}"),
+        (None, None) => format!("the {noun}"),
+    }
+}
+
 /// The word for a number of a table; a number outside it stays readable.
 fn word(table: &[(i64, &'static str)], number: i64) -> String {
     table
@@ -14,6 +24,21 @@ fn word(table: &[(i64, &'static str)], number: i64) -> String {
 /// `login_method` (service API, Instance).
 pub(super) fn login_method(number: i64) -> String {
     word(&[(1, "ssh_key"), (2, "password")], number)
+}
+
+/// The status of a cloud disk (service API, Cloud disk).
+pub(super) fn disk_status(number: i64) -> String {
+    const TABLE: [(i64, &str); 8] = [
+        (1, "starting"),
+        (2, "available"),
+        (3, "mounting"),
+        (4, "unmounting"),
+        (5, "releasing"),
+        (6, "mounted"),
+        (7, "released"),
+        (8, "in_arrears"),
+    ];
+    word(&TABLE, number)
 }
 
 /// `image_type`, which the service writes as a number or a word (service API, POST /api/instance/create).

@@ -1,22 +1,35 @@
 use tokio_util::sync::CancellationToken;
 
-use super::{model::Instance, witness_key};
+use super::{
+    disks::{Existing, New},
+    model::Instance,
+    price, witness_key,
+};
 use crate::{
     api::{
-        self, Accepted, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, InstanceStatus, Journal, Kind,
-        Login, Origin, Payment, Phase, Sighting, SpecSelector,
+        self, Accepted, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, InstanceStatus, Kind, Login,
+        Origin, Payment, Sighting, SpecSelector,
     },
     framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private, timeouts::parse_duration},
-    provider::{Client, client::limits, errors::Failure, presence},
+    provider::{Client, client::limits, creation::Noun, errors::Failure, presence, protection::Protected as _},
 };
+
+const INSTANCE: Noun = Noun { kind: Kind::Instance, word: "instance", type_name: "damodel_instance" };
 
 /// Creates an instance: sent once, renamed when it is accepted, waited for until it is Running.
 ///
 /// After the acceptance the state holds the instance on every path. Only Failed and a wait that ran out are errors, which make
 /// the core taint it; all else is a warning (service API, POST /api/instance/create; plugin protocol, ApplyResourceChange).
 pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) -> Outcome<Instance> {
-    let Create { config, planned, private } = change;
+    let Create { config, mut planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
+    match price::confirm(&planned, &mut private, client, &limits).await {
+        Ok(cost) => planned.estimated_cost = cost,
+        Err(diagnostic) => return Outcome::absent().with(diagnostic),
+    }
+    if let Err(diagnostic) = find_disks(&mut planned, client, &limits).await {
+        return Outcome::absent().with(diagnostic);
+    }
     let request = match request(&planned, client) {
         Ok(request) => request,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
@@ -29,7 +42,7 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            let now = not_accepted(&error, &client.journal);
+            let now = INSTANCE.not_accepted(&error, &client.journal);
             let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
             let is_set = |name: &str| is_set(&config, name);
             return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
@@ -67,11 +80,7 @@ impl Creation<'_> {
         presence::made(&mut self.private, self.client, &self.limits).await;
         self.client.witness().saw(&witness_key(&uid));
         if accepted.origin == Origin::Adopted {
-            self.diagnostics.warning(
-                format!("Took up {}", self.state.title()),
-                "An earlier run created this machine and ended before it could say so. It was found by its note in the pending \
-                 directory, and nothing was created again.",
-            );
+            self.diagnostics.push(INSTANCE.adopted(&self.state.title()));
         }
         let renamed = self.rename(&accepted).await;
         self.wait(&accepted).await;
@@ -79,11 +88,7 @@ impl Creation<'_> {
             self.rename_at_last(&accepted, &error).await;
         }
         self.complete(&accepted).await;
-        if self.unheard.is_cancelled() {
-            tracing::warn!(instance.id = %uid, "nobody hears of this machine: the next run's same create takes it up");
-        } else if let Err(error) = accepted.entry.handed_over() {
-            tracing::warn!(%error, "the note of the create could not be closed");
-        }
+        INSTANCE.hand_over(accepted.entry, uid.as_str(), &self.unheard);
     }
 
     /// Gives the machine the name that was wanted instead of the one with the marker.
@@ -98,15 +103,7 @@ impl Creation<'_> {
     async fn rename_at_last(&mut self, accepted: &Accepted<CreatedInstance>, first: &api::Error) {
         tracing::debug!(error = %first, "renaming again");
         if let Err(error) = self.rename(accepted).await {
-            let failure = Failure {
-                error: &error,
-                tried: format!("rename {}", self.state.title()),
-                now: format!(
-                    "The machine is there, under the name {:?}. The next plan repairs it.",
-                    accepted.sent_name
-                ),
-            };
-            self.diagnostics.push(failure.warning());
+            self.diagnostics.push(INSTANCE.not_renamed(&error, &self.state.title(), &accepted.sent_name));
         }
     }
 
@@ -128,33 +125,8 @@ impl Creation<'_> {
                 }
             }
             Ok(Sighting::Missing) => {}
-            Err(error) => self.wait_ended(&error, accepted),
-        }
-    }
-
-    fn wait_ended(&mut self, error: &api::Error, accepted: &Accepted<CreatedInstance>) {
-        let title = self.state.title();
-        let ids = &accepted.ids;
-        match error {
-            api::Error::WaitEnded(ended) if !ended.cancelled => self.diagnostics.error(
-                format!("{title} is not Running in time"),
-                format!(
-                    "The create timeout ran out: {ended}. The machine exists and is billed; the state holds it, tainted: the next \
-                     apply would replace it. To keep it: terraform untaint <address>, then apply again. To wait longer set \
-                     timeouts {{ create = \"…\" }}{ids}."
-                ),
-            ),
-            api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => self.diagnostics.warning(
-                format!("Stopped waiting for {title}"),
-                format!("The run was told to stop: {error}. The machine exists and is billed; the state holds it. The next plan shows how it is."),
-            ),
-            error => {
-                let failure = Failure {
-                    error,
-                    tried: format!("wait for {title}"),
-                    now: "The machine exists and is billed; the state holds it. The next plan shows how it is.".to_owned(),
-                };
-                self.diagnostics.push(failure.warning());
+            Err(error) => {
+                self.diagnostics.push(INSTANCE.wait_ended(&error, &self.state.title(), &accepted.ids));
             }
         }
     }
@@ -223,8 +195,43 @@ fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagno
         login,
         external_ip: planned.external_ip.known().cloned(),
         auto_renew: planned.auto_renew.known().copied(),
+        exist_disks: planned.exist_disks.known().into_iter().flatten().filter_map(Existing::request).collect(),
+        new_disks: planned.new_disks.known().into_iter().flatten().filter_map(New::request).collect(),
+        object_mounts: planned
+            .object_mounts
+            .known()
+            .into_iter()
+            .flatten()
+            .filter_map(|text| serde_json::from_str(text).ok())
+            .collect(),
         ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(1), image)
     })
+}
+
+/// Finds the uids of existing disks that the configuration names by number only.
+async fn find_disks(planned: &mut Instance, client: &Client, limits: &api::Context) -> Result<(), Diagnostic> {
+    let Attr::Known(disks) = &mut planned.exist_disks else { return Ok(()) };
+    if disks.iter().all(|disk| disk.uid.known().is_some()) {
+        return Ok(());
+    }
+    let listing = client.api.cloud_disks().snapshot(limits).await.map_err(|error| {
+        let now = "Nothing was created.".to_owned();
+        Failure { error: &error, tried: "look up the cloud disks to mount".to_owned(), now }.whole()
+    })?;
+    for (index, disk) in disks.iter_mut().enumerate() {
+        disk.find_uid(&listing);
+        if disk.uid.known().is_none() {
+            return Err(Diagnostic::error(
+                "The cloud disk cannot be mounted",
+                format!(
+                    "There is no cloud disk with the id {} in this account. Nothing was created.",
+                    disk.disk_id.known().copied().unwrap_or_default()
+                ),
+            )
+            .at(Path::to("exist_disks").index(index).attribute("disk_id")));
+        }
+    }
+    Ok(())
 }
 
 fn missing(attribute: &str, advice: &str) -> Diagnostic {
@@ -233,58 +240,17 @@ fn missing(attribute: &str, advice: &str) -> Diagnostic {
 
 /// Warns of machines that an earlier run may have made and nobody knows of.
 async fn left_behind(planned: &Instance, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
-    let mut diagnostics = Diagnostics::new();
-    for listed in client.journal.list().map(|report| report.entries).unwrap_or_default() {
-        let record = &listed.record;
-        let of_another_run = record.phase == Phase::HandedOver && record.process != std::process::id();
-        if let Some(ids) =
-            record.ids.as_ref().filter(|_| of_another_run && record.kind == Kind::Instance && record.key == key)
-        {
-            diagnostics.push(leftover(
-                &ids.id,
-                "An earlier run created it from the same configuration and answered it to the \
-                core, and no state has shown it since.",
-            ));
-        }
-    }
+    let mut diagnostics = INSTANCE.never_seen(key, client);
     let Some(name) = planned.name.as_str() else { return diagnostics };
     match client.instances_before(limits).await {
         Ok(listing) => {
             for instance in api::Instances::look_alikes(listing, name, &client.journal) {
-                diagnostics.push(leftover(
-                    instance.uid.as_str(),
-                    &format!(
-                        "It is called {:?}: the name that a create of {name:?} gives a machine before it is renamed.",
-                        instance.name.as_deref().unwrap_or_default()
-                    ),
-                ));
+                diagnostics.push(INSTANCE.look_alike(instance.uid.as_str(), instance.name.as_deref(), name));
             }
         }
         Err(error) => tracing::warn!(%error, "machines that an earlier run may have left could not be looked for"),
     }
     diagnostics
-}
-
-fn leftover(uid: &str, why: &str) -> Diagnostic {
-    Diagnostic::warning(
-        format!("Instance {uid} may have been left behind"),
-        format!(
-            "{why} If it is in no state, it is billed and managed by nobody. To manage it: terraform import <address> {uid}. \
-             Otherwise release it in the console."
-        ),
-    )
-}
-
-fn not_accepted(error: &api::Error, journal: &Journal) -> String {
-    match error {
-        api::Error::Unsettled(unsettled) => format!(
-            "Whether a machine was made is not known. If there is one it is called {:?}, and the note of it is in {}.",
-            unsettled.marker,
-            journal.directory().display()
-        ),
-        api::Error::SeveralMatches { .. } => "At least one machine too many was made.".to_owned(),
-        _ => "Nothing was created.".to_owned(),
-    }
 }
 
 fn failed(title: &str, status: &str, accepted: &Accepted<CreatedInstance>) -> Diagnostic {
@@ -303,6 +269,7 @@ fn is_set(config: &Instance, name: &str) -> bool {
         "auto_renew" => !config.auto_renew.is_null(),
         "data_disk_expand_size_gb" => !config.data_disk_expand_size_gb.is_null(),
         "data_disk_mount_path" => !config.data_disk_mount_path.is_null(),
+        "exist_disks" => !config.exist_disks.is_null(),
         "external_ip" => !config.external_ip.is_null(),
         "gpu_num" => !config.gpu_num.is_null(),
         "hostname" => !config.hostname.is_null(),
@@ -311,6 +278,8 @@ fn is_set(config: &Instance, name: &str) -> bool {
         "image_type" => !config.image_type.is_null(),
         "login_method" => !config.login_method.is_null(),
         "name" => !config.name.is_null(),
+        "new_disks" => !config.new_disks.is_null(),
+        "object_mounts" => !config.object_mounts.is_null(),
         "payment_type" => !config.payment_type.is_null(),
         "purchase_duration" => !config.purchase_duration.is_null(),
         "region" => !config.region.is_null(),

@@ -1,4 +1,4 @@
-use super::{model::Instance, plan::protected, witness_key};
+use super::{model::Instance, witness_key};
 use crate::{
     api::{self, Code, InstanceStatus, InstanceUid, Presence, Sighting},
     framework::{Context, Diagnostic, Outcome, State},
@@ -7,13 +7,14 @@ use crate::{
         client::limits,
         errors::Failure,
         presence::{self, Absence},
+        protection::{Protected as _, refusal},
     },
 };
 
 /// Releases an instance and waits until it is gone for sure. It stays in the state on every doubt.
 pub(super) async fn delete(current: State<Instance>, context: &Context<Client>) -> Outcome<Instance> {
-    if current.state.deletion_protection.known() == Some(&true) {
-        let diagnostic = protected(&current.state);
+    if current.state.is_protected() {
+        let diagnostic = refusal(&current.state);
         return current.unchanged(diagnostic);
     }
     let release =

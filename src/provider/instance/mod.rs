@@ -1,20 +1,26 @@
 //! `damodel_instance`: a machine, from its create to its release (service API, Instances).
 
+mod checks;
 mod create;
 mod delete;
+mod disks;
 mod import;
+mod listed;
 mod model;
 mod plan;
+mod price;
 mod read;
 mod report;
 mod schema;
+mod single;
 mod update;
 mod validate;
 
 use std::time::Duration;
 
 use self::model::Instance;
-use super::Client;
+pub(super) use self::{listed::List, single::Single};
+use super::{Client, protection::Protected, words::title};
 use crate::{
     api::InstanceUid,
     framework::{
@@ -49,23 +55,23 @@ impl framework::Resource for Resource {
     }
 
     async fn plan(&self, plan: &mut Plan<Instance>, context: PlanContext<'_, Client>) {
-        plan::plan(plan, context.client.map(AsRef::as_ref));
+        plan::plan(plan, &context).await;
     }
 
     async fn create(&self, change: Create<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        create::create(change, &context).await
+        Box::pin(create::create(change, &context)).await
     }
 
     async fn read(&self, current: State<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        read::read(current, &context).await
+        Box::pin(read::read(current, &context)).await
     }
 
     async fn update(&self, change: Update<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        update::update(change, &context).await
+        Box::pin(update::update(change, &context)).await
     }
 
     async fn delete(&self, current: State<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        delete::delete(current, &context).await
+        Box::pin(delete::delete(current, &context)).await
     }
 
     async fn import(&self, id: &str, context: Context<Client>) -> Outcome<Instance> {
@@ -78,15 +84,15 @@ impl Instance {
     fn uid(&self) -> InstanceUid {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
     }
+}
 
-    /// The instance as an error names it: `instance "trainer" (ins-…)`, with what is known.
+impl Protected for Instance {
+    fn is_protected(&self) -> bool {
+        self.deletion_protection.known() == Some(&true)
+    }
+
     fn title(&self) -> String {
-        match (self.name.as_str(), self.id.as_str()) {
-            (Some(name), Some(id)) => format!("instance {name:?} ({id})"),
-            (Some(name), None) => format!("instance {name:?}"),
-            (None, Some(id)) => format!("instance {id}"),
-            (None, None) => "the instance".to_owned(),
-        }
+        title("instance", self.name.as_str(), self.id.as_str())
     }
 }
 

@@ -1,6 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-use crate::framework::{Attr, Secret, timeouts::Timeouts, value::Number};
+use super::disks::{Existing, New};
+use crate::{
+    framework::{Attr, Secret, timeouts::Timeouts, value::Number},
+    provider::pricing::EstimatedCost,
+};
 
 /// A `damodel_instance`, as configured, planned or stored. Its attributes are described in the schema.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -23,6 +27,9 @@ pub(in crate::provider) struct Instance {
     pub(super) ssh_pubkey_name: Attr<String>,
     pub(super) external_ip: Attr<String>,
     pub(super) auto_renew: Attr<bool>,
+    pub(super) exist_disks: Attr<Vec<Existing>>,
+    pub(super) new_disks: Attr<Vec<New>>,
+    pub(super) object_mounts: Attr<Vec<String>>,
     pub(super) wait_for_running: Attr<bool>,
     pub(super) wait_for_capacity: Attr<String>,
     pub(super) deletion_protection: Attr<bool>,
@@ -30,6 +37,7 @@ pub(in crate::provider) struct Instance {
     pub(super) store_credentials: Attr<bool>,
     pub(super) id: Attr<String>,
     pub(super) instance_id: Attr<i64>,
+    pub(super) estimated_cost: Attr<EstimatedCost>,
     pub(super) status: Attr<String>,
     pub(super) capacity_type: Attr<String>,
     pub(super) gpu_name: Attr<String>,

@@ -1,21 +1,30 @@
-use super::model::Instance;
+use super::{checks, model::Instance, price};
 use crate::{
-    api::Kind,
-    framework::{Attr, Diagnostics, Path, Plan, PlanKind},
-    provider::Client,
+    api::{self, Kind},
+    framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
+    provider::{
+        Client,
+        client::planning_limits,
+        protection::{self, Protected as _},
+    },
 };
 
-/// Under this key the first plan of a replacement tells the second one that the machine is protected: the second one, all
-/// that a forced replacement has to say no with, sees no state.
-const PROTECTED: &str = "protected";
-
 /// Refines a plan: the provider's region, what a create needs, protection, and what a destroy takes with it.
-pub(super) fn plan(plan: &mut Plan<Instance>, client: Option<&Client>) {
+pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Client>) {
+    let client = context.client.map(AsRef::as_ref);
     if let (Some(prior), Some(client)) = (&plan.prior, client) {
         known_in_a_state(prior, client);
     }
+    protection::check(plan);
     match plan.kind {
-        PlanKind::Create => create(plan, client),
+        PlanKind::Create => {
+            create(plan, client);
+            if let Some(client) = client.filter(|client| client.preflight)
+                && !plan.diagnostics.has_errors()
+            {
+                live(plan, client, &planning_limits(context)).await;
+            }
+        }
         PlanKind::Destroy => destroy(plan),
         PlanKind::Update => update(plan),
     }
@@ -31,14 +40,6 @@ fn known_in_a_state(prior: &Instance, client: &Client) {
 }
 
 fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
-    if plan.private.entry::<bool>(PROTECTED) == Some(true) {
-        plan.diagnostics.error_at(
-            Path::to("deletion_protection"),
-            "The instance is protected",
-            "It cannot be replaced while the state says deletion_protection = true. Set it to false, apply, and try again. \
-             Nothing was changed.",
-        );
-    }
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
     if let (Attr::Null, Some(client)) = (&config.region, client) {
         match &client.region {
@@ -55,6 +56,16 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
         (client.and_then(|client| client.registry_host.as_deref()), image_address(config))
     {
         check_address(address, host, &mut plan.diagnostics);
+    }
+}
+
+/// Asks the service whether it would take the create, and for what price.
+async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context) {
+    let Some(planned) = &mut plan.planned else { return };
+    let findings = checks::check(planned, client, limits).await;
+    plan.diagnostics.extend(findings.diagnostics);
+    if let Some(spec) = &findings.spec {
+        price::quote(plan, spec, client);
     }
 }
 
@@ -109,22 +120,11 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
     diagnostics.error_at(Path::to("image"), "Not an address of this registry", format!("{address:?}: {detail}"));
 }
 
+/// Says what a replacement deletes.
 fn update(plan: &mut Plan<Instance>) {
-    let Some(prior) = &plan.prior else { return };
-    let protected = prior.deletion_protection.known() == Some(&true);
-    plan.private.insert(PROTECTED, protected);
-    let Some(path) = plan.replace.first().cloned() else { return };
-    if protected {
-        plan.diagnostics.error_at(
-            path.clone(),
-            "The instance is protected",
-            format!(
-                "The change of {path} would replace {}, and the state says deletion_protection = true. Set that to false, apply, \
-                 and try again. Nothing was changed.",
-                prior.title()
-            ),
-        );
-    } else {
+    let (Some(prior), Some(path)) = (&plan.prior, plan.replace.first()) else { return };
+    if !prior.is_protected() {
+        let path = path.clone();
         plan.diagnostics.warning_at(
             path.clone(),
             "The replacement deletes the machine's disks",
@@ -139,11 +139,10 @@ fn update(plan: &mut Plan<Instance>) {
     }
 }
 
+/// Says what a destroy deletes.
 fn destroy(plan: &mut Plan<Instance>) {
     let Some(prior) = &plan.prior else { return };
-    if prior.deletion_protection.known() == Some(&true) {
-        plan.diagnostics.push(protected(prior));
-    } else {
+    if !prior.is_protected() {
         plan.diagnostics.warning(
             "The destroy deletes the machine's disks",
             format!(
@@ -153,18 +152,6 @@ fn destroy(plan: &mut Plan<Instance>) {
             ),
         );
     }
-}
-
-/// Why a protected instance is not destroyed.
-pub(super) fn protected(instance: &Instance) -> crate::framework::Diagnostic {
-    crate::framework::Diagnostic::error(
-        "The instance is protected",
-        format!(
-            "{} is not destroyed while the state says deletion_protection = true. Set it to false, apply, and destroy again. \
-             Nothing was changed.",
-            instance.title()
-        ),
-    )
 }
 
 fn mount_path(instance: &Instance) -> &str {

@@ -1,11 +1,12 @@
 //! The attributes of `damodel_instance`.
 
+use super::disks;
 use crate::{
     framework::{
         Type,
         schema::{Attribute, Replacement, Schema, validator},
     },
-    provider::rules,
+    provider::{pricing, rules},
 };
 
 pub(super) const DEFAULT_MOUNT_PATH: &str = "/root/damodel-tmp";
@@ -17,6 +18,7 @@ fn fixed(attribute: Attribute) -> Attribute {
 
 pub(super) fn schema() -> Schema {
     let mut attributes = arguments();
+    attributes.extend(disks::attributes());
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
@@ -179,6 +181,11 @@ fn reported() -> Vec<Attribute> {
     vec![
         text("id", "The instance's UID."),
         number("instance_id", "The service's database number of the instance."),
+        pricing::attribute(
+            "estimated_cost",
+            "What the machine costs, known while planning for on-demand capacity, from the prices of its specification. It is \
+             frozen at the creation and never refreshed. Parts for which the service has no price are null.",
+        ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
         text("gpu_name", "The GPU model.").follows(SPEC),

@@ -1,11 +1,13 @@
 //! The data source `damodel_public_images` (service API, GET /api/image/publics_v2).
 
 mod record;
+mod single;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use self::record::ImageRecord;
+pub(super) use self::single::Single;
 use super::{Client, client::limits, errors::Failure};
 use crate::{
     api::{PublicImage, PublicImageFilter},

@@ -6,37 +6,59 @@ use crate::{
     provider::words::time,
 };
 
-/// One image, under the attribute names of the data sources (service API, Public image).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct ImageRecord {
-    id: Attr<String>,
-    name: Attr<String>,
-    image_url: Attr<String>,
-    description: Attr<String>,
-    softwares: Attr<Vec<String>>,
-    labels: Attr<Vec<String>>,
-    size: Attr<String>,
-    document_url: Attr<String>,
-    icon: Attr<String>,
-    create_time: Attr<String>,
-    update_time: Attr<String>,
+/// A struct with the fields of a public image, under the attribute names of the data sources (service API, Public image), and
+/// some of its own.
+macro_rules! with_image {
+    ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+        pub(in crate::provider) struct $name {
+            $(pub(super) $own: Attr<$ty>,)*
+            pub(super) id: Attr<String>,
+            pub(super) name: Attr<String>,
+            pub(super) image_url: Attr<String>,
+            pub(super) description: Attr<String>,
+            pub(super) softwares: Attr<Vec<String>>,
+            pub(super) labels: Attr<Vec<String>>,
+            pub(super) size: Attr<String>,
+            pub(super) document_url: Attr<String>,
+            pub(super) icon: Attr<String>,
+            pub(super) create_time: Attr<String>,
+            pub(super) update_time: Attr<String>,
+        }
+
+        impl $name {
+            /// Takes over an image.
+            pub(super) fn take(&mut self, image: &PublicImage) {
+                self.id = Attr::Known(image.id.to_string());
+                self.name = image.name.clone().into();
+                self.image_url = image.image_url.clone().into();
+                self.description = image.description.clone().into();
+                self.softwares = Attr::Known(image.softwares.clone());
+                self.labels = Attr::Known(image.labels.clone());
+                self.size = image.size.clone().into();
+                self.document_url = image.document_url.clone().into();
+                self.icon = image.icon.clone().into();
+                self.create_time = time(image.create_time).into();
+                self.update_time = time(image.update_time).into();
+            }
+        }
+    };
 }
 
+pub(super) use with_image;
+
+with_image!(
+    /// One image.
+    ImageRecord {}
+);
+
 impl ImageRecord {
+    /// The record of an image.
     pub(super) fn of(image: &PublicImage) -> Self {
-        Self {
-            id: Attr::Known(image.id.to_string()),
-            name: image.name.clone().into(),
-            image_url: image.image_url.clone().into(),
-            description: image.description.clone().into(),
-            softwares: Attr::Known(image.softwares.clone()),
-            labels: Attr::Known(image.labels.clone()),
-            size: image.size.clone().into(),
-            document_url: image.document_url.clone().into(),
-            icon: image.icon.clone().into(),
-            create_time: time(image.create_time).into(),
-            update_time: time(image.update_time).into(),
-        }
+        let mut record = Self::default();
+        record.take(image);
+        record
     }
 }
 

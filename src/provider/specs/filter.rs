@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use regex::Regex;
 
 use super::{Specs, record::SpecRecord};
-use crate::framework::{Attr, Diagnostic, Path};
+use crate::{
+    framework::{Attr, Diagnostic, Path},
+    provider::images::version,
+};
 
 /// What a configuration asks for.
 #[derive(Debug)]
@@ -44,23 +47,15 @@ impl Filter {
             })
     }
 
-    /// Orders by what is asked for, then by number, so that the order is the same every time.
-    pub(super) fn sort(&self, specs: &mut [SpecRecord]) {
-        let by = self.wanted.sort_by.as_str();
-        specs.sort_by(|a, b| {
-            let order = match by {
-                Some("price") => unset_last(&a.hourly_price, &b.hourly_price, Ord::cmp),
-                Some("gpu_mem") => unset_last(&a.gpu_mem_mb, &b.gpu_mem_mb, |a, b| b.cmp(a)),
-                _ => Ordering::Equal,
-            };
-            order.then_with(|| a.spec_id.cmp(&b.spec_id))
-        });
+    /// The order that is asked for, then by number, so that it is the same every time.
+    pub(super) fn order(&self, a: &SpecRecord, b: &SpecRecord) -> Ordering {
+        let order = match self.wanted.sort_by.as_str() {
+            Some("price") => unset_last(&a.hourly_price, &b.hourly_price, Ord::cmp),
+            Some("gpu_mem") => unset_last(&a.gpu_mem_mb, &b.gpu_mem_mb, |a, b| b.cmp(a)),
+            _ => Ordering::Equal,
+        };
+        order.then_with(|| a.spec_id.cmp(&b.spec_id))
     }
-}
-
-/// The parts of a version such as `12.4`.
-pub(super) fn version(text: &str) -> Option<Vec<u64>> {
-    text.trim().split('.').map(|part| part.parse().ok()).collect()
 }
 
 fn equals<T: PartialEq>(wanted: &Attr<T>, actual: &Attr<T>) -> bool {
@@ -111,7 +106,7 @@ mod tests {
     fn ids(wanted: &Specs) -> Vec<i64> {
         let filter = Filter::of(wanted).unwrap();
         let mut found: Vec<_> = specs().into_iter().filter(|spec| filter.accepts(spec)).collect();
-        filter.sort(&mut found);
+        found.sort_by(|a, b| filter.order(a, b));
         found.iter().filter_map(|spec| spec.spec_id.known().copied()).collect()
     }
 

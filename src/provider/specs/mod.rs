@@ -2,15 +2,22 @@
 
 mod filter;
 mod record;
+mod single;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::single::Single;
 use self::{filter::Filter, record::SpecRecord};
-use super::{Client, client::limits, errors::Failure};
-use crate::framework::{
-    Attr, Context, DataSource, Diagnostic, Outcome, Path, Private, Schema, Type,
-    schema::{Attribute, AttributeType, Nesting, validator},
-    value::Number,
+use super::{Client, client::limits, errors::Failure, images};
+use crate::{
+    api::{Listing, Spec},
+    framework::{
+        Attr, Context, DataSource, Diagnostic, Outcome, Path, Private, Schema, Type,
+        schema::{Attribute, AttributeType, Nesting, validator},
+        value::Number,
+    },
 };
 
 /// The data source.
@@ -58,41 +65,41 @@ impl DataSource for List {
     }
 
     async fn read(&self, mut config: Specs, context: Context<Client>) -> Outcome<Specs> {
-        let failed = |diagnostic: Diagnostic| Outcome::absent().with(diagnostic);
-        let Some(region) = config.region.known().cloned().or_else(|| context.client.region.clone()) else {
-            return failed(
-                Diagnostic::error(
-                    "Missing region",
-                    "Set region here, or for all in the provider (or with DAMODEL_REGION).",
-                )
-                .at(Path::to("region")),
-            );
+        let (listing, region) = match specs_of(&config.region, &context).await {
+            Ok(found) => found,
+            Err(diagnostic) => return Outcome::absent().with(diagnostic),
         };
         let filter = match Filter::of(&config) {
             Ok(filter) => filter,
-            Err(diagnostic) => return failed(diagnostic),
+            Err(diagnostic) => return Outcome::absent().with(diagnostic),
         };
-        match context.client.api.specs().snapshot(&region, &limits(&context)).await {
-            Ok(listing) => {
-                let mut records: Vec<SpecRecord> = listing
-                    .records
-                    .iter()
-                    .map(|spec| SpecRecord::of(spec, &region))
-                    .filter(|record| filter.accepts(record))
-                    .collect();
-                filter.sort(&mut records);
-                config.specs = Attr::Known(records);
-                Outcome::present(config, Private::default())
-            }
-            Err(error) => {
-                let tried = format!("list the specifications of region {region:?}");
-                let failure = Failure { error: &error, tried, now: String::new() };
-                failed(failure.diagnostic(|name| match name {
-                    "region" => !config.region.is_null(),
-                    "capacity_type" => !config.capacity_type.is_null(),
-                    _ => false,
-                }))
-            }
+        let mut records: Vec<SpecRecord> = listing
+            .records
+            .iter()
+            .map(|spec| SpecRecord::of(spec, &region))
+            .filter(|record| filter.accepts(record))
+            .collect();
+        records.sort_by(|a, b| filter.order(a, b));
+        config.specs = Attr::Known(records);
+        Outcome::present(config, Private::default())
+    }
+}
+
+/// All specifications of the region that is configured here or in the provider.
+async fn specs_of(
+    configured: &Attr<String>,
+    context: &Context<Client>,
+) -> Result<(Arc<Listing<Spec>>, String), Diagnostic> {
+    let region = configured.known().or(context.client.region.as_ref()).cloned().ok_or_else(|| {
+        Diagnostic::error("Missing region", "Set region here, or for all in the provider (or with DAMODEL_REGION).")
+            .at(Path::to("region"))
+    })?;
+    match context.client.api.specs().snapshot(&region, &limits(context)).await {
+        Ok(listing) => Ok((listing, region)),
+        Err(error) => {
+            let tried = format!("list the specifications of region {region:?}");
+            let failure = Failure { error: &error, tried, now: String::new() };
+            Err(failure.diagnostic(|name| name == "region" && !configured.is_null()))
         }
     }
 }
@@ -112,7 +119,7 @@ fn arguments() -> Vec<Attribute> {
         number("min_cpu_per_gpu", "The least number of CPU cores for each GPU."),
         number("min_mem_per_gpu_gb", "The least memory for each GPU, in GB."),
         Attribute::optional("min_cuda", Type::String, "The least CUDA version, such as `12.4`.")
-            .validate(validator::text("a version such as \"12.4\"", |version| filter::version(version).is_some())),
+            .validate(validator::text("a version such as \"12.4\"", |version| images::version(version).is_some())),
         Attribute::optional("max_hourly_price", Type::Number, "The highest price of a GPU and hour.")
             .validate(validator::positive()),
         Attribute::optional(

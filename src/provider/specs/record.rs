@@ -7,76 +7,97 @@ use crate::{
     provider::words::discount_status,
 };
 
-/// One specification, under the attribute names of the data sources (service API, Instance specification).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct SpecRecord {
-    pub(super) spec_id: Attr<i64>,
-    pub(super) spec_type: Attr<String>,
-    pub(super) region: Attr<String>,
-    pub(super) capacity_type: Attr<String>,
-    pub(super) gpu_name: Attr<String>,
-    pub(super) gpu_mem_mb: Attr<i64>,
-    pub(super) max_gpu_count: Attr<i64>,
-    pub(super) available: Attr<bool>,
-    pub(super) cpu_per_gpu: Attr<i64>,
-    pub(super) mem_per_gpu_gb: Attr<i64>,
-    pub(super) sys_disk_size_gb: Attr<i64>,
-    pub(super) data_disk_size_gb: Attr<i64>,
-    pub(super) data_disk_expand_quota_gb: Attr<i64>,
-    pub(super) highest_cuda: Attr<String>,
-    pub(super) support_ib_network: Attr<bool>,
-    pub(super) hourly_price: Attr<Number>,
-    pub(super) daily_price: Attr<Number>,
-    pub(super) monthly_price: Attr<Number>,
-    pub(super) hourly_data_disk_price: Attr<Number>,
-    pub(super) daily_data_disk_price: Attr<Number>,
-    pub(super) monthly_data_disk_price: Attr<Number>,
-    pub(super) hourly_discount: Attr<Number>,
-    pub(super) daily_discount: Attr<Number>,
-    pub(super) monthly_discount: Attr<Number>,
-    pub(super) hourly_discount_status: Attr<String>,
-    pub(super) daily_discount_status: Attr<String>,
-    pub(super) monthly_discount_status: Attr<String>,
-    pub(super) rush_sale: Attr<bool>,
+/// A struct with the fields of a specification, under the attribute names of the data sources (service API, Instance
+/// specification), and some of its own. The record of the list and the data source that is one record share them so.
+macro_rules! with_spec {
+    ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub(in crate::provider) struct $name {
+            $(pub(super) $own: Attr<$ty>,)*
+            pub(super) spec_id: Attr<i64>,
+            pub(super) spec_type: Attr<String>,
+            pub(super) region: Attr<String>,
+            pub(super) capacity_type: Attr<String>,
+            pub(super) gpu_name: Attr<String>,
+            pub(super) gpu_mem_mb: Attr<i64>,
+            pub(super) max_gpu_count: Attr<i64>,
+            pub(super) available: Attr<bool>,
+            pub(super) cpu_per_gpu: Attr<i64>,
+            pub(super) mem_per_gpu_gb: Attr<i64>,
+            pub(super) sys_disk_size_gb: Attr<i64>,
+            pub(super) data_disk_size_gb: Attr<i64>,
+            pub(super) data_disk_expand_quota_gb: Attr<i64>,
+            pub(super) highest_cuda: Attr<String>,
+            pub(super) support_ib_network: Attr<bool>,
+            pub(super) hourly_price: Attr<Number>,
+            pub(super) daily_price: Attr<Number>,
+            pub(super) monthly_price: Attr<Number>,
+            pub(super) hourly_data_disk_price: Attr<Number>,
+            pub(super) daily_data_disk_price: Attr<Number>,
+            pub(super) monthly_data_disk_price: Attr<Number>,
+            pub(super) hourly_discount: Attr<Number>,
+            pub(super) daily_discount: Attr<Number>,
+            pub(super) monthly_discount: Attr<Number>,
+            pub(super) hourly_discount_status: Attr<String>,
+            pub(super) daily_discount_status: Attr<String>,
+            pub(super) monthly_discount_status: Attr<String>,
+            pub(super) rush_sale: Attr<bool>,
+        }
+
+        impl $name {
+            /// Takes over a specification of a region.
+            pub(super) fn take(&mut self, spec: &Spec, region: &str) {
+                self.spec_id = spec.spec_id.into();
+                self.spec_type = spec.spec_type.clone().into();
+                self.region = region.into();
+                self.capacity_type = spec.capacity_type.clone().into();
+                self.gpu_name = spec.gpu_name.clone().into();
+                self.gpu_mem_mb = spec.gpu_mem.into();
+                self.max_gpu_count = spec.max_gpu_count.into();
+                self.available = spec.max_gpu_count.map(|count| count > 0).into();
+                self.cpu_per_gpu = spec.cpu_per_gpu.into();
+                self.mem_per_gpu_gb = spec.mem_per_gpu.into();
+                self.sys_disk_size_gb = spec.sys_disk_size.into();
+                self.data_disk_size_gb = spec.data_disk_size.into();
+                self.data_disk_expand_quota_gb = spec.data_disk_expand_quota.into();
+                self.highest_cuda = spec.highest_cuda.clone().into();
+                self.support_ib_network = spec.support_ib_network.into();
+                self.hourly_price = number(spec.hourly_price.as_ref());
+                self.daily_price = number(spec.daily_price.as_ref());
+                self.monthly_price = number(spec.monthly_price.as_ref());
+                self.hourly_data_disk_price = number(spec.hourly_data_disk_price.as_ref());
+                self.daily_data_disk_price = number(spec.daily_data_disk_price.as_ref());
+                self.monthly_data_disk_price = number(spec.monthly_data_disk_price.as_ref());
+                self.hourly_discount = number(spec.hourly_discount.as_ref());
+                self.daily_discount = number(spec.daily_discount.as_ref());
+                self.monthly_discount = number(spec.monthly_discount.as_ref());
+                self.hourly_discount_status = spec.hourly_discount_status.map(discount_status).into();
+                self.daily_discount_status = spec.daily_discount_status.map(discount_status).into();
+                self.monthly_discount_status = spec.monthly_discount_status.map(discount_status).into();
+                self.rush_sale = spec.rush_sale_status.into();
+            }
+        }
+    };
 }
+
+pub(super) use with_spec;
+
+with_spec!(
+    /// One specification.
+    SpecRecord {}
+);
 
 impl SpecRecord {
     /// The record of a specification of a region.
     pub(super) fn of(spec: &Spec, region: &str) -> Self {
-        Self {
-            spec_id: spec.spec_id.into(),
-            spec_type: spec.spec_type.clone().into(),
-            region: region.into(),
-            capacity_type: spec.capacity_type.clone().into(),
-            gpu_name: spec.gpu_name.clone().into(),
-            gpu_mem_mb: spec.gpu_mem.into(),
-            max_gpu_count: spec.max_gpu_count.into(),
-            available: spec.max_gpu_count.map(|count| count > 0).into(),
-            cpu_per_gpu: spec.cpu_per_gpu.into(),
-            mem_per_gpu_gb: spec.mem_per_gpu.into(),
-            sys_disk_size_gb: spec.sys_disk_size.into(),
-            data_disk_size_gb: spec.data_disk_size.into(),
-            data_disk_expand_quota_gb: spec.data_disk_expand_quota.into(),
-            highest_cuda: spec.highest_cuda.clone().into(),
-            support_ib_network: spec.support_ib_network.into(),
-            hourly_price: number(spec.hourly_price.as_ref()),
-            daily_price: number(spec.daily_price.as_ref()),
-            monthly_price: number(spec.monthly_price.as_ref()),
-            hourly_data_disk_price: number(spec.hourly_data_disk_price.as_ref()),
-            daily_data_disk_price: number(spec.daily_data_disk_price.as_ref()),
-            monthly_data_disk_price: number(spec.monthly_data_disk_price.as_ref()),
-            hourly_discount: number(spec.hourly_discount.as_ref()),
-            daily_discount: number(spec.daily_discount.as_ref()),
-            monthly_discount: number(spec.monthly_discount.as_ref()),
-            hourly_discount_status: spec.hourly_discount_status.map(discount_status).into(),
-            daily_discount_status: spec.daily_discount_status.map(discount_status).into(),
-            monthly_discount_status: spec.monthly_discount_status.map(discount_status).into(),
-            rush_sale: spec.rush_sale_status.into(),
-        }
+        let mut record = Self::default();
+        record.take(spec, region);
+        record
     }
 }
 
-fn number(number: Option<&BigDecimal>) -> Attr<Number> {
+pub(super) fn number(number: Option<&BigDecimal>) -> Attr<Number> {
     number.cloned().map(Number::from).into()
 }
 

@@ -1,0 +1,75 @@
+//! One of many, for the singular data sources: none, or several, is an error that lists what there is.
+
+use crate::framework::Diagnostic;
+
+/// How many things an error lists.
+const LISTED: usize = 20;
+
+/// How one is chosen.
+pub(super) struct Choice<T> {
+    /// What it is one of, in the singular.
+    pub(super) what: &'static str,
+    /// What to do with several.
+    pub(super) takes: Takes<T>,
+    /// How one is named in an error.
+    pub(super) label: fn(&T) -> String,
+}
+
+/// What to do with several.
+pub(super) enum Takes<T> {
+    /// Take the one with the latest time, in Unix seconds.
+    MostRecent(fn(&T) -> Option<i64>),
+    /// Several are an error.
+    TheOnlyOne,
+}
+
+impl<T> Choice<T> {
+    /// The one that matches.
+    pub(super) fn one<'a>(&self, all: &'a [T], matches: impl Fn(&T) -> bool) -> Result<&'a T, Diagnostic> {
+        let found: Vec<&T> = all.iter().filter(|thing| matches(thing)).collect();
+        match (found.as_slice(), &self.takes) {
+            ([], _) => {
+                let all: Vec<&T> = all.iter().collect();
+                Err(Diagnostic::error(format!("No {} matches", self.what), format!("There are {}.", self.listed(&all))))
+            }
+            ([one], _) => Ok(one),
+            (several, Takes::MostRecent(time)) => several
+                .iter()
+                .copied()
+                .max_by_key(|thing| time(thing))
+                .ok_or_else(|| Diagnostic::error(format!("No {} matches", self.what), "")),
+            (several, Takes::TheOnlyOne) => Err(Diagnostic::error(
+                format!("Several {}s match", self.what),
+                format!("These match: {}. Name one by its id, or narrow the filters.", self.listed(several)),
+            )),
+        }
+    }
+
+    fn listed(&self, things: &[&T]) -> String {
+        let names: Vec<String> = things.iter().take(LISTED).map(|thing| (self.label)(thing)).collect();
+        match things.len() {
+            0 => "none".to_owned(),
+            more if more > LISTED => format!("{} and {} more", names.join(", "), more - LISTED),
+            _ => names.join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(takes: Takes<i64>) -> Choice<i64> {
+        Choice { what: "number", takes, label: |number| number.to_string() }
+    }
+
+    #[test]
+    fn one_is_found_and_none_or_several_are_listed() {
+        let only = choice(Takes::TheOnlyOne);
+        assert_eq!(only.one(&[1, 2], |number| *number == 2).unwrap(), &2);
+        assert!(only.one(&[1, 2], |_| false).unwrap_err().detail.contains("1, 2"));
+        assert!(only.one(&[1, 2, 3], |number| *number > 1).unwrap_err().detail.contains("2, 3"));
+        let recent = choice(Takes::MostRecent(|number| Some(*number)));
+        assert_eq!(recent.one(&[1, 3, 2], |_| true).unwrap(), &3);
+    }
+}

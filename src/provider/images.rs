@@ -1,0 +1,138 @@
+//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to 5).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::api::{Listing, PrivateImage, PublicImage};
+
+/// An image that a create selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted<'a> {
+    /// By its full address, which says whether it is public.
+    Address { address: &'a str, public: bool },
+    /// By number and kind.
+    Number { id: i64, public: bool },
+}
+
+impl Wanted<'_> {
+    /// The attribute that selects it.
+    pub(super) fn attribute(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => "image",
+            Self::Number { .. } => "image_id",
+        }
+    }
+
+    /// Whether it is a public image.
+    pub(super) fn is_public(&self) -> bool {
+        match self {
+            Self::Address { public, .. } | Self::Number { public, .. } => *public,
+        }
+    }
+}
+
+/// What a configuration selects; none while that is unknown, or where an address does not say its kind.
+pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'a str>) -> Option<Wanted<'a>> {
+    match (id, kind, address) {
+        (Some(id), Some(kind), _) => Some(Wanted::Number { id, public: kind == "public" }),
+        (_, _, Some(address)) => {
+            let (_, path) = address.split_once('/')?;
+            match (path.contains("model_library"), path.contains("user_private")) {
+                (true, false) => Some(Wanted::Address { address, public: true }),
+                (false, true) => Some(Wanted::Address { address, public: false }),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The CUDA version that a public image needs, where its name or labels tell it; or why it cannot be used.
+pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Result<Option<Vec<u64>>, String> {
+    let found = listing.records.iter().find(|image| match wanted {
+        Wanted::Address { address, .. } => image.image_url.as_deref() == Some(*address),
+        Wanted::Number { id, .. } => image.id == *id,
+    });
+    match found {
+        Some(image) => {
+            let texts = image.labels.iter().chain(&image.softwares).chain(&image.name).chain(&image.image_url);
+            Ok(texts.filter_map(|text| cuda(text)).max())
+        }
+        None if listing.complete => {
+            Err("There is no such public image, or it is disabled. The data source damodel_public_images lists them."
+                .to_owned())
+        }
+        None => Ok(None),
+    }
+}
+
+/// The same of a private image, which must be ready and of the region.
+pub(super) fn private(
+    listing: &Listing<PrivateImage>,
+    wanted: &Wanted<'_>,
+    region: Option<&str>,
+) -> Result<Option<Vec<u64>>, String> {
+    let found = listing.records.iter().find(|image| match wanted {
+        Wanted::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
+        Wanted::Number { id, .. } => image.image_id == *id,
+    });
+    let Some(image) = found else {
+        return if listing.complete {
+            Err("There is no such private image in this account.".to_owned())
+        } else {
+            Ok(None)
+        };
+    };
+    if image.image_status == Some(0) {
+        let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
+        return Err(format!("The private image is still being made{progress}."));
+    }
+    if let (Some(region), Some(own)) = (region, image.region.as_deref())
+        && region != own
+    {
+        return Err(format!("The private image is in region {own}, and the instance in {region}."));
+    }
+    let texts = image.image_name.iter().chain(&image.original_image).chain(&image.image_tag);
+    Ok(texts.filter_map(|text| cuda(text)).max())
+}
+
+/// The parts of a version such as `12.4`.
+pub(super) fn version(text: &str) -> Option<Vec<u64>> {
+    text.trim().split('.').map(|part| part.parse().ok()).collect()
+}
+
+/// The CUDA version that a text speaks of: `cuda12.4`, `CUDA 11.8`, `cuda-12`.
+fn cuda(text: &str) -> Option<Vec<u64>> {
+    static PATTERN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)cuda[ _:v-]{0,3}(\d{1,2}(?:\.\d{1,2})?)(?:[^0-9]|$)").ok());
+    let found = PATTERN.as_ref()?.captures(text)?;
+    version(found.get(1)?.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pair_wins_over_the_address() {
+        let address = Some("reg/model_library/a:1");
+        assert_eq!(wanted(Some(7), Some("private"), address), Some(Wanted::Number { id: 7, public: false }));
+        assert!(wanted(None, None, address).is_some_and(|image| image.is_public()));
+        assert_eq!(wanted(None, None, Some("reg/other/a:1")), None);
+        assert_eq!(wanted(None, None, Some("reg/model_library/user_private/a:1")), None);
+    }
+
+    #[test]
+    fn cuda_is_read_from_names() {
+        for (text, expected) in [
+            ("pytorch:2.5.1-cuda12.4", Some(vec![12, 4])),
+            ("CUDA 11.8", Some(vec![11, 8])),
+            ("cuda-12", Some(vec![12])),
+            ("ubuntu:22.04", None),
+            ("barracuda", None),
+        ] {
+            assert_eq!(cuda(text), expected, "{text}");
+        }
+    }
+}

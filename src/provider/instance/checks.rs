@@ -1,0 +1,251 @@
+//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check whose input
+//! is unknown is skipped; one that the service cannot answer is a warning.
+
+use super::{disks, model::Instance};
+use crate::{
+    api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
+    framework::{Diagnostic, Diagnostics, Path},
+    provider::{Client, errors::Failure, images},
+};
+
+/// How many alternatives an error names.
+const ALTERNATIVES: usize = 5;
+/// Available, of a cloud disk (service API, Cloud disk).
+const AVAILABLE: i64 = 2;
+
+/// What the checks found out.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// The specification, if it is known and there.
+    pub(super) spec: Option<Spec>,
+    /// Messages for the operator.
+    pub(super) diagnostics: Diagnostics,
+}
+
+/// Checks a planned create.
+pub(super) async fn check(planned: &mut Instance, client: &Client, limits: &Context) -> Findings {
+    let mut findings = Findings::default();
+    findings.check_spec(planned, client, limits).await;
+    findings.check_image(planned, client, limits).await;
+    findings.check_existing_disks(planned, client, limits).await;
+    findings.check_new_disks(planned, client, limits).await;
+    findings
+}
+
+/// The specification that a planned create selects (service API, POST /api/instance/create, rule 2).
+pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option<&'a Spec> {
+    match (planned.spec_id.known(), planned.spec_type.as_str()) {
+        (Some(id), _) => specs.records.iter().find(|spec| spec.spec_id == *id),
+        (None, Some(code)) => specs.records.iter().find(|spec| spec.spec_type.as_deref() == Some(code)),
+        (None, None) => None,
+    }
+}
+
+impl Findings {
+    async fn check_spec(&mut self, planned: &Instance, client: &Client, limits: &Context) {
+        let Some(region) = planned.region.as_str() else { return };
+        if planned.spec_id.known().is_none() && (planned.spec_id.is_unknown() || planned.spec_type.known().is_none()) {
+            return;
+        }
+        let specs = match client.api.specs().snapshot(region, limits).await {
+            Ok(specs) => specs,
+            Err(error) => return self.unanswered(&error, "check the specification"),
+        };
+        let attribute = if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" };
+        let Some(spec) = select(&specs, planned) else {
+            self.diagnostics.error_at(
+                Path::to(attribute),
+                "No such specification",
+                format!("Region {region} has none of that number or code.{}", alternatives(&specs, planned)),
+            );
+            return;
+        };
+        self.check_stock(planned, spec, attribute, &specs);
+        if let (Some(wanted), Some(quota)) = (planned.data_disk_expand_size_gb.known(), spec.data_disk_expand_quota)
+            && *wanted > quota
+        {
+            self.diagnostics.error_at(
+                Path::to("data_disk_expand_size_gb"),
+                "The data disk would be too large",
+                format!("{} allows at most {quota} GB more, and {wanted} GB are asked for.", name(spec)),
+            );
+        }
+        self.spec = Some(spec.clone());
+    }
+
+    fn check_stock(&mut self, planned: &Instance, spec: &Spec, attribute: &str, specs: &Listing<Spec>) {
+        let (Some(available), Some(wanted)) = (spec.max_gpu_count, planned.gpu_num.known()) else { return };
+        if *wanted <= available {
+            return;
+        }
+        let (path, summary, reason) = if available == 0 {
+            (Path::to(attribute), "The specification is sold out", format!("{} cannot be made now.", name(spec)))
+        } else {
+            let reason =
+                format!("{} has at most {available} GPUs for one machine now, and gpu_num is {wanted}.", name(spec));
+            (Path::to("gpu_num"), "Not enough GPUs", reason)
+        };
+        let detail = format!("{reason}{}", alternatives(specs, planned));
+        if planned.wait_for_capacity.is_null() {
+            self.diagnostics.error_at(path, summary, detail);
+        } else {
+            self.diagnostics.warning_at(path, summary, format!("{detail} The create will wait for capacity."));
+        }
+    }
+
+    async fn check_image(&mut self, planned: &Instance, client: &Client, limits: &Context) {
+        let Some(image) = images::wanted(
+            planned.image_id.known().copied(),
+            planned.image_type.as_str(),
+            planned.image.as_str().filter(|_| planned.image_id.is_null() || planned.image_id.is_unknown()),
+        ) else {
+            return;
+        };
+        let path = Path::to(image.attribute());
+        let found = if image.is_public() {
+            let listing = client.api.images().public(&PublicImageFilter::default(), limits).await;
+            listing.map(|listing| images::public(&listing, &image))
+        } else {
+            let listing = client.api.images().private_snapshot(limits).await;
+            listing.map(|listing| images::private(&listing, &image, planned.region.as_str()))
+        };
+        match found {
+            Err(error) => self.unanswered(&error, "check the image"),
+            Ok(Err(fault)) => self.diagnostics.error_at(path, "The image cannot be used", fault),
+            Ok(Ok(cuda)) => {
+                let highest =
+                    self.spec.as_ref().and_then(|spec| spec.highest_cuda.as_deref()).and_then(images::version);
+                if let (Some(needed), Some(highest)) = (cuda, highest)
+                    && needed > highest
+                {
+                    let text = |version: &[u64]| version.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+                    self.diagnostics.error_at(
+                        path,
+                        "The image needs a newer CUDA",
+                        format!(
+                            "By its name or labels it needs CUDA {}, and {} supports at most {}.",
+                            text(&needed),
+                            self.spec.as_ref().map(name).unwrap_or_default(),
+                            text(&highest)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    async fn check_existing_disks(&mut self, planned: &mut Instance, client: &Client, limits: &Context) {
+        let Some(wanted) = planned.exist_disks.known().filter(|disks| !disks.is_empty()) else { return };
+        let mut wanted = wanted.clone();
+        let listing = match client.api.cloud_disks().snapshot(limits).await {
+            Ok(listing) => listing,
+            Err(error) => return self.unanswered(&error, "check the cloud disks"),
+        };
+        for (index, disk) in wanted.iter_mut().enumerate() {
+            disk.find_uid(&listing);
+            let Some(id) = disk.disk_id.known() else { continue };
+            if let Some(fault) = disk_fault(listing.find(id), *id, listing.complete) {
+                let path = Path::to("exist_disks").index(index).attribute("disk_id");
+                self.diagnostics.error_at(path, "The cloud disk cannot be mounted", fault);
+            }
+        }
+        planned.exist_disks = wanted.into();
+    }
+
+    async fn check_new_disks(&mut self, planned: &Instance, client: &Client, limits: &Context) {
+        let Some(wanted) = planned.new_disks.known().filter(|disks| !disks.is_empty()) else { return };
+        let specs = match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
+            Ok(specs) => specs,
+            Err(error) => return self.unanswered(&error, "check the sizes of the new disks"),
+        };
+        for (index, disk) in wanted.iter().enumerate() {
+            let (Some(id), Some(size)) = (disk.spec_id.known(), disk.size_gb.known()) else { continue };
+            let path = Path::to("new_disks").index(index);
+            match specs.find(id) {
+                None if specs.complete => self.diagnostics.error_at(
+                    path.attribute("spec_id"),
+                    "No such disk specification",
+                    format!("There is no cloud disk specification {id}. The data source damodel_cloud_disk_specs lists them."),
+                ),
+                Some(spec) if spec.max_size_g.is_some_and(|most| *size > most) => self.diagnostics.error_at(
+                    path.attribute("size_gb"),
+                    "The disk would be too large",
+                    format!(
+                        "A disk of specification {id} has at most {} GB, and {size} GB are asked for.",
+                        spec.max_size_g.unwrap_or_default()
+                    ),
+                ),
+                _ => {}
+            }
+        }
+    }
+
+    /// A check that could not be made. That nothing was configured to make it with is an error.
+    fn unanswered(&mut self, error: &Error, check: &str) {
+        let failure =
+            Failure { error, tried: check.to_owned(), now: "The plan goes on without this check.".to_owned() };
+        if matches!(error, Error::Missing(_)) {
+            self.diagnostics.push(Diagnostic { detail: failure.whole().detail, ..failure.whole() });
+        } else {
+            self.diagnostics.push(failure.warning());
+        }
+    }
+}
+
+/// Rules on the number of disks, which need no service.
+pub(super) fn check_disk_count(config: &Instance, diagnostics: &mut Diagnostics) {
+    let count = |disks: Option<usize>| disks.unwrap_or_default();
+    let existing = count(config.exist_disks.known().map(Vec::len));
+    let new = count(config.new_disks.known().map(Vec::len));
+    if existing + new > disks::MOST {
+        let attribute = if new == 0 { "exist_disks" } else { "new_disks" };
+        diagnostics.error_at(
+            Path::to(attribute),
+            "Too many cloud disks",
+            format!(
+                "One instance takes at most {} cloud disks; these are {existing} existing and {new} new ones.",
+                disks::MOST
+            ),
+        );
+    }
+}
+
+fn disk_fault(disk: Option<&CloudDisk>, id: i64, complete: bool) -> Option<String> {
+    let Some(disk) = disk else {
+        return complete.then(|| format!("There is no cloud disk with the id {id} in this account."));
+    };
+    let shared = disk.multiple_mounting == Some(true);
+    match disk.status {
+        None | Some(AVAILABLE) => None,
+        // Mounted by others, which a shared disk allows.
+        Some(6) if shared => None,
+        Some(status) => Some(format!(
+            "Disk {id} ({}) is {}, not available.",
+            disk.name.as_deref().unwrap_or_default(),
+            crate::provider::words::disk_status(status)
+        )),
+    }
+}
+
+/// What could be made instead.
+fn alternatives(specs: &Listing<Spec>, planned: &Instance) -> String {
+    let wanted = planned.gpu_num.known().copied().unwrap_or(1);
+    let mut fitting: Vec<&Spec> =
+        specs.records.iter().filter(|spec| spec.max_gpu_count.is_some_and(|count| count >= wanted)).collect();
+    fitting.sort_by(|a, b| a.hourly_price.cmp(&b.hourly_price));
+    let listed: Vec<String> = fitting.iter().take(ALTERNATIVES).map(|spec| name(spec)).collect();
+    if listed.is_empty() {
+        " Nothing else in this region has that many GPUs now.".to_owned()
+    } else {
+        format!(" Available now with that many GPUs: {}.", listed.join("; "))
+    }
+}
+
+fn name(spec: &Spec) -> String {
+    let gpu = spec.gpu_name.as_deref().unwrap_or("unknown GPU");
+    let kind = spec.capacity_type.as_deref().unwrap_or("unknown capacity");
+    match &spec.hourly_price {
+        Some(price) => format!("specification {} ({gpu}, {kind}, {} an hour)", spec.spec_id, price.normalized()),
+        None => format!("specification {} ({gpu}, {kind})", spec.spec_id),
+    }
+}

@@ -1,0 +1,130 @@
+//! The cloud disks of an instance, as configured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::{self, ExistDisk, NewDisk},
+    framework::{
+        Attr, Type,
+        schema::{Attribute, AttributeType, Nesting, Replacement, validator},
+    },
+    provider::rules,
+};
+
+/// How many cloud disks one instance takes (service API, Limits).
+pub(super) const MOST: usize = 8;
+
+/// An existing cloud disk to mount.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Existing {
+    pub(super) disk_id: Attr<i64>,
+    pub(super) uid: Attr<String>,
+    pub(super) mount_path: Attr<String>,
+    pub(super) release_with_instance: Attr<bool>,
+}
+
+/// A cloud disk to make with the instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct New {
+    pub(super) size_gb: Attr<i64>,
+    pub(super) spec_id: Attr<i64>,
+    pub(super) mount_path: Attr<String>,
+    pub(super) release_with_instance: Attr<bool>,
+}
+
+impl Existing {
+    /// What the create sends, once the uid is known.
+    pub(super) fn request(&self) -> Option<ExistDisk> {
+        Some(ExistDisk {
+            id: *self.disk_id.known()?,
+            uid: self.uid.known()?.clone(),
+            mount_path: self.mount_path.known().cloned(),
+            release_with_instance: self.release_with_instance.known() == Some(&true),
+        })
+    }
+
+    /// The uid of the disk, from the list of all.
+    pub(super) fn find_uid(&mut self, disks: &api::Listing<api::CloudDisk>) {
+        if self.uid.known().is_none()
+            && let Some(uid) = self.disk_id.known().and_then(|id| disks.find(id)).and_then(|disk| disk.uid.clone())
+        {
+            self.uid = Attr::Known(uid);
+        }
+    }
+}
+
+impl New {
+    /// What the create sends.
+    pub(super) fn request(&self) -> Option<NewDisk> {
+        Some(NewDisk {
+            size_gb: *self.size_gb.known()?,
+            spec_id: *self.spec_id.known()?,
+            mount_path: self.mount_path.known().cloned(),
+            release_with_instance: self.release_with_instance.known() != Some(&false),
+        })
+    }
+}
+
+/// The three arguments (service API, POST /api/instance/create).
+pub(super) fn attributes() -> Vec<Attribute> {
+    vec![
+        Attribute::optional(
+            "exist_disks",
+            AttributeType::Nested(Nesting::List, existing()),
+            "Existing cloud disks to mount. Together with `new_disks` at most 8.",
+        )
+        .replaces(Replacement::IfKnown),
+        Attribute::optional(
+            "new_disks",
+            AttributeType::Nested(Nesting::List, new()),
+            "Cloud disks to make with the machine. Together with `exist_disks` at most 8. A disk that should outlive the machine \
+             is better made with `damodel_cloud_disk` and mounted with `exist_disks`.",
+        )
+        .replaces(Replacement::IfKnown),
+        Attribute::optional(
+            "object_mounts",
+            Type::list(Type::String),
+            "Object storage mounts, each a JSON document that is passed on as it is.",
+        )
+        .sensitive()
+        .replaces(Replacement::IfKnown)
+        .validate(validator::text("a JSON document", |text| serde_json::from_str::<serde_json::Value>(text).is_ok())),
+    ]
+}
+
+fn existing() -> Vec<Attribute> {
+    vec![
+        Attribute::required("disk_id", Type::Number, "The disk's number (`id` of `damodel_cloud_disk`).")
+            .validate(validator::between(1..=i64::MAX)),
+        Attribute::optional_computed("uid", Type::String, "The disk's uid; looked up when it is not given."),
+        mount_path("Where it is mounted. Default: the disk's own mount path."),
+        Attribute::with_default(
+            "release_with_instance",
+            Type::Bool,
+            false,
+            "Whether the disk and its data are deleted when the machine is released.",
+        ),
+    ]
+}
+
+fn new() -> Vec<Attribute> {
+    vec![
+        Attribute::required("size_gb", Type::Number, "The capacity in GB, at least 20.")
+            .validate(validator::between(20..=i64::MAX)),
+        Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
+            .validate(validator::between(1..=i64::MAX)),
+        mount_path("Where it is mounted."),
+        Attribute::with_default(
+            "release_with_instance",
+            Type::Bool,
+            true,
+            "Whether the disk and its data are deleted when the machine is released. Otherwise it stays, and is billed.",
+        ),
+    ]
+}
+
+fn mount_path(description: &str) -> Attribute {
+    Attribute::optional("mount_path", Type::String, description)
+        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
+}

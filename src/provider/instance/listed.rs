@@ -1,0 +1,150 @@
+//! The data source `damodel_instances`: what lists show of instances, without secrets (service API, GET /api/instance/list).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::Instance;
+use crate::{
+    api::{self, InstanceFilter},
+    framework::{
+        Attr, Context, DataSource, Outcome, Private, Schema, Type, project,
+        schema::{Attribute, AttributeType, Nesting},
+    },
+    provider::{Client, client::limits, errors::Failure},
+};
+
+/// The data source.
+#[derive(Debug)]
+pub(in crate::provider) struct List;
+
+/// Its configuration and result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Instances {
+    query: Attr<String>,
+    status: Attr<String>,
+    instances: Attr<Vec<Record>>,
+}
+
+/// One instance, as lists show it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Record {
+    #[serde(default)]
+    instance_uid: Attr<String>,
+    name: Attr<String>,
+    status: Attr<String>,
+    region: Attr<String>,
+    capacity_type: Attr<String>,
+    gpu_name: Attr<String>,
+    gpu_num: Attr<i64>,
+    spec_id: Attr<i64>,
+    spec_type: Attr<String>,
+    payment_type: Attr<String>,
+    image_id: Attr<i64>,
+    image_name: Attr<String>,
+    image_type: Attr<String>,
+    ssh_host: Attr<String>,
+    ssh_port: Attr<i64>,
+    login_method: Attr<String>,
+    ssh_pubkey_name: Attr<String>,
+    external_ip: Attr<String>,
+    internal_ip: Attr<String>,
+    jupyter_url: Attr<String>,
+    start_time: Attr<String>,
+    stop_time: Attr<String>,
+    release_time: Attr<String>,
+}
+
+impl DataSource for List {
+    type Client = Client;
+    type Model = Instances;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_instances"
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::new(
+            "The instances of the account. Released ones are shown as long as the service lists them.",
+            vec![
+                Attribute::optional("query", Type::String, "A part of the UID or name."),
+                Attribute::optional(
+                    "status",
+                    Type::String,
+                    "Only instances of this status: `Creating`, `Running`, `Stopped`, `Released`, `Failed`, …",
+                ),
+                Attribute::computed(
+                    "instances",
+                    AttributeType::Nested(Nesting::List, attributes()),
+                    "The instances that match, by UID, without their secrets.",
+                ),
+            ],
+        )
+    }
+
+    async fn read(&self, mut config: Instances, context: Context<Client>) -> Outcome<Instances> {
+        let filter = InstanceFilter { query: config.query.known().cloned(), status: config.status.known().cloned() };
+        let (instances, limits) = (context.client.api.instances(), limits(&context));
+        let listing = if filter == InstanceFilter::default() {
+            instances.snapshot(&limits).await
+        } else {
+            instances.list(&filter, &limits).await.map(Arc::new)
+        };
+        match listing {
+            Ok(listing) => {
+                let mut records: Vec<Record> = listing.records.iter().map(Record::of).collect();
+                records.sort_by(|a, b| a.instance_uid.cmp(&b.instance_uid));
+                config.instances = Attr::Known(records);
+                Outcome::present(config, Private::default())
+            }
+            Err(error) => {
+                let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
+                Outcome::absent().with(failure.diagnostic(|name| match name {
+                    "query" => !config.query.is_null(),
+                    "status" => !config.status.is_null(),
+                    _ => false,
+                }))
+            }
+        }
+    }
+}
+
+impl Record {
+    fn of(instance: &api::Instance) -> Self {
+        let mut taken = Instance { store_credentials: Attr::Known(false), ..Instance::default() };
+        taken.take_record(instance);
+        let mut record: Self = project(&taken).unwrap_or_default();
+        record.instance_uid = instance.uid.as_str().into();
+        record
+    }
+}
+
+fn attributes() -> Vec<Attribute> {
+    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    vec![
+        text("instance_uid", "The UID."),
+        text("name", "The name."),
+        text("status", "The status."),
+        text("region", "The region."),
+        text("capacity_type", "`ondemand` or `spot`."),
+        text("gpu_name", "The GPU model."),
+        number("gpu_num", "How many GPUs."),
+        number("spec_id", "The specification's number."),
+        text("spec_type", "The specification's code."),
+        text("payment_type", "How it is paid for."),
+        number("image_id", "The image's number."),
+        text("image_name", "The image's name."),
+        text("image_type", "`public` or `private`."),
+        text("ssh_host", "The address for SSH."),
+        number("ssh_port", "The port for SSH."),
+        text("login_method", "`ssh_key` or `password`."),
+        text("ssh_pubkey_name", "The name of the registered public key."),
+        text("external_ip", "The public address."),
+        text("internal_ip", "The address within the service's network."),
+        text("jupyter_url", "The notebook's address, without its token."),
+        text("start_time", "When it started (RFC 3339, UTC)."),
+        text("stop_time", "When it stopped (RFC 3339, UTC)."),
+        text("release_time", "When it was or will be released (RFC 3339, UTC)."),
+    ]
+}

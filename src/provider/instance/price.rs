@@ -1,0 +1,172 @@
+//! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not exceed.
+
+use super::{checks::select, model::Instance};
+use crate::{
+    api::{Context, Quotes, Spec},
+    framework::{Attr, Diagnostic, Path, Plan, Private},
+    provider::{
+        Client,
+        errors::Failure,
+        pricing::{EstimatedCost, Order, estimate},
+        protection::Protected as _,
+    },
+};
+
+/// Under this key a plan keeps its quote, where the core stores it.
+const QUOTE: &str = "quote";
+
+/// Puts the price of an on-demand machine into its plan, and holds the live price to the budget.
+pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
+    let Some(planned) = &mut plan.planned else { return };
+    let Some(order) = order(planned) else { return };
+    let live = estimate(spec, &order);
+    if let Err(diagnostic) = budget(&live, planned, client) {
+        plan.diagnostics.push(diagnostic);
+    }
+    if spec.capacity_type.as_deref() == Some("spot") {
+        return;
+    }
+    let key = key(planned, spec, client);
+    let quotes = Quotes::beside(&client.journal);
+    let now = jiff::Timestamp::now().as_second();
+    let earlier = plan.earlier.as_ref().and_then(|earlier| earlier.entry(QUOTE)).or_else(|| quotes.find(&key, now));
+    let quote = match earlier {
+        Some(earlier) => earlier,
+        None => {
+            quotes.keep(&key, &live, now);
+            live.clone()
+        }
+    };
+    if quote != live {
+        plan.diagnostics.warning_at(
+            Path::to("estimated_cost"),
+            "The price has moved",
+            format!(
+                "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only if the live price \
+                 is not above it.",
+                told(&quote),
+                told(&live)
+            ),
+        );
+    }
+    plan.private.insert(QUOTE, &quote);
+    planned.estimated_cost = Attr::Known(quote);
+}
+
+/// Asks for the price once more before something is bought: above the quote or the budget nothing is. The cost that the state
+/// keeps is the planned one, or the live one where the plan knew none.
+pub(super) async fn confirm(
+    planned: &Instance,
+    private: &mut Private,
+    client: &Client,
+    limits: &Context,
+) -> Result<Attr<EstimatedCost>, Diagnostic> {
+    private.remove(QUOTE);
+    let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
+    let quoted = planned.estimated_cost.known();
+    let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();
+    let specs = match client.api.specs().fresh(region, limits).await {
+        Ok(specs) => specs,
+        Err(error) if must_know => {
+            let now = "Nothing was bought: without the live price it cannot be told whether it is above the quote or the budget.";
+            let tried = format!("ask for the price of {}", planned.title());
+            return Err(Failure { error: &error, tried, now: now.to_owned() }.whole());
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the price could not be asked");
+            return Ok(Attr::Null);
+        }
+    };
+    let Some(spec) = select(&specs, planned) else { return Ok(quoted.cloned().into()) };
+    let live = estimate(spec, &order);
+    budget(&live, planned, client)?;
+    match quoted {
+        Some(quote) if is_above(&live, quote) => {
+            Quotes::beside(&client.journal).forget(&key(planned, spec, client));
+            Err(Diagnostic::error(
+                "The price has risen",
+                format!(
+                    "The plan quoted {}, and the live price is {}. Nothing was bought. Plan again to see and accept the new price.",
+                    told(quote),
+                    told(&live)
+                ),
+            )
+            .at(Path::to("estimated_cost")))
+        }
+        Some(quote) => Ok(Attr::Known(quote.clone())),
+        None => Ok(Attr::Known(live)),
+    }
+}
+
+/// The provider's guard on each instance (max_hourly_price).
+fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
+    let Some(most) = &client.max_hourly_price else { return Ok(()) };
+    let at = |diagnostic: Diagnostic| {
+        diagnostic.at(Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" }))
+    };
+    match live.hourly_equivalent.known() {
+        Some(price) if price > most => Err(at(Diagnostic::error(
+            "Above the budget",
+            format!(
+                "{} would cost {price} an hour, and the provider's max_hourly_price is {most}. Nothing was bought.",
+                planned.title()
+            ),
+        ))),
+        Some(_) => Ok(()),
+        None => Err(at(Diagnostic::error(
+            "The price is not known",
+            format!(
+                "The service names no price for {} with this payment type, so the provider's max_hourly_price of {most} cannot be \
+                 guarded. Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+                planned.title()
+            ),
+        ))),
+    }
+}
+
+fn is_above(live: &EstimatedCost, quote: &EstimatedCost) -> bool {
+    let above = |live: &Attr<_>, quote: &Attr<_>| match (live, quote) {
+        (Attr::Known(live), Attr::Known(quote)) => live > quote,
+        _ => false,
+    };
+    above(&live.period_total, &quote.period_total)
+        || (quote.period_total.is_null() && above(&live.unit_price, &quote.unit_price))
+}
+
+fn order(planned: &Instance) -> Option<Order<'_>> {
+    Some(Order {
+        payment_type: planned.payment_type.as_str()?,
+        purchase_duration: if planned.purchase_duration.is_unknown() {
+            return None;
+        } else {
+            planned.purchase_duration.known().copied().unwrap_or(1)
+        },
+        gpu_num: *planned.gpu_num.known()?,
+        data_disk_expand_size_gb: *planned.data_disk_expand_size_gb.known()?,
+    })
+}
+
+/// What a price depends on.
+fn key(planned: &Instance, spec: &Spec, client: &Client) -> String {
+    let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
+    format!(
+        "{}|{}|{}|{}|{}|{}|{}",
+        client.api.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default(),
+        planned.region.as_str().unwrap_or_default(),
+        spec.spec_id,
+        planned.payment_type.as_str().unwrap_or_default(),
+        number(&planned.purchase_duration),
+        number(&planned.gpu_num),
+        number(&planned.data_disk_expand_size_gb),
+    )
+}
+
+fn told(cost: &EstimatedCost) -> String {
+    match (cost.period_total.known(), cost.hourly_equivalent.known()) {
+        (Some(total), Some(hourly)) if cost.payment_type.as_str() != Some("Hourly") => {
+            format!("{total} in all ({hourly} an hour)")
+        }
+        (Some(total), _) => format!("{total} an hour"),
+        _ => "no price".to_owned(),
+    }
+}

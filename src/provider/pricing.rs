@@ -1,0 +1,176 @@
+//! What an instance costs, from the prices of its specification (service API, Instance specification).
+
+use bigdecimal::{BigDecimal, RoundingMode, Zero};
+use serde::{Deserialize, Serialize};
+
+use super::words::discount_status;
+use crate::{
+    api::Spec,
+    framework::{
+        Attr, Type,
+        schema::{Attribute, AttributeType, Nesting},
+        value::Number,
+    },
+};
+
+/// A month in every sum.
+const HOURS_A_MONTH: u32 = 730;
+/// Digits behind the point of a price that comes of a division.
+const DIGITS: i64 = 6;
+
+/// The cost of a machine. Parts for which the service has no price are null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct EstimatedCost {
+    pub(super) payment_type: Attr<String>,
+    pub(super) unit_price: Attr<Number>,
+    pub(super) data_disk_price: Attr<Number>,
+    pub(super) period_total: Attr<Number>,
+    pub(super) hourly_equivalent: Attr<Number>,
+    pub(super) discount: Attr<Number>,
+    pub(super) discount_status: Attr<String>,
+}
+
+/// What a machine's price depends on beside its specification.
+#[derive(Clone, Debug)]
+pub(super) struct Order<'a> {
+    /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
+    pub(super) payment_type: &'a str,
+    /// How many days, weeks or months.
+    pub(super) purchase_duration: i64,
+    /// How many GPUs.
+    pub(super) gpu_num: i64,
+    /// Extra local data disk in GB.
+    pub(super) data_disk_expand_size_gb: i64,
+}
+
+/// What one period of a specification costs, and how many hours it has.
+struct Period<'a> {
+    price: Option<&'a BigDecimal>,
+    data_disk_price: Option<&'a BigDecimal>,
+    discount: Option<&'a BigDecimal>,
+    discount_status: Option<i64>,
+    hours: u32,
+}
+
+/// The cost of an order at the prices of a specification.
+pub(super) fn estimate(spec: &Spec, order: &Order<'_>) -> EstimatedCost {
+    let mut cost = EstimatedCost { payment_type: order.payment_type.into(), ..EstimatedCost::default() };
+    let Some(period) = period(spec, order.payment_type) else { return cost };
+    let times = |price: Option<&BigDecimal>, count: i64| price.map(|price| price * BigDecimal::from(count));
+    let unit = times(period.price, order.gpu_num);
+    let disk = if order.data_disk_expand_size_gb == 0 {
+        Some(BigDecimal::zero())
+    } else {
+        times(period.data_disk_price, order.data_disk_expand_size_gb)
+    };
+    if let (Some(unit), Some(disk)) = (&unit, &disk) {
+        let sum = unit + disk;
+        let periods = if order.payment_type == "Hourly" { 1 } else { order.purchase_duration };
+        cost.hourly_equivalent = rounded(&sum / BigDecimal::from(period.hours));
+        cost.period_total = Attr::Known((sum * BigDecimal::from(periods)).into());
+    }
+    cost.unit_price = unit.map(Number::from).into();
+    cost.data_disk_price = disk.map(Number::from).into();
+    cost.discount = period.discount.cloned().map(Number::from).into();
+    cost.discount_status = period.discount_status.map(discount_status).into();
+    cost
+}
+
+/// The period of a payment type; the service names no price by the week.
+fn period<'a>(spec: &'a Spec, payment_type: &str) -> Option<Period<'a>> {
+    Some(match payment_type {
+        "Hourly" => Period {
+            price: spec.hourly_price.as_ref(),
+            data_disk_price: spec.hourly_data_disk_price.as_ref(),
+            discount: spec.hourly_discount.as_ref(),
+            discount_status: spec.hourly_discount_status,
+            hours: 1,
+        },
+        "Daily" => Period {
+            price: spec.daily_price.as_ref(),
+            data_disk_price: spec.daily_data_disk_price.as_ref(),
+            discount: spec.daily_discount.as_ref(),
+            discount_status: spec.daily_discount_status,
+            hours: 24,
+        },
+        "Monthly" => Period {
+            price: spec.monthly_price.as_ref(),
+            data_disk_price: spec.monthly_data_disk_price.as_ref(),
+            discount: spec.monthly_discount.as_ref(),
+            discount_status: spec.monthly_discount_status,
+            hours: HOURS_A_MONTH,
+        },
+        _ => return None,
+    })
+}
+
+fn rounded(price: BigDecimal) -> Attr<Number> {
+    Attr::Known(price.with_scale_round(DIGITS, RoundingMode::HalfEven).into())
+}
+
+/// The schema of a cost.
+pub(super) fn attribute(name: &str, description: &str) -> Attribute {
+    Attribute::computed(name, AttributeType::Nested(Nesting::Single, attributes()), description)
+}
+
+fn attributes() -> Vec<Attribute> {
+    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    vec![
+        Attribute::computed("payment_type", Type::String, "How it is paid for."),
+        number("unit_price", "The GPU price of the whole machine for one period."),
+        number("data_disk_price", "The price of the extra data disk for one period."),
+        number("period_total", "Both, for all periods that are bought; for one hour when paid by the hour."),
+        number("hourly_equivalent", "Both, for one hour; a month has 730 hours."),
+        number("discount", "The discount as the service reports it; it is not applied."),
+        Attribute::computed("discount_status", Type::String, "The status of the discount."),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec() -> Spec {
+        serde_json::from_value(json!({
+            "spec_id": 1, "hourly_price": 1.98, "hourly_data_disk_price": 0.0004, "daily_price": 40,
+            "monthly_price": 1000.1, "monthly_data_disk_price": 0.2, "hourly_discount": 0.9, "hourly_discount_status": 4,
+        }))
+        .unwrap()
+    }
+
+    fn cost(payment_type: &str, purchase_duration: i64, gpu_num: i64, data_disk_expand_size_gb: i64) -> EstimatedCost {
+        estimate(&spec(), &Order { payment_type, purchase_duration, gpu_num, data_disk_expand_size_gb })
+    }
+
+    fn known(number: &Attr<Number>) -> String {
+        number.known().unwrap().to_string()
+    }
+
+    #[test]
+    fn by_the_hour_a_duration_means_nothing() {
+        let cost = cost("Hourly", 5, 2, 100);
+        assert_eq!(known(&cost.unit_price), "3.96");
+        assert_eq!(known(&cost.data_disk_price), "0.04");
+        assert_eq!(known(&cost.period_total), "4");
+        assert_eq!(known(&cost.hourly_equivalent), "4");
+        assert_eq!(cost.discount_status.as_str(), Some("effective"));
+    }
+
+    #[test]
+    fn a_prepaid_term_is_multiplied() {
+        let cost = cost("Monthly", 3, 1, 10);
+        assert_eq!(known(&cost.period_total), "3006.3");
+        assert_eq!(known(&cost.hourly_equivalent), "1.37274");
+    }
+
+    #[test]
+    fn what_has_no_price_is_null() {
+        let weekly = cost("Weekly", 1, 1, 0);
+        assert!(weekly.unit_price.is_null() && weekly.hourly_equivalent.is_null());
+        let daily = cost("Daily", 1, 1, 10);
+        assert_eq!(known(&daily.unit_price), "40");
+        assert!(daily.data_disk_price.is_null() && daily.period_total.is_null());
+    }
+}
