@@ -2,7 +2,9 @@
 
 use std::{
     env,
+    error::Error,
     ffi::OsString,
+    fmt::Write as _,
     io::{self, Write},
     process::ExitCode,
 };
@@ -30,6 +32,10 @@ enum Command {
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
     #[command(name = "debug")]
     Debug,
+    /// From nothing to a running machine and back, with Terraform or OpenTofu on the sandbox
+    Demo(commands::demo::Arguments),
+    /// Creates that a killed run left behind, and what became of them
+    Pending(Box<commands::pending::Arguments>),
     /// The service, simulated on loopback
     Sandbox(Box<commands::sandbox::Arguments>),
 }
@@ -64,6 +70,12 @@ fn run(command: Command) -> ExitCode {
             let options = Options::default();
             plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
         }),
+        Command::Demo(arguments) => by_command(async {
+            let surroundings =
+                commands::demo::Surroundings { executable: env::current_exe()?, variables: env::vars_os().collect() };
+            Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings).await?)
+        }),
+        Command::Pending(arguments) => by_command(commands::pending::run(*arguments)),
         Command::Sandbox(arguments) => by_command(commands::sandbox::run(*arguments)),
     }
 }
@@ -88,14 +100,19 @@ fn by_hand() -> ExitCode {
     code
 }
 
-fn by_command<E: std::fmt::Display>(command: impl Future<Output = Result<(), E>>) -> ExitCode {
-    let outcome = tokio::runtime::Runtime::new()
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(command).map_err(|error| error.to_string()));
-    match outcome {
+/// Runs a command to its end, and says what it failed to do and why.
+fn by_command<E: Into<Box<dyn Error>>>(command: impl Future<Output = Result<(), E>>) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().map_err(Into::into);
+    match runtime.and_then(|runtime| runtime.block_on(command).map_err(Into::into)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let mut text = error.to_string();
+            let mut source = error.source();
+            while let Some(cause) = source {
+                let _ = write!(text, ": {cause}");
+                source = cause.source();
+            }
+            let _ = writeln!(io::stderr(), "error: {text}");
             ExitCode::FAILURE
         }
     }

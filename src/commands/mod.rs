@@ -1,3 +1,10 @@
-//! commands
+//! What the program does when it is run by hand. Each command is a file with its arguments and its `run`; it may use every layer.
+//!
+//! Neither arguments nor environment are read here: clap does that, or `main` and hands them in.
 
+pub mod demo;
+pub mod pending;
 pub mod sandbox;
+pub mod terraform;
+
+mod signals;

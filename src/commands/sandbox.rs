@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use super::signals::told_to_end;
 use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
 /// Runs the service, simulated on loopback: instances, images, disks and specifications of the service API.
@@ -190,22 +191,4 @@ fn write_ready_file(path: &Path, running: &Running) -> io::Result<()> {
     file.write_all(b"\n")?;
     file.persist(path)?;
     Ok(())
-}
-
-#[cfg(unix)]
-async fn told_to_end() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-async fn told_to_end() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -1,0 +1,46 @@
+# One GPU machine, from choosing it to logging in.
+#
+# On the sandbox: `cargo run -- demo` runs this very folder.
+# On a real account: export DAMODEL_BASE_URL, DAMODEL_API_TOKEN and DAMODEL_REGION, then
+# `terraform init`, `terraform apply`, and, when you are done, `terraform destroy`.
+
+terraform {
+  required_version = ">= 1.0"
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+# Address, token and region come from the environment, so that no secret is in this folder.
+provider "damodel" {}
+
+# What the region has in stock for so many GPUs, cheapest first.
+data "damodel_specs" "in_stock" {
+  capacity_type  = "ondemand"
+  available_only = true
+  min_gpu_num    = var.gpu_num
+  sort_by        = "price"
+}
+
+# The public images with PyTorch in them.
+data "damodel_public_images" "pytorch" {
+  name = "PyTorch"
+}
+
+# The machine. It is billed by the hour from its creation until `terraform destroy`.
+resource "damodel_instance" "first" {
+  name       = var.name # changed in place: the machine goes on running
+  gpu_num    = var.gpu_num
+  spec_id    = data.damodel_specs.in_stock.specs[0].spec_id
+  image_id   = data.damodel_public_images.pytorch.images[0].id
+  image_type = "public"
+
+  lifecycle {
+    # Tomorrow another specification may be the cheapest, and another image the first. This machine stays what it is,
+    # since a change of either would replace it, disks included.
+    ignore_changes = [spec_id, image_id]
+  }
+}

@@ -1,0 +1,30 @@
+output "id" {
+  description = "The machine's UID, by which it can be imported."
+  value       = damodel_instance.first.id
+}
+
+output "name" {
+  description = "What the machine is called."
+  value       = damodel_instance.first.name
+}
+
+output "status" {
+  description = "The machine's status when the state was last refreshed."
+  value       = damodel_instance.first.status
+}
+
+output "gpu" {
+  description = "What the machine computes with."
+  value       = "${damodel_instance.first.gpu_num} x ${damodel_instance.first.gpu_name}"
+}
+
+output "ssh_command" {
+  description = "How to log in."
+  value       = "ssh -p ${damodel_instance.first.ssh_port} root@${damodel_instance.first.ssh_host}"
+}
+
+output "ssh_password" {
+  description = "The password for it: terraform output -raw ssh_password"
+  value       = damodel_instance.first.ssh_password
+  sensitive   = true
+}

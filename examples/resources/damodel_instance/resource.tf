@@ -1,0 +1,39 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_images" "pytorch" {
+  name_regex = "^PyTorch 2\\.5"
+}
+
+resource "damodel_instance" "trainer" {
+  name         = "trainer"
+  payment_type = "Hourly"
+
+  # Arguments that force a replacement when they change, as all that make the machine what it is.
+  spec_type                = "gpu.rtx4090.1"
+  gpu_num                  = 2
+  image_id                 = data.damodel_public_images.pytorch.images[0].id
+  image_type               = "public"
+  hostname                 = "trainer"
+  data_disk_expand_size_gb = 100
+  data_disk_mount_path     = "/root/datasets"
+
+  # While the region has no such machine, go on asking for so long.
+  wait_for_capacity = "10m"
+
+  # Keep the password and the notebook's token out of the state.
+  store_credentials = false
+
+  timeouts {
+    create = "45m"
+  }
+}

@@ -1,0 +1,288 @@
+use std::{
+    ffi::{OsStr, OsString},
+    fmt, io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The programs that are looked for, in this order.
+const PROGRAMS: [&str; 2] = ["terraform", "tofu"];
+
+/// How long a program that was told to stop may take for it. Longer than a change in flight may take to answer.
+const STOP_GRACE: Duration = Duration::from_secs(30);
+
+/// The environment of the programs that are run: what this process was given, without what configures other uses of them.
+///
+/// Left out are the variables of Terraform and of the provider, so that no other service is ever meant, and those of
+/// HTTP proxies, since nothing is asked outside this machine. `Debug` shows names only.
+#[derive(Clone, Default)]
+pub struct Environment(Vec<(OsString, OsString)>);
+
+/// Terraform or OpenTofu.
+#[derive(Clone, Debug)]
+pub struct Cli {
+    program: PathBuf,
+    version: String,
+    environment: Environment,
+}
+
+/// What a run of it said.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Why it did not run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// It ended with another exit code than 0. Usual cause: told by its own output, which is part of the text.
+    #[error("{command} failed ({status})\n\n{output}")]
+    Failed {
+        /// The command as one would type it.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// Everything it said.
+        output: Output,
+    },
+    /// It was told to stop, and did.
+    #[error("{command} was interrupted")]
+    Interrupted {
+        /// The command as one would type it.
+        command: String,
+    },
+    /// There is no such program.
+    #[error(
+        "{missing}. Install Terraform (https://developer.hashicorp.com/terraform/install) \
+         or OpenTofu (https://opentofu.org/docs/intro/install/), or name the program with --cli"
+    )]
+    NotFound {
+        /// What is not there, as a sentence.
+        missing: String,
+    },
+    /// The system did not run it.
+    #[error("run {command}")]
+    Start {
+        /// The command as one would type it.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Environment {
+    /// Takes what is fit for it of a process's variables.
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let is_kept = |name: &OsStr| {
+            let name = name.to_string_lossy().to_ascii_uppercase();
+            !(name.starts_with("TF_") || name.starts_with("DAMODEL_") || name.ends_with("_PROXY"))
+        };
+        Self(variables.into_iter().filter(|(name, _)| is_kept(name)).collect())
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+}
+
+impl Cli {
+    /// Finds the program: the one that is wanted (a name on PATH, or a path), or else the first of `terraform` and `tofu`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it does not run.
+    pub async fn find(wanted: Option<&Path>, environment: Environment) -> Result<Self, CliError> {
+        let candidates = wanted.map_or_else(|| PROGRAMS.map(PathBuf::from).to_vec(), |program| vec![absolute(program)]);
+        for program in candidates {
+            let mut cli = Self { program, version: String::new(), environment: environment.clone() };
+            let folder = Path::new(".");
+            match cli.run(folder, &["version"], &CancellationToken::new()).await {
+                Ok(output) => {
+                    output.stdout.lines().next().unwrap_or_default().clone_into(&mut cli.version);
+                    return Ok(cli);
+                }
+                Err(CliError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let missing = match wanted {
+            Some(program) => format!("{} was not found", program.display()),
+            None => format!("neither {} is on PATH", PROGRAMS.join(" nor ")),
+        };
+        Err(CliError::NotFound { missing })
+    }
+
+    /// The same program in another environment.
+    #[must_use]
+    pub fn within(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// What one types to run it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.program.file_stem().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// What it calls itself, such as `Terraform v1.11.4`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Runs it in a folder until it ends with exit code 0. When told to stop it is interrupted as by Ctrl-C, waited for, and
+    /// killed if it does not end.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run, fails, or was told to stop.
+    pub async fn run(&self, folder: &Path, arguments: &[&str], stop: &CancellationToken) -> Result<Output, CliError> {
+        let command = format!("{} {}", self.name(), arguments.join(" "));
+        let child = match self.spawn(folder, arguments) {
+            Ok(child) => child,
+            Err(source) => return Err(CliError::Start { command, source }),
+        };
+        let id = child.id();
+        let ended = child.wait_with_output();
+        tokio::pin!(ended);
+        let output = tokio::select! {
+            output = &mut ended => output,
+            () = stop.cancelled() => {
+                interrupt(id);
+                if timeout(STOP_GRACE, &mut ended).await.is_err() {
+                    kill(id);
+                }
+                return Err(CliError::Interrupted { command });
+            }
+        };
+        let output = output.map_err(|source| CliError::Start { command: command.clone(), source })?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let said = Output { stdout: text(output.stdout), stderr: text(output.stderr) };
+        if output.status.success() {
+            Ok(said)
+        } else {
+            Err(CliError::Failed { command, status: output.status.to_string(), output: said })
+        }
+    }
+
+    fn spawn(&self, folder: &Path, arguments: &[&str]) -> io::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .envs(self.environment.0.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        // A terminal's Ctrl-C then reaches us alone, and what follows of it has one author.
+        #[cfg(unix)]
+        command.process_group(0);
+        command.spawn()
+    }
+}
+
+impl Output {
+    /// The first line that begins like this.
+    #[must_use]
+    pub fn line(&self, beginning: &str) -> Option<&str> {
+        self.stdout.lines().map(str::trim).find(|line| line.starts_with(beginning))
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (stdout, stderr) = (self.stdout.trim(), self.stderr.trim());
+        let between = if stdout.is_empty() || stderr.is_empty() { "" } else { "\n" };
+        write!(formatter, "{stdout}{between}{stderr}")
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// A path means the same in whatever folder it is run; a name is looked up on PATH.
+fn absolute(program: &Path) -> PathBuf {
+    if program.components().count() < 2 {
+        return program.to_owned();
+    }
+    std::path::absolute(program).unwrap_or_else(|_| program.to_owned())
+}
+
+/// Asks a process to end. The programs take one interrupt as the wish to end in an orderly way.
+#[cfg(unix)]
+fn interrupt(process: Option<u32>) {
+    use nix::sys::signal::{Signal, kill};
+
+    if let Some(process) = pid(process) {
+        // It may have ended by itself.
+        let _ = kill(process, Signal::SIGINT);
+    }
+}
+
+/// Ends a process and what it started.
+#[cfg(unix)]
+fn kill(process: Option<u32>) {
+    use nix::sys::signal::{Signal, killpg};
+
+    if let Some(process) = pid(process) {
+        let _ = killpg(process, Signal::SIGKILL);
+    }
+}
+
+#[cfg(unix)]
+fn pid(process: Option<u32>) -> Option<nix::unistd::Pid> {
+    process.and_then(|process| i32::try_from(process).ok()).map(nix::unistd::Pid::from_raw)
+}
+
+/// The console has told it already.
+#[cfg(not(unix))]
+fn interrupt(_: Option<u32>) {}
+
+/// It is killed when its handle is dropped.
+#[cfg(not(unix))]
+fn kill(_: Option<u32>) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_configures_other_uses_is_not_passed_on() {
+        let variables = ["PATH", "TF_LOG", "DAMODEL_API_TOKEN", "https_proxy", "HOME"];
+        let environment = Environment::of(variables.map(|name| (name.into(), "value".into())));
+        assert_eq!(format!("{:?}", environment.with("TF_INPUT", "0")), r#"["PATH", "HOME", "TF_INPUT"]"#);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_is_told_with_what_to_install() {
+        let nowhere = Environment::default().with("PATH", "/nowhere");
+        for (wanted, beginning) in [
+            (None, "neither terraform nor tofu is on PATH"),
+            (Some(Path::new("tofu-9")), "tofu-9 was not found"),
+            (Some(Path::new("./tofu-9")), "./tofu-9 was not found"),
+        ] {
+            let error = Cli::find(wanted, nowhere.clone()).await.unwrap_err().to_string();
+            assert!(error.starts_with(beginning), "{error}");
+            assert!(error.contains("https://opentofu.org") && error.contains("--cli"), "{error}");
+        }
+    }
+}

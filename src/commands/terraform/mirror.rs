@@ -1,0 +1,85 @@
+use std::{
+    env::consts::{ARCH, EXE_SUFFIX, OS},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::provider::ADDRESS;
+
+/// The hosts that a source address without a host means: Terraform's and OpenTofu's.
+const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
+
+/// A filesystem mirror with this provider in it, and the CLI configuration that makes `init` look nowhere else
+/// (plugin protocol, local installation).
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// The CLI configuration, for `TF_CLI_CONFIG_FILE`.
+    pub cli_config: PathBuf,
+}
+
+impl Mirror {
+    /// Makes a mirror in a folder, with `executable` as the provider.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written or the executable cannot be read.
+    pub fn make(folder: &Path, executable: &Path) -> io::Result<Self> {
+        let mirror = folder.join("mirror");
+        for host in HOSTS {
+            let package = mirror.join(host).join(ADDRESS).join(env!("CARGO_PKG_VERSION")).join(platform());
+            fs::create_dir_all(&package)?;
+            let file = package.join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
+            // A link costs nothing, and is impossible between two file systems.
+            fs::hard_link(executable, &file).or_else(|_| fs::copy(executable, &file).map(drop))?;
+        }
+        let cli_config = folder.join("cli.tfrc");
+        fs::write(&cli_config, cli_configuration(&mirror))?;
+        Ok(Self { cli_config })
+    }
+}
+
+fn cli_configuration(mirror: &Path) -> String {
+    // HCL escapes a string as Rust does, but for the two that begin a template; a path holds neither control characters.
+    let path = format!("{:?}", mirror.display().to_string()).replace("${", "$${").replace("%{", "%%{");
+    format!(
+        "disable_checkpoint = true\n\nprovider_installation {{\n  filesystem_mirror {{\n    path = {path}\n  }}\n}}\n"
+    )
+}
+
+/// The platform as registries name it.
+fn platform() -> String {
+    let system = if OS == "macos" { "darwin" } else { OS };
+    let processor = match ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    };
+    format!("{system}_{processor}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_hosts_have_the_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let executable = folder.path().join("any");
+        fs::write(&executable, "content").unwrap();
+        let mirror = Mirror::make(folder.path(), &executable).unwrap();
+        for host in HOSTS {
+            let package =
+                folder.path().join("mirror").join(host).join("damodel/damodel").join(env!("CARGO_PKG_VERSION"));
+            let file = package.join(platform()).join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
+            assert_eq!(fs::read_to_string(file).unwrap(), "content");
+        }
+        assert!(fs::read_to_string(mirror.cli_config).unwrap().contains("filesystem_mirror"));
+    }
+
+    #[test]
+    fn a_path_is_no_template() {
+        let text = cli_configuration(Path::new("/a \"b\"/${c}/%{d}"));
+        assert!(text.contains(r#"path = "/a \"b\"/$${c}/%%{d}""#), "{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Terraform or OpenTofu, run by this program with this program as its provider.
+//!
+//! - [`Cli`] finds and runs one of them, untouched by what the environment configures for others.
+//! - [`Mirror`] is a directory from which their `init` takes the provider, without any registry.
+
+mod cli;
+mod mirror;
+
+pub use cli::{Cli, CliError, Environment, Output};
+pub use mirror::Mirror;
