@@ -11,7 +11,7 @@ use std::{
 
 use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -187,9 +187,10 @@ fn journal(arguments: &Arguments) -> Journal {
 fn service(arguments: &Arguments) -> Result<Service, Error> {
     let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
     let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
+    let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
     let settings = Settings {
         base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
-        token: arguments.token.clone().map(TokenSource::Value),
+        token: token.cloned().map(TokenSource::Value),
         max_retries: 2,
         ..Settings::default()
     };

@@ -3,7 +3,12 @@
 
 mod api;
 mod conformance;
+mod demo;
 mod echo;
+mod examples;
+mod house;
+mod layers;
+mod pending;
 mod plugin;
 mod plugin_end;
 mod plugin_panic;

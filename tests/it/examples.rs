@@ -1,0 +1,152 @@
+//! Every example does what it says: formatted, valid, planned, applied, settled and destroyed, on the sandbox.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use damodel::{
+    commands::terraform::{Cli, Environment, Mirror},
+    sandbox::{Options, Running, Sandbox, Thing},
+};
+use secrecy::ExposeSecret;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::plugin::BINARY;
+
+/// Terraform, or OpenTofu where that is all there is. Without either the test says so, and fails where CI is set.
+pub(crate) async fn cli() -> Option<Cli> {
+    match Cli::find(None, Environment::of(env::vars_os())).await {
+        Ok(cli) => Some(cli),
+        Err(error) => {
+            assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "{error}");
+            println!("SKIPPED: {error}");
+            None
+        }
+    }
+}
+
+/// An example on a stage of its own.
+struct Stage {
+    cli: Cli,
+    service: Running,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Copies the example to where nothing else is.
+    async fn set(cli: Cli, example: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
+        let service = Sandbox::start(Options::default()).await.unwrap();
+        let environment = Environment::of(env::vars_os())
+            .with("TF_CLI_CONFIG_FILE", &mirror.cli_config)
+            .with("TF_IN_AUTOMATION", "1")
+            .with("TF_INPUT", "0")
+            .with("DAMODEL_BASE_URL", &service.base_url)
+            .with("DAMODEL_API_TOKEN", service.token.expose_secret())
+            .with("DAMODEL_REGION", "cn-east-1");
+        let stage = Self { cli: cli.within(environment), service, folder };
+        fs::create_dir(stage.configuration()).unwrap();
+        for file in files(example) {
+            fs::copy(&file, stage.configuration().join(file.file_name().unwrap())).unwrap();
+        }
+        stage
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.folder.path().join("configuration")
+    }
+
+    async fn run(&self, arguments: &[&str]) -> String {
+        let run = self.cli.run(&self.configuration(), arguments, &CancellationToken::new()).await;
+        run.unwrap_or_else(|error| panic!("{error}")).stdout
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// The folders with a configuration in them.
+fn folders(below: &Path) -> Vec<PathBuf> {
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = files(below).into_iter().partition(|path| path.is_dir());
+    let is_configuration = files.iter().any(|file| file.extension().is_some_and(|extension| extension == "tf"));
+    let own = is_configuration.then(|| below.to_owned());
+    own.into_iter().chain(folders.iter().flat_map(|folder| self::folders(folder))).collect()
+}
+
+async fn prove(cli: Cli, example: &Path) {
+    let stage = Stage::set(cli, example).await;
+    stage.run(&["fmt", "-check", "-diff"]).await;
+    stage.run(&["init", "-no-color"]).await;
+    stage.run(&["validate", "-no-color"]).await;
+    stage.run(&["plan", "-no-color", "-out=tfplan"]).await;
+    stage.run(&["apply", "-no-color", "tfplan"]).await;
+    // Ends with another code than 0 when there is anything to do.
+    stage.run(&["plan", "-no-color", "-detailed-exitcode", "-refresh=false"]).await;
+    stage.run(&["plan", "-no-color", "-detailed-exitcode"]).await;
+    if let Ok(script) = fs::read_to_string(stage.configuration().join("import.sh")) {
+        import(&stage, &script).await;
+    }
+    stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
+    assert_eq!(stage.service.sandbox.ledger().live(Thing::Instance), Vec::<String>::new());
+}
+
+/// Forgets the only thing that the example makes and imports it again as its script does, with the real id.
+async fn import(stage: &Stage, script: &str) {
+    let command = script.lines().find(|line| !line.starts_with('#')).unwrap();
+    let [program, subcommand, address, _id] = command.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((program, subcommand), ("terraform", "import"), "{command}");
+    let [uid] = stage.service.sandbox.ledger().live(Thing::Instance).try_into().unwrap();
+    stage.run(&["state", "rm", address]).await;
+    stage.run(&["import", "-no-color", address, &uid]).await;
+    let plan = stage.run(&["plan", "-no-color"]).await;
+    assert!(!plan.contains("must be replaced") && !plan.contains("will be created"), "{plan}");
+}
+
+#[tokio::test]
+async fn every_example_lives_its_whole_life() {
+    let Some(cli) = cli().await else { return };
+    let folders = folders(&examples());
+    assert!(folders.len() >= 5, "{folders:?}");
+    for folder in folders {
+        println!("{}", folder.display());
+        prove(cli.clone(), &folder).await;
+    }
+}
+
+/// Everything that the provider offers has an example where the registry looks for it, and nothing else has one.
+#[tokio::test]
+async fn every_resource_and_data_source_has_its_example() {
+    let Some(cli) = cli().await else { return };
+    let stage = Stage::set(cli, &examples().join("provider")).await;
+    stage.run(&["init", "-no-color"]).await;
+    let schemas: serde_json::Value = serde_json::from_str(&stage.run(&["providers", "schema", "-json"]).await).unwrap();
+    let [schema] = schemas["provider_schemas"].as_object().unwrap().values().collect::<Vec<_>>().try_into().unwrap();
+    for (kind, folder) in [("resource_schemas", "resources"), ("data_source_schemas", "data-sources")] {
+        let offered: Vec<&String> = schema[kind].as_object().unwrap().keys().collect();
+        let shown: Vec<String> = files(&examples().join(folder))
+            .iter()
+            .map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(shown.iter().collect::<Vec<_>>(), offered, "examples/{folder}");
+    }
+}
+
+#[test]
+fn scripts_are_shell() {
+    for folder in folders(&examples()) {
+        for script in files(&folder).iter().filter(|file| file.extension().is_some_and(|extension| extension == "sh")) {
+            assert!(Command::new("sh").arg("-n").arg(script).status().unwrap().success(), "{}", script.display());
+        }
+    }
+}
