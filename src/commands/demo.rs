@@ -96,7 +96,8 @@ pub async fn run_until(
         ended = &mut end => {
             stop.cancel();
             // Ends with an error of its own, after what it runs.
-            told.await.and(ended.map_err(Error::Terminal))
+            told.await?;
+            ended.map_err(Error::Terminal)
         }
         outcome = &mut told => outcome,
     }
@@ -126,6 +127,8 @@ async fn tell(
     let outcome =
         Story { cli: &cli, workspace: &workspace, service: &service, narrator: &mut narrator, stop }.tell().await;
     service.stop().await;
-    workspace.remove().map_err(Error::Workspace).and(outcome)?;
+    let removed = workspace.remove().map_err(Error::Workspace);
+    outcome?;
+    removed?;
     narrator.end()
 }

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -22,7 +23,9 @@ pub(crate) async fn cli() -> Option<Cli> {
         Ok(cli) => Some(cli),
         Err(error) => {
             assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "{error}");
-            println!("SKIPPED: {error}");
+            // Macros that print are collected, and not shown for a test that passes.
+            let mut stderr = io::stderr();
+            writeln!(stderr, "SKIPPED: {error}").unwrap();
             None
         }
     }
@@ -32,6 +35,7 @@ pub(crate) async fn cli() -> Option<Cli> {
 struct Stage {
     cli: Cli,
     service: Running,
+    example: PathBuf,
     folder: TempDir,
 }
 
@@ -48,7 +52,7 @@ impl Stage {
             .with("DAMODEL_BASE_URL", &service.base_url)
             .with("DAMODEL_API_TOKEN", service.token.expose_secret())
             .with("DAMODEL_REGION", "cn-east-1");
-        let stage = Self { cli: cli.within(environment), service, folder };
+        let stage = Self { cli: cli.within(environment), service, example: example.to_owned(), folder };
         fs::create_dir(stage.configuration()).unwrap();
         for file in files(example) {
             fs::copy(&file, stage.configuration().join(file.file_name().unwrap())).unwrap();
@@ -62,7 +66,7 @@ impl Stage {
 
     async fn run(&self, arguments: &[&str]) -> String {
         let run = self.cli.run(&self.configuration(), arguments, &CancellationToken::new()).await;
-        run.unwrap_or_else(|error| panic!("{error}")).stdout
+        run.unwrap_or_else(|error| panic!("{}: {error}", self.example.display())).stdout
     }
 }
 
@@ -119,7 +123,6 @@ async fn every_example_lives_its_whole_life() {
     let folders = folders(&examples());
     assert!(folders.len() >= 5, "{folders:?}");
     for folder in folders {
-        println!("{}", folder.display());
         prove(cli.clone(), &folder).await;
     }
 }

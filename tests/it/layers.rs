@@ -70,8 +70,8 @@ fn fault(module: &[String], found: &Found) -> Option<String> {
         let is_in = |beginning: &str| text == beginning || text.starts_with(&format!("{beginning}::"));
         let (_, places) = OUTSIDE.iter().find(|(outside, _)| is_in(outside))?;
         let at_home = module.join("::");
-        let is_home = |place: &&str| at_home == **place || at_home.starts_with(&format!("{place}::"));
-        let is_permitted = places.iter().any(|place| is_home(&place)) || HARMLESS.iter().any(|path| is_in(path));
+        let is_home = |place: &&str| at_home == *place || at_home.starts_with(&format!("{place}::"));
+        let is_permitted = places.iter().any(is_home) || HARMLESS.iter().any(|path| is_in(path));
         return (!is_permitted).then(|| format!("{at_home} names {text}"));
     }
     let Some(other) = found.path.first() else {
