@@ -122,7 +122,9 @@ fn arguments() -> Vec<Attribute> {
             Type::String,
             "The name of the registered public key. Needed to create a machine with `login_method = \"ssh_key\"`.",
         )),
-        fixed(Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before."))
+        // The service reports it: a machine whose state has none has none, and gets none without being made anew.
+        Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before.")
+            .replaces(Replacement::Always)
             .validate(validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),
         fixed(Attribute::with_default(
             "auto_renew",
