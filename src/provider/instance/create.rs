@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,6 +18,8 @@ use crate::{
 };
 
 const INSTANCE: Noun = Noun { kind: Kind::Instance, word: "instance", type_name: "damodel_instance" };
+/// How long the look at a machine may take whose wait has used up the create timeout.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// Creates an instance: sent once, renamed when it is accepted, waited for until it is Running.
 ///
@@ -134,10 +139,12 @@ impl Creation<'_> {
     /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
     async fn complete(&mut self, accepted: &Accepted<CreatedInstance>) {
         let wanted = accepted.rename_to.clone();
-        match self.client.api.instances().detail(&accepted.made.uid, &self.limits).await {
+        let deadline = self.limits.deadline.max(Instant::now() + LAST_LOOK);
+        let limits = api::Context { deadline, ..self.limits.clone() };
+        match self.client.api.instances().detail(&accepted.made.uid, &limits).await {
             Ok(detail) => {
                 self.state.take_detail(&detail);
-                self.state.complete_image(self.client, &self.limits).await;
+                self.state.complete_image(self.client, &limits).await;
             }
             Err(api::Error::Cancelled { .. }) => {}
             Err(error) => {
