@@ -2,4 +2,5 @@
 
 pub(crate) mod plugin;
 pub(crate) mod proto;
+pub(crate) mod terraform;
 mod tls;

@@ -1,0 +1,180 @@
+//! Machines that a refresh does not find, and refreshes that fail.
+
+use std::fs;
+
+use damodel::sandbox::{Action, Code, Mutation, When};
+use rstest::rstest;
+
+use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli};
+
+const X: &str = "damodel_instance.x";
+const Y: &str = "damodel_instance.y";
+
+fn says(said: &[Diagnostic], severity: Severity, word: &str) -> bool {
+    said.iter().any(|diagnostic| diagnostic.severity == severity && diagnostic.text().contains(word))
+}
+
+/// The configuration of one machine, asked for without retries.
+fn hasty() -> String {
+    crate::support::terraform::config_with("region = \"cn-east-1\"\nmax_retries = 0", Instance::new("x"))
+}
+
+#[rstest]
+#[case("")]
+#[case("released=without_detail")]
+#[case("released=forgotten")]
+fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
+    each_cli(|cli| {
+        let form = if form.is_empty() { damodel::sandbox::Form::default() } else { form.parse().unwrap() };
+        let site = Site::with(damodel::sandbox::Options { form, ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let uid = workspace.state().resource(X).id();
+        made_long_ago(&workspace);
+        site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
+        let said = workspace.try_plan(&[]);
+        assert!(
+            says(&said, Severity::Warning, "left the state") && says(&said, Severity::Warning, "Running"),
+            "{said:?}"
+        );
+        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(plan.change(X).actions(), "create");
+        assert_ne!(workspace.state().resource(X).id(), uid);
+        workspace.finish();
+    });
+}
+
+/// Lets the machines of a state have been made an hour ago, so that they are no longer too young to be missed.
+fn made_long_ago(workspace: &Workspace<'_>) {
+    let file = workspace.directory().join("terraform.tfstate");
+    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for resource in state["resources"].as_array_mut().unwrap() {
+        for instance in resource["instances"].as_array_mut().unwrap() {
+            use base64::{Engine, engine::general_purpose::STANDARD};
+
+            let private = STANDARD.decode(instance["private"].as_str().unwrap()).unwrap();
+            let mut private: serde_json::Value = serde_json::from_slice(&private).unwrap();
+            let aged = age(&mut private);
+            assert_eq!(aged, 1, "{private}");
+            instance["private"] = STANDARD.encode(private.to_string()).into();
+        }
+    }
+    state["serial"] = (state["serial"].as_u64().unwrap() + 1).into();
+    fs::write(file, state.to_string()).unwrap();
+}
+
+/// Subtracts an hour from each `created_at`, and tells how many there were.
+fn age(value: &mut serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Object(fields) => fields
+            .iter_mut()
+            .map(|(name, value)| match value.as_i64() {
+                Some(moment) if name == "created_at" => {
+                    *value = (moment - 3600).into();
+                    1
+                }
+                _ => age(value),
+            })
+            .sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_machine_without_a_trace_is_missed_only_after_a_while() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "not visible yet"), "{said:?}");
+        assert_eq!(workspace.plan(&[]).actions(), []);
+
+        made_long_ago(&workspace);
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(plan.change(X).actions(), "create");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_destroy_of_a_machine_without_a_trace_ends() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        made_long_ago(&workspace);
+        site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-refresh=false"]);
+        assert!(workspace.state().addresses().is_empty());
+    });
+}
+
+#[test]
+fn another_accounts_token_takes_nothing_out_of_the_state() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let two = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
+        workspace.apply_ok(&two);
+        made_long_ago(&workspace);
+        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Error, "another account"), "{said:?}");
+        for arguments in [
+            &["refresh", "-no-color"][..],
+            &["apply", "-auto-approve", "-no-color"],
+            &["destroy", "-auto-approve", "-no-color"],
+        ] {
+            assert_eq!(workspace.run(arguments).code, Some(1), "{arguments:?}");
+        }
+        let (done, _) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        assert!(!done);
+        assert_eq!(workspace.state().addresses(), [X, Y]);
+        workspace.set_env("DAMODEL_API_TOKEN", site.token());
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[rstest]
+#[case(Action::Status { status: 500, processed: false })]
+#[case(Action::Html { status: 200, processed: false })]
+#[case(Action::Error { code_n: Code::InternalError, processed: false })]
+#[case(Action::Error { code_n: Code::InvalidToken, processed: false })]
+#[case(Action::Truncated)]
+#[case(Action::DropAfter)]
+fn a_refresh_that_fails_keeps_the_state(#[case] action: Action) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&hasty());
+        made_long_ago(&workspace);
+        site.arm("*", When::Always, action.clone());
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
+        assert_eq!(workspace.run(&["refresh", "-no-color"]).code, Some(1));
+        site.sandbox().clear_faults();
+        assert_eq!(workspace.state().addresses(), [X]);
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_refresh_that_is_not_answered_in_time_keeps_the_state() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x").block("timeouts { read = \"1s\" }")));
+        site.arm("*", When::Always, Action::Hang { limit_ms: 60_000, processed: true });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
+        site.sandbox().clear_faults();
+        workspace.settled();
+        workspace.finish();
+    });
+}

@@ -1,0 +1,117 @@
+//! Where the provider's arguments come from.
+
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli};
+
+const X: &str = "damodel_instance.x";
+
+fn errors(said: &[Diagnostic]) -> Vec<&Diagnostic> {
+    said.iter().filter(|diagnostic| diagnostic.is_error()).collect()
+}
+
+#[test]
+fn the_provider_may_be_configured_by_what_an_apply_makes() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.remove_env("DAMODEL_BASE_URL");
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let body = format!(
+            "resource \"terraform_data\" \"gateway\" {{\n  input = {{ url = {:?}, token = {:?}, region = \"cn-east-1\", retries = 3 \
+             }}\n}}\n{}",
+            site.base_url(),
+            site.token(),
+            Instance::new("x")
+        );
+        let provider = "base_url = terraform_data.gateway.output.url\napi_token = terraform_data.gateway.output.token\nregion = \
+                        terraform_data.gateway.output.region\nmax_retries = terraform_data.gateway.output.retries";
+        let plan = workspace.apply_ok(&config_with(provider, &body));
+        assert_eq!(plan.change(X).actions(), "create");
+        assert!(plan.change(X).is_unknown("region"));
+        assert_eq!(workspace.state().resource(X).value("region"), "cn-east-1");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let body = format!(
+            "resource \"terraform_data\" \"gateway\" {{\n  input = {:?}\n}}\ndata \"damodel_public_images\" \"all\" {{}}",
+            site.base_url()
+        );
+        workspace.write(&config_with("base_url = terraform_data.gateway.output", body));
+        let said = workspace.try_plan(&[]);
+        let errors = errors(&said);
+        assert_eq!(errors.len(), 1, "{said:?}");
+        assert!(errors[0].text().contains("base_url"), "{said:?}");
+    });
+}
+
+#[test]
+fn what_is_missing_is_an_error_of_what_needs_it() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        for (variable, argument) in [("DAMODEL_BASE_URL", "base_url"), ("DAMODEL_API_TOKEN", "api_token")] {
+            let value = if argument == "base_url" { site.base_url() } else { site.token() };
+            workspace.remove_env(variable);
+            workspace.write(&config("data \"damodel_public_images\" \"all\" {}"));
+            let said = workspace.try_plan(&[]);
+            let found = errors(&said);
+            assert_eq!(found.len(), 1, "{said:?}");
+            assert!(found[0].text().contains(variable) && found[0].text().contains(argument), "{said:?}");
+            workspace.write(&config(""));
+            assert!(errors(&workspace.try_plan(&[])).is_empty());
+            workspace.write(&config(Instance::new("x")));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done && errors(&said).iter().any(|error| error.text().contains(variable)), "{said:?}");
+            workspace.set_env(variable, value);
+        }
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+#[test]
+fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machine = || Instance::new("x").without("spec_id").text("spec_type", "gpu.a100-80g.1");
+        workspace.write(&config_with("", machine()));
+        let said = workspace.try_plan(&[]);
+        assert!(errors(&said).iter().any(|error| error.text().contains("DAMODEL_REGION")), "{said:?}");
+
+        workspace.set_env("DAMODEL_REGION", "cn-north-2");
+        workspace.apply_ok(&config_with("", machine()));
+        assert_eq!(workspace.state().resource(X).value("spec_id"), 201);
+        // Another default does not move a machine that exists.
+        let plan = workspace.apply_ok(&config_with("region = \"cn-east-1\"", machine()));
+        assert_eq!(plan.actions(), []);
+        let plan = workspace.apply_ok(&config_with("region = \"cn-north-2\"", machine().text("region", "cn-east-1")));
+        assert_eq!(plan.change(X).replace_paths(), ["region"]);
+        assert_eq!(workspace.state().resource(X).value("spec_id"), 101);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn the_token_may_come_from_a_program() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let file = workspace.beside("token");
+        std::fs::write(&file, site.token()).unwrap();
+        let provider = |file: &std::path::Path| {
+            format!("region = \"cn-east-1\"\napi_token_command = [\"cat\", {:?}]", file.display().to_string())
+        };
+        workspace.apply_ok(&config_with(&provider(&file), Instance::new("x")));
+        workspace.finish();
+        workspace
+            .write(&config_with(&provider(&workspace.beside("missing")), "data \"damodel_public_images\" \"all\" {}"));
+        let said = workspace.try_plan(&[]);
+        assert!(errors(&said).iter().any(|error| error.text().contains("api_token_command")), "{said:?}");
+    });
+}

@@ -1,0 +1,12 @@
+//! The real Terraform and OpenTofu drive the provider on the sandbox.
+
+mod absence;
+mod capacity;
+mod configuration;
+mod credentials;
+mod endings;
+mod import;
+mod life_cycle;
+mod plan_options;
+mod protection;
+mod replacement;

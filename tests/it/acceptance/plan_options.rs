@@ -1,0 +1,153 @@
+//! The ways in which an operator and a configuration steer a plan.
+
+use serde_json::json;
+
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+
+const X: &str = "damodel_instance.x";
+const Y: &str = "damodel_instance.y";
+
+#[test]
+fn targets_leave_the_others_alone() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
+        workspace.plan(&["-target", X]);
+        workspace.apply_plan();
+        assert_eq!(workspace.state().addresses(), [X]);
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.actions(), [(Y.to_owned(), "create".to_owned())]);
+        workspace.apply_plan();
+        workspace.settled();
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-target", Y]);
+        assert_eq!(workspace.state().addresses(), [X]);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_forced_replacement_makes_another_machine() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let first = workspace.state().resource(X).id();
+        let plan = workspace.plan(&["-replace", X]);
+        assert_eq!(
+            (plan.change(X).actions().as_str(), plan.change(X).reason()),
+            ("delete, create", "replace_by_request")
+        );
+        workspace.apply_plan();
+        workspace.settled();
+        assert_ne!(workspace.state().resource(X).id(), first);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn without_refresh_nothing_is_asked() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let before = site.ledger().requests.len();
+        workspace.write(&config(Instance::new("x").text("name", "renamed")));
+        let plan = workspace.plan(&["-refresh=false"]);
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!(site.ledger().requests.len(), before);
+        assert_eq!(workspace.plan(&["-refresh-only"]).actions(), []);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn ignored_changes_are_ignored() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let ignoring = |gpus: u32, name: &str| {
+            let instance = Instance::new("x").set("gpu_num", gpus).text("name", name);
+            config(instance.block("lifecycle { ignore_changes = [gpu_num, name, spec_id] }"))
+        };
+        workspace.apply_ok(&ignoring(1, "first"));
+        let plan = workspace.apply_ok(&ignoring(2, "second"));
+        assert_eq!(plan.actions(), []);
+        assert_eq!(workspace.state().resource(X).value("name"), &json!("first"));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_removed_block_forgets_without_a_release() {
+    each_cli(|cli| {
+        if !cli.has(7, 7) {
+            return;
+        }
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let destroy = if cli.is_tofu { "" } else { "lifecycle { destroy = false }" };
+        let plan = workspace.apply_ok(&config(format!("removed {{\n  from = {X}\n  {destroy}\n}}")));
+        assert_eq!(plan.change(X).actions(), "forget");
+        assert!(workspace.state().addresses().is_empty());
+        assert_eq!((site.live().len(), site.requests("instance_release")), (1, 0));
+    });
+}
+
+#[test]
+fn workspaces_are_apart() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let config = config(Instance::new("x").set("name", "\"trainer-${terraform.workspace}\""));
+        workspace.apply_ok(&config);
+        workspace.run_ok(&["workspace", "new", "-no-color", "other"]);
+        let plan = workspace.apply_ok(&config);
+        assert_eq!(plan.change(X).actions(), "create");
+        assert_eq!(workspace.state().resource(X).value("name"), &json!("trainer-other"));
+        assert_eq!(site.live().len(), 2);
+        workspace.destroy_ok();
+        workspace.run_ok(&["workspace", "select", "-no-color", "default"]);
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn many_by_number_and_by_key() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let counted = |count: u32| {
+            let counted = Instance::new("n").set("count", count).set("name", "\"n-${count.index}\"");
+            let keyed = Instance::new("k").set("for_each", "toset([\"a\", \"b\"])").set("name", "\"k-${each.key}\"");
+            config(format!("{counted}{keyed}"))
+        };
+        workspace.apply_ok(&counted(3));
+        assert_eq!(site.live().len(), 5);
+        let plan = workspace.apply_ok(&counted(2));
+        assert_eq!(plan.actions(), [("damodel_instance.n[2]".to_owned(), "delete".to_owned())]);
+        let state = workspace.state();
+        assert_eq!(state.resource("damodel_instance.k[\"b\"]").value("name"), &json!("k-b"));
+        assert_eq!(site.live().len(), 4);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_moved_machine_stays_the_same() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let uid = workspace.state().resource(X).id();
+        let changes = site.changes();
+        let moved = format!("{}moved {{\n  from = {X}\n  to = {Y}\n}}", Instance::new("y").text("name", "x"));
+        let plan = workspace.apply_ok(&config(moved));
+        assert_eq!((plan.change(Y).actions().as_str(), plan.change(Y).previous_address()), ("no-op", Some(X)));
+        assert_eq!(workspace.state().resource(Y).id(), uid);
+        assert_eq!(site.changes(), changes);
+        workspace.finish();
+    });
+}

@@ -1,0 +1,141 @@
+//! Machines that must not be destroyed, and machines that cannot be.
+
+use damodel::sandbox::Mutation;
+
+use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli};
+
+const X: &str = "damodel_instance.x";
+
+fn protected(instance: Instance) -> String {
+    config(instance.set("deletion_protection", true))
+}
+
+fn refusal(diagnostics: &[Diagnostic]) -> &Diagnostic {
+    let errors: Vec<_> = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+    assert_eq!(errors.len(), 1, "{diagnostics:?}");
+    assert!(errors[0].text().contains("deletion_protection = true"), "{diagnostics:?}");
+    errors[0]
+}
+
+#[test]
+fn a_protected_machine_is_neither_destroyed_nor_replaced() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&protected(Instance::new("x")));
+        let changes = site.changes();
+
+        refusal(&workspace.try_plan(&["-destroy"]));
+        workspace.write(&config(""));
+        refusal(&workspace.try_plan(&[]));
+        workspace.write(&protected(Instance::new("x").set("gpu_num", 2)));
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said).attribute.as_deref(), Some("gpu_num"));
+        // The state counts: taking the protection away and replacing at once is refused, too.
+        workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
+        refusal(&workspace.try_plan(&[]));
+        workspace.write(&protected(Instance::new("x")));
+        refusal(&workspace.try_plan(&["-replace", X]));
+        let (done, said) = workspace.try_apply(&["-replace", X]);
+        refusal(&said);
+        assert!(!done);
+
+        workspace.run_ok(&["taint", X]);
+        let (done, said) = workspace.try_apply(&[]);
+        refusal(&said);
+        assert!(!done);
+        workspace.run_ok(&["untaint", X]);
+        workspace.settled();
+        assert_eq!((site.changes(), site.live().len()), (changes, 1), "nothing was sent");
+
+        workspace.apply_ok(&config(Instance::new("x")));
+        workspace.finish();
+    });
+}
+
+fn monthly(instance: Instance) -> String {
+    config(instance.text("payment_type", "Monthly").set("purchase_duration", 1))
+}
+
+#[test]
+fn a_prepaid_machine_that_cannot_be_released_stays() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&monthly(Instance::new("x")));
+        let (done, said) = workspace.try_destroy();
+        assert!(!done);
+        let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
+        for word in ["160012", "on_unreleasable", "stays in the state", "request_id"] {
+            assert!(error.detail.contains(word), "{word}: {error:?}");
+        }
+        assert_eq!(workspace.state().addresses(), [X]);
+        assert!(!workspace.state().resource(X).is_tainted());
+        workspace.settled();
+
+        // The variable wins over the state.
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        let (done, said) = workspace.try_destroy();
+        assert!(done, "{said:?}");
+        let warned =
+            |word: &str| said.iter().any(|said| said.severity == Severity::Warning && said.text().contains(word));
+        assert!(warned("abandoned"), "{said:?}");
+        assert!(workspace.state().addresses().is_empty());
+        assert_eq!(site.live().len(), 1);
+    });
+}
+
+#[test]
+fn a_prepaid_machine_is_abandoned_where_that_is_wanted() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&monthly(Instance::new("x").text("on_unreleasable", "abandon")));
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "fail");
+        assert!(!workspace.try_destroy().0, "the variable wins over the state");
+        workspace.remove_env("DAMODEL_ON_UNRELEASABLE");
+        workspace.destroy_ok();
+        assert!(workspace.state().addresses().is_empty());
+        assert_eq!(site.live().len(), 1);
+    });
+}
+
+#[test]
+fn what_renews_itself_is_not_abandoned() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&monthly(Instance::new("x").set("auto_renew", true)));
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        let (done, said) = workspace.try_destroy();
+        assert!(!done && said.iter().any(|said| said.text().contains("billed for ever")), "{said:?}");
+        assert_eq!(workspace.state().addresses(), [X]);
+    });
+}
+
+#[test]
+fn a_machine_that_is_busy_is_released_later() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        let uid = workspace.state().resource(X).id();
+        site.mutate(Mutation::SetUnreleasable { uid: uid.clone(), unreleasable: true });
+        assert!(!workspace.try_destroy().0);
+        assert_eq!(workspace.state().addresses(), [X]);
+        site.mutate(Mutation::SetUnreleasable { uid, unreleasable: false });
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_wrong_word_in_the_variable_is_refused() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "forget");
+        let said = workspace.try_plan(&[]);
+        assert!(said.iter().any(|said| said.is_error() && said.text().contains("DAMODEL_ON_UNRELEASABLE")), "{said:?}");
+    });
+}

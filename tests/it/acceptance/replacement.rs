@@ -1,0 +1,93 @@
+//! What only a create takes needs a new machine, and what the plan says about that.
+
+use damodel::sandbox::Balance;
+
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli};
+
+const X: &str = "damodel_instance.x";
+
+#[test]
+fn an_argument_that_only_a_create_takes_replaces() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let base = || Instance::new("x").text("hostname", "gpu-0");
+        let text = |name: &str, value: &str| base().text(name, value);
+        workspace.apply_ok(&config(base()));
+        let changed = [
+            ("gpu_num", base().set("gpu_num", 2)),
+            ("spec_id", base().set("spec_id", 101)),
+            ("spec_type", text("spec_type", "gpu.a100-80g.1").without("spec_id")),
+            ("image_id", base().set("image_id", 903)),
+            ("region", text("region", "cn-north-2")),
+            ("payment_type", text("payment_type", "Daily").set("purchase_duration", 1)),
+            ("data_disk_expand_size_gb", base().set("data_disk_expand_size_gb", 10)),
+            ("data_disk_mount_path", text("data_disk_mount_path", "/data/here")),
+            ("hostname", text("hostname", "gpu-1")),
+            ("external_ip", text("external_ip", "203.0.113.9")),
+            ("auto_renew", base().set("auto_renew", true)),
+            (
+                "image",
+                text("image", "registry.damodel.test/model_library/ubuntu:22.04")
+                    .without("image_id")
+                    .without("image_type"),
+            ),
+        ];
+        for (attribute, instance) in changed {
+            workspace.write(&config(instance));
+            let plan = workspace.plan(&[]);
+            let change = plan.change(X);
+            assert_eq!(change.actions(), "delete, create", "{attribute}");
+            assert!(
+                change.replace_paths().iter().any(|path| path == attribute),
+                "{attribute}: {:?}",
+                change.replace_paths()
+            );
+            assert!(change.is_unknown("id"), "{attribute}");
+        }
+        let plan = workspace.apply_ok(&config(base().set("gpu_num", 2)));
+        assert_eq!(plan.change(X).replace_paths(), ["gpu_num"]);
+        assert_eq!(plan.change(X).reason(), "replace_because_cannot_update");
+        assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_a_replacement_deletes_is_said() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
+        let warned = |diagnostics: &[crate::support::terraform::Diagnostic], words: &[&str]| {
+            diagnostics.iter().any(|diagnostic| {
+                diagnostic.severity == Severity::Warning && words.iter().all(|word| diagnostic.text().contains(word))
+            })
+        };
+        let said = workspace.try_plan(&[]);
+        assert!(warned(&said, &["gpu_num", "system disk", "create_before_destroy"]), "{said:?}");
+        let said = workspace.try_plan(&["-destroy"]);
+        assert!(warned(&said, &["system disk", "/root/damodel-tmp"]), "{said:?}");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn the_new_one_comes_first_where_that_is_wanted() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let sized = |gpus: u32| {
+            config(Instance::new("x").set("gpu_num", gpus).block("lifecycle { create_before_destroy = true }"))
+        };
+        workspace.apply_ok(&sized(1));
+        let plan = workspace.apply_ok(&sized(2));
+        assert_eq!(plan.change(X).actions(), "create, delete");
+        let kinds: Vec<_> = site.ledger().requests.into_iter().filter_map(|request| request.endpoint).collect();
+        let position = |name: &str| kinds.iter().rposition(|endpoint| endpoint == name).unwrap();
+        assert!(position("instance_create") < position("instance_release"), "{kinds:?}");
+        assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
+        workspace.finish();
+    });
+}

@@ -1,0 +1,29 @@
+//! The real command line (`terraform`, `tofu`) on the sandbox, driven as terraform-plugin-testing drives it.
+//!
+//! ```ignore
+//! each_cli(|cli| {
+//!     let site = Site::start();
+//!     let workspace = Workspace::new(cli, &site);
+//!     workspace.apply_ok(&config(Instance::new("x")));
+//!     workspace.finish();
+//! });
+//! ```
+
+mod cli;
+mod diagnostic;
+mod hcl;
+mod import;
+mod plan;
+mod site;
+mod state;
+mod workspace;
+
+pub(crate) use self::{
+    cli::{Cli, each_cli},
+    diagnostic::{Diagnostic, Severity},
+    hcl::{Instance, config, config_with},
+    plan::{Change, Plan},
+    site::Site,
+    state::{Resource, State},
+    workspace::{Installation, Run, Workspace},
+};

@@ -1,0 +1,73 @@
+//! What a run says, as its JSON output has it.
+
+use serde_json::Value;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    Error,
+    Warning,
+}
+
+/// An error or a warning.
+#[derive(Clone, Debug)]
+pub(crate) struct Diagnostic {
+    pub(crate) severity: Severity,
+    pub(crate) summary: String,
+    pub(crate) detail: String,
+    /// The address of the resource.
+    pub(crate) address: Option<String>,
+    /// The name of the attribute on whose line of the configuration it is; none when it is on the whole block.
+    pub(crate) attribute: Option<String>,
+    /// The header of the block, such as `provider "damodel"`.
+    pub(crate) block: Option<String>,
+    /// The first line of the configuration that it is about.
+    pub(crate) line: Option<u64>,
+}
+
+impl Diagnostic {
+    /// The diagnostics of `validate -json`.
+    pub(crate) fn of_document(text: &str) -> Vec<Self> {
+        let document: Value = serde_json::from_str(text).unwrap();
+        document["diagnostics"].as_array().unwrap().iter().map(Self::read).collect()
+    }
+
+    /// The diagnostics of `plan -json` and `apply -json`: one JSON document a line.
+    pub(crate) fn of_lines(text: &str) -> Vec<Self> {
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["type"] == "diagnostic").map(|line| Self::read(&line["diagnostic"])).collect()
+    }
+
+    fn read(value: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let code = value["snippet"]["code"].as_str().unwrap_or_default();
+        let attribute =
+            code.split_once('=').map(|(name, _)| name.trim()).filter(|name| !name.contains(['"', '{', ' ']));
+        Self {
+            severity: if value["severity"] == "error" { Severity::Error } else { Severity::Warning },
+            summary: text(&value["summary"]).unwrap_or_default(),
+            detail: text(&value["detail"]).unwrap_or_default(),
+            address: text(&value["address"]),
+            attribute: attribute.map(str::to_owned),
+            block: text(&value["snippet"]["context"]),
+            line: value["range"]["start"]["line"].as_u64(),
+        }
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Summary and detail.
+    pub(crate) fn text(&self) -> String {
+        format!("{}\n{}", self.summary, self.detail)
+    }
+
+    /// What stands behind `name` in the text, as in `request_id req-1`.
+    pub(crate) fn id(&self, name: &str) -> Option<String> {
+        let (_, rest) = self.detail.split_once(name)?;
+        let rest = rest.trim_start_matches([' ', ':', '=', '"']);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
+        Some(rest[..end].to_owned()).filter(|id| !id.is_empty())
+    }
+}

@@ -1,0 +1,72 @@
+//! Configurations.
+
+use std::{collections::BTreeMap, fmt};
+
+/// A `damodel_instance` that the sandbox can make: named as its label, one RTX 4090, PyTorch.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    label: String,
+    arguments: BTreeMap<String, String>,
+    blocks: String,
+}
+
+impl Instance {
+    pub(crate) fn new(label: &str) -> Self {
+        let arguments = [
+            ("name", format!("{label:?}")),
+            ("spec_id", "103".to_owned()),
+            ("gpu_num", "1".to_owned()),
+            ("image_id", "902".to_owned()),
+            ("image_type", "\"public\"".to_owned()),
+        ];
+        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Self { label: label.to_owned(), arguments, blocks: String::new() }
+    }
+
+    /// Sets an argument to an expression.
+    pub(crate) fn set(mut self, name: &str, expression: impl fmt::Display) -> Self {
+        self.arguments.insert(name.to_owned(), expression.to_string());
+        self
+    }
+
+    /// Sets an argument to a text.
+    pub(crate) fn text(self, name: &str, value: &str) -> Self {
+        self.set(name, format_args!("{value:?}"))
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.arguments.remove(name);
+        self
+    }
+
+    /// Adds a nested block.
+    pub(crate) fn block(mut self, block: &str) -> Self {
+        self.blocks.push_str("  ");
+        self.blocks.push_str(block);
+        self.blocks.push('\n');
+        self
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "resource \"damodel_instance\" {:?} {{", self.label)?;
+        for (name, expression) in &self.arguments {
+            writeln!(formatter, "  {name} = {expression}")?;
+        }
+        writeln!(formatter, "{}}}", self.blocks)
+    }
+}
+
+/// A configuration of a provider for `cn-east-1` and this body.
+pub(crate) fn config(body: impl fmt::Display) -> String {
+    config_with("region = \"cn-east-1\"", body)
+}
+
+/// A configuration of a provider with these arguments, and this body.
+pub(crate) fn config_with(provider: &str, body: impl fmt::Display) -> String {
+    format!(
+        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\n\
+         provider \"damodel\" {{\n{provider}\n}}\n{body}"
+    )
+}

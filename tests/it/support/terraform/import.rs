@@ -1,0 +1,35 @@
+//! The import step of terraform-plugin-testing.
+
+use super::{Plan, Workspace};
+
+impl Workspace<'_> {
+    /// Imports a resource into a fresh state with the same configuration, and sees that its attributes are those of the state here,
+    /// but for the ones that the service never reports. Returns the workspace with the imported state.
+    pub(crate) fn import_ok(&self, config: &str, address: &str, never_reported: &[&str]) -> Self {
+        let state = self.state();
+        let known = state.resource(address);
+        let fresh = Self::new(self.cli, self.site);
+        fresh.write(config);
+        fresh.run_ok(&["import", "-no-color", "-input=false", address, &known.id()]);
+        let imported_state = fresh.state();
+        let imported = imported_state.resource(address);
+        let compared = |mut flat: std::collections::BTreeMap<String, String>| {
+            flat.retain(|name, _| !never_reported.iter().any(|ignored| name.starts_with(ignored)));
+            flat
+        };
+        assert_eq!(compared(imported.flat()), compared(known.flat()), "import of {address}");
+        for attribute in never_reported {
+            assert!(imported.value(attribute).is_null(), "{attribute} is reported after all");
+        }
+        fresh
+    }
+
+    /// Plans the import of a resource by an `import` block in a fresh state.
+    pub(crate) fn import_block(&self, config: &str, address: &str) -> (Self, Plan) {
+        let id = self.state().resource(address).id();
+        let fresh = Self::new(self.cli, self.site);
+        fresh.write(&format!("{config}\nimport {{\n  to = {address}\n  id = {id:?}\n}}\n"));
+        let plan = fresh.plan(&[]);
+        (fresh, plan)
+    }
+}

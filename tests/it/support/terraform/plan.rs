@@ -1,0 +1,96 @@
+//! A plan, as `show -json` has it.
+
+use serde_json::Value;
+
+/// A plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan(Value);
+
+/// What a plan does to one resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a>(&'a Value);
+
+impl Plan {
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(serde_json::from_str(text).unwrap())
+    }
+
+    /// The change of a resource; panics when the plan does not name it.
+    pub(crate) fn change(&self, address: &str) -> Change<'_> {
+        self.find(address)
+            .unwrap_or_else(|| panic!("the plan does not name {address}: {:#}", self.0["resource_changes"]))
+    }
+
+    pub(crate) fn find(&self, address: &str) -> Option<Change<'_>> {
+        self.changes().find(|change| change.0["address"] == address)
+    }
+
+    fn changes(&self) -> impl Iterator<Item = Change<'_>> {
+        self.0["resource_changes"].as_array().into_iter().flatten().map(Change)
+    }
+
+    /// The addresses whose action is not `no-op`, with their actions.
+    pub(crate) fn actions(&self) -> Vec<(String, String)> {
+        let changing = self.changes().filter(|change| change.actions() != "no-op");
+        changing.map(|change| (change.0["address"].as_str().unwrap().to_owned(), change.actions())).collect()
+    }
+
+    /// The actions on an output.
+    pub(crate) fn output(&self, name: &str) -> String {
+        join(&self.0["output_changes"][name]["actions"])
+    }
+
+    /// The planned value of an output; null when it is unknown.
+    pub(crate) fn output_after(&self, name: &str) -> &Value {
+        &self.0["output_changes"][name]["after"]
+    }
+}
+
+impl Change<'_> {
+    /// The actions joined with `, `: `create`, `delete, create`, …
+    pub(crate) fn actions(&self) -> String {
+        join(&self.0["change"]["actions"])
+    }
+
+    pub(crate) fn before(&self, attribute: &str) -> &Value {
+        &self.0["change"]["before"][attribute]
+    }
+
+    pub(crate) fn after(&self, attribute: &str) -> &Value {
+        &self.0["change"]["after"][attribute]
+    }
+
+    pub(crate) fn is_unknown(&self, attribute: &str) -> bool {
+        self.0["change"]["after_unknown"][attribute] == true
+    }
+
+    /// The attributes that are unknown after the change, in order.
+    pub(crate) fn unknown(&self) -> Vec<String> {
+        let unknown = self.0["change"]["after_unknown"].as_object().into_iter().flatten();
+        unknown.filter(|(_, value)| **value == true).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The attributes that force the replacement.
+    pub(crate) fn replace_paths(&self) -> Vec<String> {
+        let paths = self.0["change"]["replace_paths"].as_array().into_iter().flatten();
+        paths.map(|path| path[0].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Why, such as `replace_because_tainted`.
+    pub(crate) fn reason(&self) -> &str {
+        self.0["action_reason"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn is_import(&self) -> bool {
+        self.0["change"]["importing"].is_object()
+    }
+
+    pub(crate) fn previous_address(&self) -> Option<&str> {
+        self.0["previous_address"].as_str()
+    }
+}
+
+fn join(actions: &Value) -> String {
+    let actions: Vec<&str> = actions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    actions.join(", ")
+}

@@ -1,0 +1,259 @@
+//! A directory with a configuration, and the command line that runs in it.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use super::{Cli, Diagnostic, Plan, Site, State};
+use crate::support::plugin::BINARY;
+
+/// How the provider comes to the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Installation {
+    /// From a filesystem mirror, by `init`.
+    Mirror,
+    /// By `dev_overrides`, without `init`.
+    Override,
+}
+
+/// A working directory of its own, with an environment of its own.
+pub(crate) struct Workspace<'a> {
+    pub(crate) cli: &'a Cli,
+    pub(crate) site: &'a Site,
+    root: TempDir,
+    environment: RefCell<BTreeMap<String, String>>,
+    transcript: RefCell<String>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl<'a> Workspace<'a> {
+    /// A workspace whose provider is the binary under test, by `dev_overrides`.
+    pub(crate) fn new(cli: &'a Cli, site: &'a Site) -> Self {
+        Self::installed(cli, site, Installation::Override)
+    }
+
+    pub(crate) fn installed(cli: &'a Cli, site: &'a Site, installation: Installation) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for directory in ["bin", "home", "work"] {
+            fs::create_dir(root.path().join(directory)).unwrap();
+        }
+        let provider = root.path().join("bin").join("terraform-provider-damodel");
+        std::os::unix::fs::symlink(BINARY, provider).unwrap();
+        fs::write(root.path().join("cli.tfrc"), cli_config(root.path(), installation)).unwrap();
+        let environment = [("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN", site.token())];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { cli, site, root, environment: RefCell::new(environment.into()), transcript: RefCell::new(String::new()) }
+    }
+
+    /// Puts a shell script before the provider, which ends in `exec "$PROVIDER"`.
+    pub(crate) fn wrap_provider(&self, script: &str) {
+        let program = self.root.path().join("bin").join("terraform-provider-damodel");
+        fs::remove_file(&program).unwrap();
+        fs::write(&program, format!("#!/bin/sh\nPROVIDER='{BINARY}'\n{script}\n")).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    /// Sets a variable for the commands that follow.
+    pub(crate) fn set_env(&self, name: &str, value: &str) {
+        self.environment.borrow_mut().insert(name.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn remove_env(&self, name: &str) {
+        self.environment.borrow_mut().remove(name);
+    }
+
+    /// The working directory.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// A path beside the working directory.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes the configuration.
+    pub(crate) fn write(&self, config: &str) {
+        fs::write(self.directory().join("main.tf"), config).unwrap();
+    }
+
+    /// The command line with these arguments, not yet run.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.cli.program);
+        for (name, _) in env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("TF_") || text.starts_with("DAMODEL_") {
+                command.env_remove(&name);
+            }
+        }
+        command
+            .args(arguments)
+            .current_dir(self.directory())
+            .env("CHECKPOINT_DISABLE", "1")
+            .env("HOME", self.root.path().join("home"))
+            .env("TF_CLI_CONFIG_FILE", self.root.path().join("cli.tfrc"))
+            .env("TF_IN_AUTOMATION", "1")
+            .envs(&*self.environment.borrow())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command, whatever comes of it.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        let output = self.command(arguments).output().unwrap();
+        self.note(arguments, Run::of(output))
+    }
+
+    /// Keeps what a command said.
+    pub(crate) fn note(&self, arguments: &[&str], run: Run) -> Run {
+        let mut transcript = self.transcript.borrow_mut();
+        transcript.push_str(&format!("$ {}\n{}{}", arguments.join(" "), run.stdout, run.stderr));
+        run
+    }
+
+    /// Everything that the commands said so far.
+    pub(crate) fn transcript(&self) -> String {
+        self.transcript.borrow().clone()
+    }
+
+    /// Runs a command that has to succeed.
+    pub(crate) fn run_ok(&self, arguments: &[&str]) -> Run {
+        let run = self.run(arguments);
+        assert_eq!(run.code, Some(0), "{arguments:?}\n{}{}", run.stdout, run.stderr);
+        run
+    }
+
+    /// Runs `init`, where the provider comes from a mirror.
+    pub(crate) fn init(&self) {
+        self.run_ok(&["init", "-no-color", "-input=false"]);
+    }
+
+    /// Plans into the file `plan` with further arguments, and shows the plan.
+    pub(crate) fn plan(&self, arguments: &[&str]) -> Plan {
+        let mut all = vec!["plan", "-no-color", "-input=false", "-out=plan"];
+        all.extend(arguments);
+        self.run_ok(&all);
+        Plan::parse(&self.show(&["show", "-json", "plan"]))
+    }
+
+    /// Plans without a file, whatever comes of it.
+    pub(crate) fn try_plan(&self, arguments: &[&str]) -> Vec<Diagnostic> {
+        let mut all = vec!["plan", "-json", "-input=false"];
+        all.extend(arguments);
+        Diagnostic::of_lines(&self.run(&all).stdout)
+    }
+
+    /// Applies what was planned last.
+    pub(crate) fn apply_plan(&self) -> Run {
+        self.run_ok(&["apply", "-no-color", "-input=false", "plan"])
+    }
+
+    /// Plans and applies at once, whatever comes of it. The first answer is whether it succeeded.
+    pub(crate) fn try_apply(&self, arguments: &[&str]) -> (bool, Vec<Diagnostic>) {
+        let mut all = vec!["apply", "-json", "-auto-approve", "-input=false"];
+        all.extend(arguments);
+        let run = self.run(&all);
+        (run.code == Some(0), Diagnostic::of_lines(&run.stdout))
+    }
+
+    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and sees that both the plan without
+    /// refresh and the plan with it are empty then. Returns the plan that was applied.
+    pub(crate) fn apply_ok(&self, config: &str) -> Plan {
+        self.write(config);
+        let plan = self.plan(&[]);
+        self.apply_plan();
+        self.settled();
+        plan
+    }
+
+    /// Sees that there is nothing left to do, without refresh and with it.
+    pub(crate) fn settled(&self) {
+        for refresh in ["-refresh=false", "-refresh=true"] {
+            let arguments = ["plan", "-no-color", "-input=false", "-detailed-exitcode", refresh];
+            let run = self.run(&arguments);
+            assert_eq!(run.code, Some(0), "the plan is not empty ({refresh})\n{}{}", run.stdout, run.stderr);
+        }
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> State {
+        State::parse(&self.show(&["show", "-json"]))
+    }
+
+    /// Shows without keeping it in the transcript: this command prints sensitive values by design.
+    fn show(&self, arguments: &[&str]) -> String {
+        let run = Run::of(self.command(arguments).output().unwrap());
+        assert_eq!(run.code, Some(0), "{arguments:?}\n{}", run.stderr);
+        run.stdout
+    }
+
+    /// Destroys everything.
+    pub(crate) fn destroy_ok(&self) -> Run {
+        self.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false"])
+    }
+
+    /// Destroys, whatever comes of it.
+    pub(crate) fn try_destroy(&self) -> (bool, Vec<Diagnostic>) {
+        self.try_apply(&["-destroy"])
+    }
+
+    /// Destroys everything and sees that the sandbox has no machine any more and no create was forgotten.
+    pub(crate) fn finish(&self) {
+        self.destroy_ok();
+        assert!(self.state().addresses().is_empty());
+        assert_eq!(self.site.live(), Vec::<String>::new(), "not all machines are released");
+        assert_eq!(self.site.ledger().duplicates(damodel::sandbox::Thing::Instance), Vec::<Vec<String>>::new());
+    }
+}
+
+impl Run {
+    pub(crate) fn of(output: std::process::Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+fn cli_config(root: &Path, installation: Installation) -> String {
+    let addresses = ["registry.terraform.io", "registry.opentofu.org"].map(|host| format!("{host}/damodel/damodel"));
+    let path = |name: &str| root.join(name).display().to_string();
+    match installation {
+        Installation::Override => {
+            let overrides = addresses.map(|address| format!("    {address:?} = {:?}\n", path("bin"))).concat();
+            format!("provider_installation {{\n  dev_overrides {{\n{overrides}  }}\n  direct {{}}\n}}\n")
+        }
+        Installation::Mirror => {
+            for address in addresses {
+                let version = env!("CARGO_PKG_VERSION");
+                let package = root.join("mirror").join(address).join(version).join(platform());
+                fs::create_dir_all(&package).unwrap();
+                let file = package.join(format!("terraform-provider-damodel_v{version}"));
+                std::os::unix::fs::symlink(BINARY, file).unwrap();
+            }
+            format!("provider_installation {{\n  filesystem_mirror {{\n    path = {:?}\n  }}\n}}\n", path("mirror"))
+        }
+    }
+}
+
+/// The platform in the field's words, such as `linux_amd64`.
+fn platform() -> String {
+    let system = if env::consts::OS == "macos" { "darwin" } else { env::consts::OS };
+    let machine = match env::consts::ARCH {
+        "aarch64" => "arm64",
+        "x86_64" => "amd64",
+        other => other,
+    };
+    format!("{system}_{machine}")
+}
