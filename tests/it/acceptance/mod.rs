@@ -10,3 +10,4 @@ mod life_cycle;
 mod plan_options;
 mod protection;
 mod replacement;
+mod validation;

@@ -1,0 +1,89 @@
+//! Arguments that do not go together, and what only a plan can say.
+
+use super::{Case, check, plan, validate};
+use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli};
+
+#[test]
+fn arguments_that_do_not_go_together() {
+    let cases = [
+        Case::instance_with(&[("gpu_num", "")], None, "gpu_num"),
+        Case::instance_with(&[("payment_type", "\"Daily\"")], None, "purchase_duration is required"),
+        Case::instance_with(&[("payment_type", "\"Weekly\"")], None, "purchase_duration is required"),
+        Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "purchase_duration is required"),
+        Case::instance_with(&[("image_type", "")], Some("image_id"), "needs image_type"),
+        Case::instance_with(&[("image_id", "")], Some("image_type"), "needs image_id"),
+        Case::instance("ssh_pubkey_id", "17", "login_method = \"ssh_key\""),
+        Case::instance("ssh_pubkey_name", "\"laptop\"", "login_method = \"ssh_key\""),
+        Case::instance_with(
+            &[("login_method", "\"password\""), ("ssh_pubkey_id", "17")],
+            Some("ssh_pubkey_id"),
+            "login_method = \"ssh_key\"",
+        ),
+        Case::instance_with(
+            &[("auto_renew", "true"), ("on_unreleasable", "\"abandon\"")],
+            Some("on_unreleasable"),
+            "billed for ever",
+        ),
+    ];
+    check(&cases, validate);
+}
+
+#[test]
+fn two_sources_of_the_token() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let provider = "  api_token = \"planted-token\"\n  api_token_command = [\"print-token\"]";
+        workspace.write(&config_with(provider, "data \"damodel_specs\" \"all\" {}"));
+        let said = validate(&workspace);
+        let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+        assert_eq!(errors.len(), 1, "{said:?}");
+        assert_eq!(errors[0].attribute.as_deref(), Some("api_token_command"));
+        assert!(!errors[0].text().contains("planted-token"));
+    });
+}
+
+#[test]
+fn what_a_create_needs_is_said_by_its_plan() {
+    let cases = [
+        Case::instance_with(&[("spec_id", "")], None, "spec_id or spec_type"),
+        Case::instance_with(&[("image_id", ""), ("image_type", "")], None, "damodel_public_images"),
+        Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_id", "17")], None, "ssh_pubkey_name"),
+        Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_name", "\"a\"")], None, "ssh_pubkey_id"),
+    ];
+    check(&cases, plan);
+}
+
+#[test]
+fn an_image_address_is_checked_against_the_registry() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let provider = format!("region = \"cn-east-1\"\nregistry_host = {:?}", site.registry_host());
+        for (address, says) in [
+            ("elsewhere.example.com/model_library/ubuntu:22.04", "must start with"),
+            ("registry.damodel.test/ubuntu:22.04", "model_library"),
+            ("registry.damodel.test/model_library/user_private/ubuntu", "either"),
+        ] {
+            let machine = Instance::new("x").without("image_id").without("image_type").text("image", address);
+            workspace.write(&config_with(&provider, machine));
+            let said = workspace.try_plan(&[]);
+            let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+            assert_eq!(errors.len(), 1, "{said:?}");
+            assert_eq!(errors[0].attribute.as_deref(), Some("image"));
+            assert!(errors[0].text().contains(says), "{said:?}");
+        }
+    });
+}
+
+#[test]
+fn a_term_without_effect_is_a_warning() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&crate::support::terraform::config(Instance::new("x").set("purchase_duration", 3)));
+        let said = validate(&workspace);
+        let warning = said.iter().find(|said| said.attribute.as_deref() == Some("purchase_duration")).unwrap();
+        assert!(!warning.is_error() && warning.text().contains("no effect"), "{said:?}");
+    });
+}
