@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 use super::signals::told_to_end;
 use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
-/// Runs the service, simulated on loopback: instances, images, disks and specifications of the service API.
+/// Runs the service, simulated on loopback: the chat, instances, cloud disks, images and specifications of the service API.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sandbox")]
 pub struct Arguments {
@@ -37,12 +37,24 @@ pub struct Arguments {
     /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME=VALUE,…")]
     pub form: Form,
-    /// Seconds from an accepted create to Running.
+    /// Seconds from an accepted create of an instance to Running.
     #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = seconds)]
     pub creation_seconds: Duration,
-    /// Seconds from an accepted release to Released.
+    /// Seconds from an accepted release of an instance or a cloud disk to Released.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     pub release_seconds: Duration,
+    /// Seconds from an accepted create of a cloud disk to Available, and from a resize to the new capacity.
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    pub disk_seconds: Duration,
+    /// Seconds from an accepted save of a private image to its being ready.
+    #[arg(long, default_value = "3", value_name = "SECONDS", value_parser = seconds)]
+    pub image_seconds: Duration,
+    /// Seconds after a save in which another one is refused with 130003.
+    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
+    pub save_window_seconds: Duration,
+    /// Saves on one day before 130008.
+    #[arg(long, default_value_t = Options::default().daily_saves, value_name = "COUNT")]
+    pub daily_saves: u32,
     /// Seconds by which X-Service-Timestamp may be off.
     #[arg(long, default_value = "300", value_name = "SECONDS", value_parser = seconds)]
     pub timestamp_tolerance: Duration,
@@ -138,6 +150,10 @@ fn options(arguments: Arguments) -> Options {
         life_clock: arguments.standing_clock.map_or(LifeClock::Running, LifeClock::Standing),
         creation: arguments.creation_seconds,
         release: arguments.release_seconds,
+        disk_change: arguments.disk_seconds,
+        image_push: arguments.image_seconds,
+        save_window: arguments.save_window_seconds,
+        daily_saves: arguments.daily_saves,
         timestamp_tolerance: arguments.timestamp_tolerance,
         token: arguments.token,
         chat_key: arguments.chat_key,

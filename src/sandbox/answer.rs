@@ -16,13 +16,24 @@ pub(super) enum Delivery {
     Truncate,
 }
 
+/// The content of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Sent in portions, without a length, with a pause between them.
+    Stream {
+        pieces: Vec<Vec<u8>>,
+        pause: Duration,
+    },
+    Whole(Vec<u8>),
+}
+
 /// An answer, and how it goes out.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) retry_after: Option<u64>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Content,
     /// For the Date header, in Unix seconds.
     pub(super) date: i64,
     /// How long to wait before it goes out.
@@ -39,22 +50,33 @@ impl Answer {
             Action::Html { status, .. } => {
                 self.status = *status;
                 self.content_type = "text/html";
-                self.body = b"<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>".to_vec();
+                self.body = whole("<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>");
             }
             Action::Slow { ms } => self.delay = Duration::from_millis(*ms),
             Action::Status { status, .. } => {
                 self.status = *status;
                 self.content_type = "text/plain";
-                self.body = b"upstream gave no answer\n".to_vec();
+                self.body = whole("upstream gave no answer\n");
             }
             Action::TooManyRequests { retry_after_seconds } => {
                 self.status = 429;
                 self.retry_after = *retry_after_seconds;
                 self.content_type = "text/plain";
-                self.body = b"too many requests\n".to_vec();
+                self.body = whole("too many requests\n");
             }
             Action::Truncated => self.delivery = Delivery::Truncate,
-            Action::Error { .. } | Action::FailCreation | Action::LateVisibility { .. } | Action::StickCreation => {}
+            // These were heeded while the answer was made.
+            Action::CutStream { .. }
+            | Action::Error { .. }
+            | Action::FailCreation
+            | Action::LateVisibility { .. }
+            | Action::SlowStream { .. }
+            | Action::StickCreation
+            | Action::StreamError { .. } => {}
         }
     }
+}
+
+fn whole(text: &str) -> Content {
+    Content::Whole(text.as_bytes().to_vec())
 }

@@ -35,6 +35,11 @@ pub enum When {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
+    /// Processed; a streamed chat answer ends in good order after this many events, without `[DONE]`.
+    CutStream {
+        /// The number of events that come.
+        events: u32,
+    },
     /// Processed; then the connection is closed without an answer.
     DropAfter,
     /// Not processed; the connection is closed without an answer.
@@ -47,7 +52,7 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates ends Failed.
+    /// The instance that this call creates ends Failed, the cloud disk Released (no status says that it failed), the private image is gone.
     FailCreation,
     /// No answer until the client gives up, or until the limit, when the connection is closed.
     Hang {
@@ -79,6 +84,11 @@ pub enum Action {
         /// By this many milliseconds.
         ms: u64,
     },
+    /// Processed; each event of a streamed chat answer comes late.
+    SlowStream {
+        /// By this many milliseconds.
+        ms: u64,
+    },
     /// An HTTP status with a body that is no envelope, as from a gateway.
     Status {
         /// The HTTP status.
@@ -87,8 +97,13 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates stays Creating for ever.
+    /// The instance that this call creates stays Creating for ever, the cloud disk Starting, the private image without progress.
     StickCreation,
+    /// Processed; after this many events of a streamed chat answer comes one with an error, and then the end.
+    StreamError {
+        /// The number of events before it.
+        events: u32,
+    },
     /// 429, not processed.
     TooManyRequests {
         /// The Retry-After header in seconds; none: no header.
@@ -103,6 +118,7 @@ impl Action {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Self::CutStream { .. } => "cut_stream",
             Self::DropAfter => "drop_after",
             Self::DropBefore => "drop_before",
             Self::Error { .. } => "error",
@@ -111,8 +127,10 @@ impl Action {
             Self::Html { .. } => "html",
             Self::LateVisibility { .. } => "late_visibility",
             Self::Slow { .. } => "slow",
+            Self::SlowStream { .. } => "slow_stream",
             Self::Status { .. } => "status",
             Self::StickCreation => "stick_creation",
+            Self::StreamError { .. } => "stream_error",
             Self::TooManyRequests { .. } => "too_many_requests",
             Self::Truncated => "truncated",
         }
@@ -120,7 +138,14 @@ impl Action {
 
     /// Whether it decides how the answer is delivered; one call can have one such fault, and any number of the others.
     fn is_delivery(&self) -> bool {
-        !matches!(self, Self::FailCreation | Self::LateVisibility { .. } | Self::Slow { .. } | Self::StickCreation)
+        !matches!(
+            self,
+            Self::FailCreation
+                | Self::LateVisibility { .. }
+                | Self::Slow { .. }
+                | Self::SlowStream { .. }
+                | Self::StickCreation
+        )
     }
 
     /// Whether the service acts on the request.
@@ -131,11 +156,14 @@ impl Action {
             | Self::Hang { processed, .. }
             | Self::Html { processed, .. }
             | Self::Status { processed, .. } => *processed,
-            Self::DropAfter
+            Self::CutStream { .. }
+            | Self::DropAfter
             | Self::FailCreation
             | Self::LateVisibility { .. }
             | Self::Slow { .. }
+            | Self::SlowStream { .. }
             | Self::StickCreation
+            | Self::StreamError { .. }
             | Self::Truncated => true,
         }
     }

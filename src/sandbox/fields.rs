@@ -46,6 +46,16 @@ impl Fields {
         self.take(name, "a boolean", Value::as_bool)
     }
 
+    pub(super) fn number(&mut self, name: &str) -> Result<Option<f64>, Refusal> {
+        self.take(name, "a number", Value::as_f64)
+    }
+
+    /// An object, as fields of its own.
+    pub(super) fn object(&mut self, name: &str) -> Result<Option<Self>, Refusal> {
+        let map = self.take(name, "an object", |value| value.as_object().cloned())?;
+        Ok(map.map(|map| Self { prefix: format!("{}{name}.", self.prefix), map }))
+    }
+
     pub(super) fn array(&mut self, name: &str) -> Result<Vec<Value>, Refusal> {
         Ok(self.take(name, "an array", |value| value.as_array().cloned())?.unwrap_or_default())
     }

@@ -36,7 +36,8 @@ pub struct Form {
     pub extra_fields: bool,
     /// How much of the response metadata there is.
     pub metadata: Metadata,
-    /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before Released.
+    /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before Released, 9 instead of 1 for a
+    /// cloud disk.
     pub undocumented_statuses: bool,
     /// Whether `image_type` of an instance is "1" or "2", not "public" or "private"; requests may use either.
     pub image_type_as_number: bool,
@@ -46,6 +47,20 @@ pub struct Form {
     pub creating_unreleasable: bool,
     /// Whether a Failed instance refuses its release with 160012.
     pub failed_unreleasable: bool,
+    /// The code with which the downstream service refuses a cloud disk operation that its status forbids.
+    pub disk_refusal: DiskRefusal,
+    /// What a reader sees of a cloud disk while it grows (service API, States, Cloud disk: "may complete asynchronously").
+    pub resize: Resize,
+    /// What the list shows of Released cloud disks.
+    pub released_disks: ReleasedDisks,
+    /// Of what no two images can be created at once (130002).
+    pub uploading: Uploading,
+    /// Whether another account's private image is refused with 130004 by rename and delete, not with 130006.
+    pub foreign_images_forbidden: bool,
+    /// The errors of the chat endpoint (service API, Errors: "not shown").
+    pub chat_error: ChatError,
+    /// How a streamed chat answer is written (service API, Chat completions: "not shown").
+    pub chat_stream: ChatStream,
 }
 
 /// The HTTP status of errors.
@@ -160,6 +175,88 @@ pub enum Released {
     Listed,
     /// Lists show them, detail answers 160003.
     WithoutDetail,
+}
+
+/// The code with which a cloud disk's status forbids an operation (service API, States, Cloud disk: "a business error").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskRefusal {
+    /// 100014.
+    #[default]
+    InternalError,
+    /// 100002.
+    InvalidParameter,
+}
+
+/// What a reader sees of a cloud disk while it grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resize {
+    /// The new capacity at once, with status 1.
+    SizeFirst,
+    /// The old capacity, with status 1.
+    #[default]
+    Starting,
+    /// The old capacity, with the status that it has anyway.
+    Unchanged,
+}
+
+/// What the list shows of Released cloud disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleasedDisks {
+    /// Nothing.
+    Forgotten,
+    /// They stay, with status 7.
+    #[default]
+    Listed,
+    /// They stay as long again as a release takes, then they are gone.
+    Lingering,
+}
+
+/// Of what no two images can be created at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Uploading {
+    /// Of an account.
+    PerAccount,
+    /// Of an instance.
+    #[default]
+    PerInstance,
+}
+
+/// The errors of the chat endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatError {
+    /// The envelope, as of every other endpoint, with its form and status.
+    Envelope,
+    /// `{"error": {"message", "type", "param", "code"}}` with the HTTP status that fits, which OpenAI-compatible clients go by.
+    #[default]
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// The same with status 200.
+    #[serde(rename = "openai_200")]
+    OpenAi200,
+    /// The message as plain text, with the HTTP status that fits.
+    Text,
+}
+
+/// How a streamed chat answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatStream {
+    /// With comments and other fields between the events.
+    Comments,
+    /// Lines end with CR LF, and no space follows `data:`.
+    Crlf,
+    /// `data: …`, LF, LF; one event at a time.
+    #[default]
+    Events,
+    /// The same bytes, a few at a time, so that events and characters are cut anywhere.
+    Pieces,
+    /// Not streamed, though it was asked for: one JSON answer.
+    Whole,
 }
 
 /// Why a list of forms cannot be read.

@@ -31,9 +31,9 @@ pub struct RequestEntry {
     pub code_n: Option<i64>,
     /// The faults that were applied, by name.
     pub faults: Vec<String>,
-    /// The uids of instances and cloud disks that it created.
+    /// The uids of instances and cloud disks, and the ids of private images, that it created.
     pub created: Vec<String>,
-    /// The uids of instances whose release it began.
+    /// The uids of instances and cloud disks whose release it began, and the ids of private images that it deleted.
     pub released: Vec<String>,
 }
 
@@ -45,6 +45,8 @@ pub enum Thing {
     CloudDisk,
     /// An instance.
     Instance,
+    /// A private image; its uid in the ledger is its image_id.
+    PrivateImage,
 }
 
 /// What happened to a thing.
@@ -55,9 +57,9 @@ pub enum LifeKind {
     Created,
     /// Its creation failed. It still exists.
     Failed,
-    /// It is released.
+    /// It is released; a private image is deleted.
     Released,
-    /// It was removed without a trace, by a test.
+    /// It was removed without a trace, by a test or a fault.
     Removed,
     /// It has another name.
     Renamed,

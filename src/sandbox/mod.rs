@@ -14,6 +14,7 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 mod answer;
+mod chat;
 mod clock;
 mod control;
 mod endpoints;
@@ -32,6 +33,7 @@ mod secret;
 mod server;
 mod service;
 mod store;
+mod tempo;
 mod world;
 
 #[cfg(test)]
@@ -41,7 +43,10 @@ pub use self::{
     clock::LifeClock,
     errors::Code,
     fault::{Action, ArmedFault, Fault, When},
-    form::{Booleans, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers, Metadata, Order, Released},
+    form::{
+        Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
+        Metadata, Order, Released, ReleasedDisks, Resize, Uploading,
+    },
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
     mutation::{Mutation, MutationError},
     options::{Error, Options},

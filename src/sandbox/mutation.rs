@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ledger::{LifeKind, Thing},
-    world::{Account, DiskStatus, Instance, Spec, World},
-};
-
 /// A change behind the client's back. As JSON (`POST /sandbox/mutate`): `{"release_instance": {"uid": "ins-…"}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mutation {
+    /// A cloud disk is Released at once, mounted or not.
+    ReleaseDisk {
+        /// Its database id.
+        id: i64,
+    },
     /// An instance is Released at once, with the disks that die with it.
     ReleaseInstance {
         /// Its uid.
@@ -26,12 +26,38 @@ pub enum Mutation {
         /// Its uid.
         uid: String,
     },
+    /// A private image vanishes without a trace.
+    RemoveImage {
+        /// Its image_id.
+        id: i64,
+    },
+    /// A cloud disk gets another name.
+    RenameDisk {
+        /// Its database id.
+        id: i64,
+        /// The name.
+        name: String,
+    },
+    /// A private image gets another name; nobody asks whether it is unique.
+    RenameImage {
+        /// Its image_id.
+        id: i64,
+        /// The name.
+        name: String,
+    },
     /// An instance gets another name.
     RenameInstance {
         /// Its uid.
         uid: String,
         /// The name.
         name: String,
+    },
+    /// A cloud disk has another capacity at once, smaller or larger.
+    ResizeDisk {
+        /// Its database id.
+        id: i64,
+        /// The capacity in GB.
+        size_gb: i64,
     },
     /// An account may do other things; what is left out stays.
     SetAccount {
@@ -45,8 +71,19 @@ pub enum Mutation {
         at_risk: Option<bool>,
         /// Whether cloud disks are permitted.
         may_use_disks: Option<bool>,
+        /// Whether private images may be renamed and deleted.
+        may_use_images: Option<bool>,
     },
-    /// A cloud disk has another status.
+    /// A cloud disk specification changes; what is left out stays.
+    SetDiskSpec {
+        /// Its id.
+        id: i64,
+        /// The largest capacity of one disk.
+        max_size_g: Option<i64>,
+        /// Whether no more disk of it can be created.
+        sold_out: Option<bool>,
+    },
+    /// A cloud disk has another status, and nothing more happens to it by itself. 7 has its usual effects.
     SetDiskStatus {
         /// Its database id.
         id: i64,
@@ -68,7 +105,14 @@ pub enum Mutation {
         /// Whether it refuses.
         unreleasable: bool,
     },
-    /// A private image is ready, or is not.
+    /// A hosted model is enabled or disabled; one that there is not is added.
+    SetModel {
+        /// Its name.
+        name: String,
+        /// Whether it is enabled.
+        enabled: bool,
+    },
+    /// A private image is ready, or is not; its push ends.
     SetPrivateImage {
         /// Its id.
         id: i64,
@@ -120,152 +164,4 @@ pub enum MutationError {
     /// The number is no cloud disk status.
     #[error("understand the cloud disk status {0}")]
     DiskStatus(i64),
-}
-
-impl World {
-    /// Does it, now.
-    pub(super) fn mutate(&mut self, mutation: Mutation, now_ms: i64) -> Result<(), MutationError> {
-        match mutation {
-            Mutation::ReleaseInstance { uid } => {
-                let index = self.instance_index(&uid)?;
-                self.end(index, now_ms);
-            }
-            Mutation::RemoveDisk { id } => {
-                let index =
-                    self.disks.iter().position(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?;
-                let disk = self.disks.remove(index);
-                if disk.status != DiskStatus::Released {
-                    self.record(now_ms, Thing::CloudDisk, LifeKind::Removed, &disk.uid, &disk.name, &disk.account);
-                }
-            }
-            Mutation::RemoveInstance { uid } => self.remove_instance(&uid, now_ms)?,
-            Mutation::RenameInstance { uid, name } => {
-                let instance = self.any_instance(&uid)?;
-                instance.alias.clone_from(&name);
-                let account = instance.account.clone();
-                self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
-            }
-            Mutation::SetAccount { account, balance, certified, at_risk, may_use_disks } => {
-                let account = self.account(&account)?;
-                set(&mut account.balance, balance);
-                set(&mut account.certified, certified);
-                set(&mut account.at_risk, at_risk);
-                set(&mut account.may_use_disks, may_use_disks);
-            }
-            Mutation::SetDiskStatus { id, status } => {
-                let status = disk_status(status).ok_or(MutationError::DiskStatus(status))?;
-                self.disks.iter_mut().find(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))?.status =
-                    status;
-            }
-            Mutation::SetInstanceStatus { uid, status } => self.set_instance_status(&uid, status, now_ms)?,
-            Mutation::SetUnreleasable { uid, unreleasable } => self.any_instance(&uid)?.unreleasable = unreleasable,
-            Mutation::SetPrivateImage { id, ready, push_progress } => {
-                let image = self
-                    .private_images
-                    .iter_mut()
-                    .find(|image| image.id == id)
-                    .ok_or_else(|| unknown("private image", id))?;
-                image.ready = ready;
-                image.push_progress = push_progress;
-                image.updated_at = now_ms / 1000;
-            }
-            Mutation::SetPublicImage { id, enabled } => {
-                self.public_images
-                    .iter_mut()
-                    .find(|image| image.id == id)
-                    .ok_or_else(|| unknown("public image", id))?
-                    .enabled = enabled;
-            }
-            Mutation::SetSpec {
-                spec_id,
-                hourly_price,
-                daily_price,
-                monthly_price,
-                stock,
-                node_limit,
-                highest_cuda,
-                enabled,
-            } => {
-                let spec: &mut Spec = self
-                    .specs
-                    .iter_mut()
-                    .find(|spec| spec.id == spec_id)
-                    .ok_or_else(|| unknown("specification", spec_id))?;
-                set(&mut spec.prices.hourly, hourly_price);
-                set(&mut spec.prices.daily, daily_price);
-                set(&mut spec.prices.monthly, monthly_price);
-                set(&mut spec.stock, stock);
-                set(&mut spec.node_limit, node_limit);
-                set(&mut spec.highest_cuda, highest_cuda);
-                set(&mut spec.enabled, enabled);
-            }
-        }
-        Ok(())
-    }
-
-    fn remove_instance(&mut self, uid: &str, now_ms: i64) -> Result<(), MutationError> {
-        let index = self.instance_index(uid)?;
-        let instance = self.instances.remove(index);
-        if instance.holds_stock {
-            self.give_back(instance.spec.id, instance.gpu_num);
-        }
-        for disk in &mut self.disks {
-            let bound = disk.bindings.len();
-            disk.bindings.retain(|binding| binding.instance_uid != uid);
-            if disk.bindings.is_empty() && bound > 0 {
-                disk.status = DiskStatus::Available;
-            }
-        }
-        if !instance.is_released() {
-            self.record(now_ms, Thing::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
-        }
-        Ok(())
-    }
-
-    fn set_instance_status(&mut self, uid: &str, status: String, now_ms: i64) -> Result<(), MutationError> {
-        let index = self.instance_index(uid)?;
-        match status.as_str() {
-            "Failed" => self.fail(index, now_ms),
-            "Released" => self.end(index, now_ms),
-            _ => {
-                let instance = self.any_instance(uid)?;
-                instance.next = None;
-                if status == "Running" && instance.start_ms == 0 {
-                    instance.start_ms = now_ms;
-                }
-                instance.status = status;
-            }
-        }
-        Ok(())
-    }
-
-    fn instance_index(&self, uid: &str) -> Result<usize, MutationError> {
-        self.instances.iter().position(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
-    }
-
-    fn any_instance(&mut self, uid: &str) -> Result<&mut Instance, MutationError> {
-        self.instances.iter_mut().find(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
-    }
-
-    fn account(&mut self, name: &str) -> Result<&mut Account, MutationError> {
-        self.accounts.iter_mut().find(|account| account.name == name).ok_or_else(|| unknown("account", name))
-    }
-}
-
-fn unknown(kind: &'static str, name: impl ToString) -> MutationError {
-    MutationError::Unknown { kind, name: name.to_string() }
-}
-
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
-}
-
-fn disk_status(number: i64) -> Option<DiskStatus> {
-    use DiskStatus::{Available, InArrears, Mounted, Mounting, Released, Releasing, Starting, Unmounting};
-
-    [Starting, Available, Mounting, Unmounting, Releasing, Mounted, Released, InArrears]
-        .into_iter()
-        .find(|status| status.number() == number)
 }

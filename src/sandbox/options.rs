@@ -6,7 +6,8 @@ use secrecy::SecretString;
 
 use super::{clock::LifeClock, form::Form};
 
-/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and makes instances in one second.
+/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and does in one second what
+/// takes time.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; must be a loopback address. Port 0 takes a free one.
@@ -21,10 +22,18 @@ pub struct Options {
     pub form: Form,
     /// How the life clock moves.
     pub life_clock: LifeClock,
-    /// From an accepted create to Running.
+    /// From an accepted create of an instance to Running.
     pub creation: Duration,
-    /// From an accepted release to Released.
+    /// From an accepted release of an instance or a cloud disk to Released.
     pub release: Duration,
+    /// From an accepted create of a cloud disk to Available, and from an accepted resize to the new capacity.
+    pub disk_change: Duration,
+    /// From an accepted save of a private image to its being ready.
+    pub image_push: Duration,
+    /// How long after an accepted save another one of the same account is refused with 130003; zero: never.
+    pub save_window: Duration,
+    /// How many saves an account has on one day of UTC before 130008 (service API, Limits: "not shown").
+    pub daily_saves: u32,
     /// How far X-Service-Timestamp may be from the service's clock (service API, Authentication: "not shown").
     pub timestamp_tolerance: Duration,
     /// The main account's token; none: made from the seed.
@@ -50,6 +59,10 @@ impl Default for Options {
             life_clock: LifeClock::Running,
             creation: Duration::from_secs(1),
             release: Duration::from_secs(1),
+            disk_change: Duration::from_secs(1),
+            image_push: Duration::from_secs(1),
+            save_window: Duration::ZERO,
+            daily_saves: 100,
             timestamp_tolerance: Duration::from_secs(300),
             token: None,
             chat_key: None,

@@ -7,7 +7,7 @@ use axum::{
     body::{self, Body},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
-    routing::{MethodFilter, on},
+    routing::{MethodFilter, on, post},
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -22,8 +22,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    answer::{Answer, Delivery},
-    control,
+    answer::{Answer, Content, Delivery},
+    chat, control,
     endpoints::{ENDPOINTS, Input},
     running::Sandbox,
     service::{Incoming, Target},
@@ -92,6 +92,7 @@ fn router(sandbox: Sandbox) -> Router {
                 move |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Endpoint(endpoint), request);
             router.route(endpoint.path, on(method, handle))
         })
+        .route(chat::PATH, post(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Chat, request)))
         .method_not_allowed_fallback(|sandbox: State<Sandbox>, request: Request| {
             answer(sandbox, Target::OtherMethod, request)
         });
@@ -111,10 +112,11 @@ async fn answer(State(sandbox): State<Sandbox>, target: Target, request: Request
     };
     let incoming = Incoming {
         method: parts.method.as_str(),
-        path: parts.uri.path(),
         token: text(&parts.headers, "x-service-token"),
         timestamp: text(&parts.headers, "x-service-timestamp"),
+        authorization: text(&parts.headers, header::AUTHORIZATION.as_str()),
         input: Input {
+            path: parts.uri.path(),
             query: parts.uri.query().unwrap_or_default(),
             content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()),
             body: &body,
@@ -140,18 +142,42 @@ async fn deliver(answer: Answer) -> Response<Body> {
         }
         Delivery::Send | Delivery::Truncate => {}
     }
-    let length = answer.body.len();
     let mut response = status_only(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     insert(headers, header::DATE, date(answer.date));
     if let Some(seconds) = answer.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    *response.body_mut() =
-        if answer.delivery == Delivery::Truncate { half(answer.body) } else { Body::from(answer.body) };
+    let is_whole = answer.delivery == Delivery::Send;
+    match answer.body {
+        Content::Stream { pieces, pause } => *response.body_mut() = stream(pieces, pause, is_whole),
+        Content::Whole(bytes) => {
+            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+            *response.body_mut() = if is_whole { Body::from(bytes) } else { half(bytes) };
+        }
+    }
     response
+}
+
+/// Portion by portion, with a pause before each; one that is not to be whole breaks off in its middle, as in [`half`].
+fn stream(mut pieces: Vec<Vec<u8>>, pause: Duration, is_whole: bool) -> Body {
+    if !is_whole {
+        pieces.truncate(pieces.len() / 2);
+    }
+    let portions = stream::iter(pieces).then(move |piece| async move {
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+        // One turn each, so that hyper sends what it has and does not gather portions.
+        yield_now().await;
+        Ok(Bytes::from(piece))
+    });
+    let end = stream::iter((!is_whole).then_some(())).then(|()| async {
+        yield_now().await;
+        Err(Unanswered)
+    });
+    Body::from_stream(portions.chain(end))
 }
 
 /// The first half, then an error: hyper closes the connection before the announced length is reached. The error comes a turn later, since hyper

@@ -9,7 +9,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    answer::{Answer, Delivery},
+    answer::{Answer, Content, Delivery},
+    chat,
     clock::{Clock, milliseconds, wall_seconds},
     endpoints::{Context, CreationWish, Endpoint, Input},
     errors::{Code, Refusal},
@@ -21,6 +22,7 @@ use super::{
     random::Random,
     render::{self, Identifiers},
     store::Store,
+    tempo::Tempo,
     world::World,
 };
 
@@ -31,15 +33,16 @@ const REQUEST_STREAMS: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming<'a> {
     pub(super) method: &'a str,
-    pub(super) path: &'a str,
     pub(super) token: Option<&'a str>,
     pub(super) timestamp: Option<&'a str>,
+    pub(super) authorization: Option<&'a str>,
     pub(super) input: Input<'a>,
 }
 
 /// Whom a request reaches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
+    Chat,
     Endpoint(&'static Endpoint),
     /// The path exists, with another method.
     OtherMethod,
@@ -47,11 +50,21 @@ pub(super) enum Target {
     UnknownPath,
 }
 
+impl Target {
+    /// The endpoint's name in faults and ledgers.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Chat => Some(chat::NAME),
+            Self::Endpoint(endpoint) => Some(endpoint.name),
+            Self::OtherMethod | Self::UnknownPath => None,
+        }
+    }
+}
+
 /// The simulated service.
 #[derive(Debug)]
 pub(super) struct Service {
-    creation_ms: i64,
-    release_ms: i64,
+    tempo: Tempo,
     tolerance_seconds: i64,
     clock: Clock,
     pub(super) form: Form,
@@ -66,9 +79,25 @@ pub(super) struct Service {
 #[derive(Debug)]
 struct Processed {
     account: Option<String>,
-    result: Result<Value, Refusal>,
+    outcome: Outcome,
     created: Vec<String>,
     released: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Chat(Result<Content, chat::Failure>),
+    Enveloped(Result<Value, Refusal>),
+}
+
+impl Outcome {
+    fn code(&self) -> Option<Code> {
+        match self {
+            Self::Chat(Err(failure)) => Some(failure.refusal.code),
+            Self::Enveloped(Err(refusal)) => Some(refusal.code),
+            Self::Chat(Ok(_)) | Self::Enveloped(Ok(_)) => None,
+        }
+    }
 }
 
 impl Service {
@@ -85,8 +114,7 @@ impl Service {
             None => World::seeded(options, clock.life_ms(0, options.form.clock_skew)),
         };
         let service = Self {
-            creation_ms: milliseconds(options.creation),
-            release_ms: milliseconds(options.release),
+            tempo: Tempo::of(options),
             tolerance_seconds: milliseconds(options.timestamp_tolerance) / 1000,
             clock,
             form: options.form.clone(),
@@ -106,16 +134,11 @@ impl Service {
         let mut random = Random::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
         let ids = Identifiers { request: format!("req-{sequence:06}-{}", random.text(12)), trace: random.text(32) };
         let now_ms = self.settle();
-        let (endpoint, actions) = match target {
-            Target::Endpoint(endpoint) => (Some(endpoint.name), self.faults.strike(endpoint.name, &mut random)),
-            Target::OtherMethod | Target::UnknownPath => (None, Vec::new()),
-        };
+        let endpoint = target.name();
+        let actions = endpoint.map_or_else(Vec::new, |name| self.faults.strike(name, &mut random));
         let is_processed = actions.iter().all(Action::is_processed);
-        let processed = is_processed.then(|| self.process(target, incoming, wish(&actions), &mut random, now_ms));
-        let code_n = processed
-            .as_ref()
-            .and_then(|processed| processed.result.as_ref().err())
-            .map(|refusal| refusal.code.number());
+        let processed = is_processed.then(|| self.process(target, incoming, &actions, &mut random, now_ms));
+        let code = processed.as_ref().and_then(|processed| processed.outcome.code());
         let (account, created, released) = match &processed {
             Some(processed) => (processed.account.clone(), processed.created.clone(), processed.released.clone()),
             None => (None, Vec::new(), Vec::new()),
@@ -127,13 +150,13 @@ impl Service {
             at_ms: now_ms,
             account,
             method: incoming.method.to_owned(),
-            path: incoming.path.to_owned(),
+            path: incoming.input.path.to_owned(),
             query: incoming.input.query.to_owned(),
             endpoint: endpoint.map(str::to_owned),
             request_id: ids.request,
             processed: is_processed,
             status: is_sent.then_some(answer.status),
-            code_n: actions.iter().find_map(fault_code).map(Code::number).or(code_n),
+            code_n: actions.iter().find_map(fault_code).or(code).map(Code::number),
             faults: actions.iter().map(|action| action.name().to_owned()).collect(),
             created,
             released,
@@ -181,19 +204,29 @@ impl Service {
         &mut self,
         target: Target,
         incoming: &Incoming<'_>,
-        wish: CreationWish,
+        actions: &[Action],
         random: &mut Random,
         now_ms: i64,
     ) -> Processed {
-        let refuse =
-            |account, refusal| Processed { account, result: Err(refusal), created: Vec::new(), released: Vec::new() };
+        let done = |account, outcome| Processed { account, outcome, created: Vec::new(), released: Vec::new() };
+        let refuse = |account, refusal| done(account, Outcome::Enveloped(Err(refusal)));
         let endpoint = match target {
+            Target::Chat => {
+                return match chat::authenticate(&self.world, incoming.authorization) {
+                    Ok(account) => {
+                        let answer =
+                            chat::answer(&self.world, &self.form, account, &incoming.input, actions, random, now_ms);
+                        done(Some(account.name.clone()), Outcome::Chat(answer))
+                    }
+                    Err(failure) => done(None, Outcome::Chat(Err(failure))),
+                };
+            }
             Target::Endpoint(endpoint) => endpoint,
             Target::OtherMethod => {
                 return refuse(None, Refusal::invalid(format!("{}: method not allowed", incoming.method)));
             }
             Target::UnknownPath => {
-                return refuse(None, Refusal::invalid(format!("{}: no such path", incoming.path)));
+                return refuse(None, Refusal::invalid(format!("{}: no such path", incoming.input.path)));
             }
         };
         let account = match self.authenticate(incoming) {
@@ -206,9 +239,8 @@ impl Service {
             random,
             account: &account,
             now_ms,
-            creation_ms: self.creation_ms,
-            release_ms: self.release_ms,
-            wish,
+            tempo: self.tempo,
+            wish: wish(actions),
             created: Vec::new(),
             released: Vec::new(),
             changed: false,
@@ -222,7 +254,7 @@ impl Service {
                 Err(Refusal::new(Code::InternalError, "the sandbox could not keep its state"))
             }
         };
-        Processed { account: Some(account), result, created, released }
+        Processed { account: Some(account), outcome: Outcome::Enveloped(result), created, released }
     }
 
     /// The account of the token, when the timestamp is near enough (service API, Authentication).
@@ -242,21 +274,33 @@ impl Service {
     }
 
     fn deliver(&self, target: Target, processed: Option<Processed>, actions: &[Action], ids: &Identifiers) -> Answer {
-        let rendered = match (actions.iter().find_map(fault_code), processed.map(|processed| processed.result)) {
-            (Some(code), _) => render::refusal(&self.form, ids, &Refusal::new(code, "injected by the sandbox")),
-            (None, Some(Ok(result))) => (200, render::success(&self.form, ids, result)),
-            (None, Some(Err(refusal))) => render::refusal(&self.form, ids, &refusal),
-            (None, None) => (200, Value::Null),
+        let injected = actions.iter().find_map(fault_code).map(|code| Refusal::new(code, "injected by the sandbox"));
+        let outcome = match (injected, processed, target) {
+            (Some(refusal), _, Target::Chat) => Some(Outcome::Chat(Err(refusal.into()))),
+            (Some(refusal), ..) => Some(Outcome::Enveloped(Err(refusal))),
+            (None, processed, _) => processed.map(|processed| processed.outcome),
+        };
+        let json = |status, value: Value| (status, "application/json", Content::Whole(value.to_string().into_bytes()));
+        let (status, content_type, body) = match outcome {
+            None => json(200, Value::Null),
+            Some(Outcome::Chat(Ok(body @ Content::Stream { .. }))) => (200, "text/event-stream", body),
+            Some(Outcome::Chat(Ok(body @ Content::Whole(_)))) => (200, "application/json", body),
+            Some(Outcome::Chat(Err(failure))) => failure.rendered(&self.form, ids),
+            Some(Outcome::Enveloped(Ok(result))) => json(200, render::success(&self.form, ids, result)),
+            Some(Outcome::Enveloped(Err(refusal))) => {
+                let (status, envelope) = render::refusal(&self.form, ids, &refusal);
+                json(status, envelope)
+            }
         };
         let mut answer = Answer {
             status: match target {
-                Target::Endpoint(_) => rendered.0,
+                Target::Chat | Target::Endpoint(_) => status,
                 Target::OtherMethod => 405,
                 Target::UnknownPath => 404,
             },
-            content_type: "application/json",
+            content_type,
             retry_after: None,
-            body: rendered.1.to_string().into_bytes(),
+            body,
             date: wall_seconds(self.form.clock_skew),
             delay: Duration::ZERO,
             delivery: Delivery::Send,

@@ -37,7 +37,11 @@ impl Store {
         let document: Value = serde_json::from_slice(&text).map_err(unclear)?;
         match document.get("version").and_then(Value::as_u64) {
             Some(version) if version > VERSION => Err(Error::StateVersion { path: self.path.clone(), version }),
-            Some(_) | None => serde_json::from_value(document).map(Some).map_err(unclear),
+            Some(_) | None => {
+                let world: World = serde_json::from_value(document).map_err(unclear)?;
+                // What an older version lacks was filled in.
+                Ok(Some(World { version: VERSION, ..world }))
+            }
         }
     }
 
@@ -77,11 +81,35 @@ mod tests {
     }
 
     #[test]
+    fn a_state_of_version_1_is_read() {
+        let mut old = serde_json::to_value(World::seeded(&Options::default(), 1_770_000_000_000)).unwrap();
+        let world = old.as_object_mut().unwrap();
+        world.insert("version".to_owned(), 1.into());
+        world.remove("models");
+        for (list, fields) in [
+            ("accounts", &["may_use_images", "saves"][..]),
+            ("disk_specs", &["sold_out"]),
+            ("disks", &["next", "visibility"]),
+            ("private_images", &["push", "source", "visibility"]),
+        ] {
+            for record in world[list].as_array_mut().unwrap() {
+                fields.iter().for_each(|&field| assert!(record.as_object_mut().unwrap().remove(field).is_some()));
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        fs::write(&path, old.to_string()).unwrap();
+        let world = Store::new(path).load().unwrap().unwrap();
+        assert_eq!((world.version, world.models.is_empty()), (VERSION, false));
+        assert!(world.accounts.iter().all(|account| account.may_use_images));
+    }
+
+    #[test]
     fn a_newer_version_and_a_broken_file_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.json");
-        fs::write(&path, r#"{"version": 2, "planets": 8}"#).unwrap();
-        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 2, .. })));
+        fs::write(&path, r#"{"version": 3, "planets": 8}"#).unwrap();
+        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 3, .. })));
         fs::write(&path, r#"{"version": 1"#).unwrap();
         assert!(matches!(Store::new(path).load(), Err(Error::StateContent { .. })));
     }

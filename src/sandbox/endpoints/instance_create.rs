@@ -10,7 +10,7 @@ use super::{Context, Endpoint, Input, instance_request::Request};
 use crate::sandbox::{
     errors::{Code, Refusal},
     ledger::{LifeKind, Thing},
-    world::{Instance, InstanceImage, Next, Spec, Step, Visibility, internal_ip, ssh_port, version_of},
+    world::{Instance, InstanceImage, Next, Spec, Step, internal_ip, ssh_port, version_of},
 };
 
 pub(super) const ENDPOINT: Endpoint =
@@ -32,7 +32,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 }
 
 fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
-    match context.world.accounts.iter().find(|account| account.name == context.account) {
+    match context.asking() {
         Some(account) if !account.certified => Err(Refusal::new(
             Code::CreateInstanceFailedForNotCertified,
             "the main account has no real-name certification",
@@ -107,7 +107,7 @@ fn check_balance(request: &Request, spec: &Spec, context: &Context<'_>) -> Resul
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
     let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
     let price = period * count(request.purchase_duration.max(1));
-    match context.world.accounts.iter().find(|account| account.name == context.account) {
+    match context.asking() {
         Some(account) if account.balance < price => {
             Err(Refusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
         }
@@ -134,10 +134,7 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
         hostname: request.hostname,
         status: "Creating".to_owned(),
         next: creation_step(context),
-        visibility: Visibility {
-            from_ms: context.now_ms.saturating_add(context.wish.hidden_ms),
-            after_reads: context.wish.hidden_reads,
-        },
+        visibility: context.visibility(),
         unreleasable: false,
         holds_stock: true,
         spec,
@@ -180,5 +177,5 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
 /// What becomes of the new instance, and when; nothing for one that is stuck.
 fn creation_step(context: &Context<'_>) -> Option<Step> {
     let to = if context.wish.fail { Next::Failed } else { Next::Running };
-    (!context.wish.stick).then(|| Step { at_ms: context.now_ms.saturating_add(context.creation_ms), to })
+    (!context.wish.stick).then(|| Step { at_ms: context.now_ms.saturating_add(context.tempo.creation_ms), to })
 }

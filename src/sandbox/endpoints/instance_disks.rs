@@ -4,14 +4,11 @@ use super::Context;
 use crate::sandbox::{
     errors::{Code, Refusal},
     fields::Fields,
-    ledger::{LifeKind, Thing},
-    world::{Disk, DiskSpec, DiskStatus, Mount, disk_path_problem},
+    world::{self, DiskSpec, DiskStatus, Mount, disk_path_problem},
 };
 
 /// Cloud disks in one instance, existing and new ones together (service API, Limits).
 const MOST_DISKS: usize = 8;
-/// The smallest cloud disk in GB (service API, Limits).
-const SMALLEST_GB: i64 = 20;
 
 #[derive(Debug)]
 struct ExistingDisk {
@@ -53,7 +50,7 @@ impl DiskRequest {
         Ok(Self { existing, new })
     }
 
-    /// Refuses existing disks that cannot be mounted: unknown ones, ones in another state, one named twice.
+    /// Refuses existing disks that cannot be mounted (unknown ones, ones in another state, one named twice), and new ones that cannot be had.
     pub(super) fn check(&self, context: &Context<'_>) -> Result<(), Refusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
             let is_mountable = context
@@ -68,7 +65,13 @@ impl DiskRequest {
                 ));
             }
         }
-        Ok(())
+        match self.new.iter().position(|wanted| wanted.spec.sold_out) {
+            Some(index) => {
+                let message = format!("new_disks[{index}]: no more disk of this specification can be created");
+                Err(Refusal::new(Code::MountCloudDiskFailed, message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Begins to mount the existing disks and creates the new ones.
@@ -87,7 +90,7 @@ impl DiskRequest {
             mounts.push(Mount { disk_id: wanted.id, mount_path, release_with_instance, is_new: false });
         }
         for (index, wanted) in self.new.into_iter().enumerate() {
-            mounts.push(create(wanted, &format!("{instance_uid}-disk-{}", index + 1), context));
+            mounts.push(create(wanted, format!("{instance_uid}-disk-{}", index + 1), context));
         }
         mounts
     }
@@ -110,10 +113,8 @@ fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<NewDisk, Refu
     let Some(spec) = disk_specs.iter().find(|spec| spec.id == spec_id).cloned() else {
         return Err(fields.invalid("spec_id", &format!("{spec_id} is no cloud disk specification")));
     };
-    if !(SMALLEST_GB..=spec.max_size_g).contains(&size_gb) {
-        return Err(
-            fields.invalid("size_gb", &format!("{size_gb} is not within {SMALLEST_GB} and {}", spec.max_size_g))
-        );
+    if let Some(problem) = spec.size_problem(size_gb) {
+        return Err(fields.invalid("size_gb", &problem));
     }
     let mount_path = mount_path(&mut fields)?;
     let release_with_instance = release_with_instance(&mut fields)?;
@@ -138,30 +139,24 @@ fn release_with_instance(fields: &mut Fields) -> Result<bool, Refusal> {
     }
 }
 
-fn create(wanted: NewDisk, name: &str, context: &mut Context<'_>) -> Mount {
-    let id = context.world.next_id();
-    let uid = format!("disk-{}", context.world.draw().text(12));
+fn create(wanted: NewDisk, name: String, context: &mut Context<'_>) -> Mount {
     let mount_path = if wanted.mount_path.is_empty() { format!("/data/{name}") } else { wanted.mount_path };
-    context.world.disks.push(Disk {
-        account: context.account.to_owned(),
-        id,
-        uid: uid.clone(),
-        name: name.to_owned(),
-        size_gb: wanted.size_gb,
-        status: DiskStatus::Starting,
-        spec_id: wanted.spec.id,
-        spec_type: wanted.spec.spec_alias,
-        storage_class: wanted.spec.storage_class,
-        multiple_mounting: wanted.spec.multiple_mounting,
-        mount_path: mount_path.clone(),
-        bindings: Vec::new(),
-        clusters: Vec::new(),
-        release_with_instance: wanted.release_with_instance,
-        release_with_cluster: false,
-        create_ms: context.now_ms,
-        stop_ms: 0,
-    });
-    context.world.record(context.now_ms, Thing::CloudDisk, LifeKind::Created, &uid, name, context.account);
+    let release_with_instance = wanted.release_with_instance;
+    let (account, visibility, now_ms) = (context.account, context.visibility(), context.now_ms);
+    let (disk_id, uid) = context.world.add_disk(
+        world::NewDisk {
+            account,
+            name,
+            size_gb: wanted.size_gb,
+            spec: wanted.spec,
+            mount_path: mount_path.clone(),
+            release_with_instance,
+            // It waits for its instance.
+            next: None,
+            visibility,
+        },
+        now_ms,
+    );
     context.created.push(uid);
-    Mount { disk_id: id, mount_path, release_with_instance: wanted.release_with_instance, is_new: true }
+    Mount { disk_id, mount_path, release_with_instance, is_new: true }
 }

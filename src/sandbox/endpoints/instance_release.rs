@@ -22,7 +22,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     }
     fields.finish()?;
 
-    let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.release_ms));
+    let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.tempo.release_ms));
     let Some(instance) = context.world.instance_mut(context.account, &uid) else {
         return Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
     };

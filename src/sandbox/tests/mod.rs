@@ -1,6 +1,9 @@
 //! The rules of each endpoint, asked without a socket.
 
+mod chat;
+mod cloud_disks;
 mod forms;
+mod images;
 mod instances;
 mod lists;
 mod refusals;
@@ -11,11 +14,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    answer::Answer,
+    answer::{Answer, Content},
+    chat::PATH,
     clock::LifeClock,
     endpoints::{ENDPOINTS, Input},
     fault::{Action, Fault, When},
-    form::Form,
     ledger::RequestEntry,
     mutation::Mutation,
     options::Options,
@@ -38,12 +41,15 @@ impl Bench {
     }
 
     fn with_form(form: &str) -> Self {
-        let form: Form = form.parse().unwrap();
-        let options = Options { life_clock: LifeClock::Standing(START), form, ..Options::default() };
+        Self::with_options(Options { form: form.parse().unwrap(), ..Options::default() })
+    }
+
+    fn with_options(options: Options) -> Self {
+        let options = Options { life_clock: LifeClock::Standing(START), ..options };
         Self { service: Service::new(&options).unwrap(), account: "main" }
     }
 
-    /// The raw answer to a request of the account.
+    /// The raw answer to a request of the account. An id that is part of the path follows the endpoint's name: `image_delete/951`.
     fn ask(&mut self, endpoint: &str, query: &str, body: &str) -> Answer {
         let token =
             self.service.world().accounts.iter().find(|account| account.name == self.account).unwrap().token.clone();
@@ -59,15 +65,24 @@ impl Bench {
         query: &str,
         body: &str,
     ) -> Answer {
-        let endpoint = ENDPOINTS.into_iter().find(|known| known.name == endpoint).unwrap();
-        let input = Input { query, content_type: Some("application/json"), body: body.as_bytes() };
+        let (name, id) = endpoint.split_once('/').unwrap_or((endpoint, ""));
+        let endpoint = ENDPOINTS.into_iter().find(|known| known.name == name).unwrap();
+        let path = endpoint.path.replace("{image_id}", id);
+        let input = Input { path: &path, query, content_type: Some("application/json"), body: body.as_bytes() };
         let token = token.map(Secret::reveal);
-        let incoming = Incoming { method: endpoint.method.as_str(), path: endpoint.path, token, timestamp, input };
+        let incoming = Incoming { method: endpoint.method.as_str(), token, timestamp, authorization: None, input };
         self.service.answer(Target::Endpoint(endpoint), &incoming)
     }
 
+    /// The raw answer to a chat request with this Authorization header.
+    fn chat_as(&mut self, authorization: Option<&str>, body: &str) -> Answer {
+        let input = Input { path: PATH, query: "", content_type: Some("application/json"), body: body.as_bytes() };
+        let incoming = Incoming { method: "POST", token: None, timestamp: None, authorization, input };
+        self.service.answer(Target::Chat, &incoming)
+    }
+
     fn envelope(&mut self, endpoint: &str, query: &str, body: &str) -> Value {
-        serde_json::from_slice(&self.ask(endpoint, query, body).body).unwrap()
+        self.ask(endpoint, query, body).json()
     }
 
     /// The result of a request that must succeed.
@@ -116,6 +131,11 @@ impl Bench {
         self.service.ledger().requests.pop().unwrap()
     }
 
+    /// Lets this account have this balance.
+    fn set_balance(&mut self, account: &str, balance: f64) {
+        self.mutate(json!({ "set_account": { "account": account, "balance": balance } }));
+    }
+
     /// A disk of the list, by its id.
     fn disk(&mut self, id: i64) -> Value {
         let page = self.result("cloud_disk_list", "page=1&page_size=0", "");
@@ -127,6 +147,20 @@ impl Bench {
         let specs = self.result("spec_list", &format!("region={region}"), "");
         let spec = specs.as_array().unwrap().iter().find(|spec| spec["spec_id"] == spec_id).unwrap();
         spec["max_gpu_count"].as_i64().unwrap()
+    }
+}
+
+impl Answer {
+    /// The bytes of a content, streamed or not.
+    fn bytes(&self) -> Vec<u8> {
+        match &self.body {
+            Content::Stream { pieces, .. } => pieces.concat(),
+            Content::Whole(bytes) => bytes.clone(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes()).unwrap()
     }
 }
 

@@ -266,7 +266,7 @@ fn token_and_timestamp_are_checked(#[case] token: Option<&str>, #[case] seconds_
     let token = token.map(|token| if token == "right" { right } else { Secret::new(token) });
     let timestamp = (wall_seconds(0) + seconds_off).to_string();
     let answer = bench.ask_as(token.as_ref(), Some(&timestamp), "spec_list", "region=cn-east-1", "");
-    let envelope: Value = serde_json::from_slice(&answer.body).unwrap();
+    let envelope = answer.json();
     assert_eq!(envelope["response_metadata"]["error"]["code_n"] == 100_006, is_refused, "{envelope}");
 }
 
@@ -279,7 +279,7 @@ fn a_timestamp_that_is_none_is_refused(#[case] timestamp: Option<&str>) {
     let mut bench = Bench::new();
     let token = bench.service.world().accounts.first().unwrap().token.clone();
     let answer = bench.ask_as(Some(&token), timestamp, "spec_list", "region=cn-east-1", "");
-    let envelope: Value = serde_json::from_slice(&answer.body).unwrap();
+    let envelope = answer.json();
     assert_eq!(envelope["response_metadata"]["error"]["code_n"], 100_006);
     assert_eq!(bench.last_request().account, None);
 }

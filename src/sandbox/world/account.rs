@@ -21,4 +21,45 @@ pub(in crate::sandbox) struct Account {
     pub(in crate::sandbox) at_risk: bool,
     /// Whether cloud disk operations and storage specification queries are permitted.
     pub(in crate::sandbox) may_use_disks: bool,
+    /// Whether private images may be renamed and deleted.
+    #[serde(default = "permitted")]
+    pub(in crate::sandbox) may_use_images: bool,
+    #[serde(default)]
+    pub(in crate::sandbox) saves: Saves,
+}
+
+/// The image saves of an account that were accepted, as the limits count them (service API, Limits).
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Saves {
+    /// When the last one was accepted.
+    last_ms: Option<i64>,
+    /// How many there were on the day of the last one.
+    on_last_day: u32,
+}
+
+impl Saves {
+    /// Whether the last one is less than this long ago.
+    pub(in crate::sandbox) fn is_busy(&self, now_ms: i64, window_ms: i64) -> bool {
+        self.last_ms.is_some_and(|last_ms| now_ms.saturating_sub(last_ms) < window_ms)
+    }
+
+    /// How many there were today. A day begins at midnight UTC here.
+    pub(in crate::sandbox) fn today(&self, now_ms: i64) -> u32 {
+        let is_today = self.last_ms.is_some_and(|last_ms| day(last_ms) == day(now_ms));
+        if is_today { self.on_last_day } else { 0 }
+    }
+
+    pub(in crate::sandbox) fn count(&mut self, now_ms: i64) {
+        self.on_last_day = self.today(now_ms).saturating_add(1);
+        self.last_ms = Some(now_ms);
+    }
+}
+
+fn day(ms: i64) -> i64 {
+    ms.div_euclid(86_400_000)
+}
+
+fn permitted() -> bool {
+    true
 }

@@ -3,7 +3,10 @@
 //! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a sub-account
 //! without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
 
-use super::{Account, Binding, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION, World};
+use super::{
+    Account, Binding, ChatModel, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION,
+    Visibility, World, account::Saves,
+};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     random::Random,
@@ -29,12 +32,25 @@ pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
         private_images: private_images(registry_host),
         instances: Vec::new(),
         disks: disks(),
+        models: models(),
         life: Vec::new(),
     };
     for disk in world.disks.clone() {
         world.record(now_ms, Thing::CloudDisk, LifeKind::Created, &disk.uid, &disk.name, &disk.account);
     }
+    for image in world.private_images.clone() {
+        let id = image.id.to_string();
+        world.record(now_ms, Thing::PrivateImage, LifeKind::Created, &id, &image.name, &image.account);
+    }
     world
+}
+
+/// The hosted models.
+pub(super) fn models() -> Vec<ChatModel> {
+    [("deepseek-r1", true), ("llama-3.1-8b-instruct", true), ("qwen2.5-72b-instruct", true), ("gpt-retired", false)]
+        .into_iter()
+        .map(|(name, enabled)| ChatModel { name: name.to_owned(), enabled })
+        .collect()
 }
 
 impl World {
@@ -66,6 +82,8 @@ fn accounts(seed: u64) -> Vec<Account> {
             certified: true,
             at_risk: false,
             may_use_disks: name != "restricted",
+            may_use_images: true,
+            saves: Saves::default(),
         })
         .collect()
 }
@@ -133,6 +151,7 @@ fn disk_specs() -> Vec<DiskSpec> {
             max_size_g,
             storage_class,
             ib_only,
+            sold_out: false,
         })
         .collect()
 }
@@ -188,6 +207,9 @@ fn private_images(registry_host: &str) -> Vec<PrivateImage> {
             tag: format!("{registry_host}/user_private/{account}/{name}:v{id}"),
             ready: push_progress == 100,
             push_progress,
+            push: None,
+            source: String::new(),
+            visibility: Visibility::default(),
             size,
             original_image: format!(
                 "{registry_host}/model_library/{}",
@@ -233,6 +255,8 @@ fn disk(account: &str, id: i64, uid: &str, name: &str, size_gb: i64, status: Dis
         name: name.to_owned(),
         size_gb,
         status,
+        next: None,
+        visibility: Visibility::default(),
         spec_id: 31,
         spec_type: "ssd-block".to_owned(),
         storage_class: 1,

@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Visibility, World};
+use crate::sandbox::ledger::{LifeKind, Thing};
+
+/// The smallest cloud disk in GB (service API, Limits).
+const SMALLEST_GB: i64 = 20;
+
 /// A status of a cloud disk; the numbers are the service's (service API, States, Cloud disk).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -17,6 +23,22 @@ pub(in crate::sandbox) enum DiskStatus {
 }
 
 impl DiskStatus {
+    /// The status of this number.
+    pub(in crate::sandbox) fn parse(number: i64) -> Option<Self> {
+        [
+            Self::Starting,
+            Self::Available,
+            Self::Mounting,
+            Self::Unmounting,
+            Self::Releasing,
+            Self::Mounted,
+            Self::Released,
+            Self::InArrears,
+        ]
+        .into_iter()
+        .find(|status| status.number() == number)
+    }
+
     /// The service's number.
     pub(in crate::sandbox) fn number(self) -> i64 {
         self as i64
@@ -31,6 +53,26 @@ pub(in crate::sandbox) struct Binding {
     pub(in crate::sandbox) mount_path: String,
 }
 
+/// What a cloud disk becomes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(in crate::sandbox) enum DiskNext {
+    /// Its creation ends.
+    Available,
+    /// Its growth ends with this capacity.
+    Grown { size_gb: i64 },
+    /// Its release ends, or its creation failed.
+    Released,
+}
+
+/// A change of a cloud disk that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct DiskStep {
+    pub(in crate::sandbox) at_ms: i64,
+    pub(in crate::sandbox) to: DiskNext,
+}
+
 /// A cloud disk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +83,11 @@ pub(in crate::sandbox) struct Disk {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) size_gb: i64,
     pub(in crate::sandbox) status: DiskStatus,
+    /// What happens to it by itself; none for one that waits for its instance.
+    #[serde(default)]
+    pub(in crate::sandbox) next: Option<DiskStep>,
+    #[serde(default)]
+    pub(in crate::sandbox) visibility: Visibility,
     pub(in crate::sandbox) spec_id: i64,
     pub(in crate::sandbox) spec_type: String,
     pub(in crate::sandbox) storage_class: i64,
@@ -59,14 +106,97 @@ impl Disk {
     /// Whether one more instance can mount it.
     pub(in crate::sandbox) fn can_be_mounted(&self) -> bool {
         match self.status {
-            DiskStatus::Available => true,
-            DiskStatus::Mounted | DiskStatus::Mounting => self.multiple_mounting,
+            DiskStatus::Available => self.growth().is_none(),
+            DiskStatus::Mounted | DiskStatus::Mounting => self.multiple_mounting && self.growth().is_none(),
             DiskStatus::Starting
             | DiskStatus::Unmounting
             | DiskStatus::Releasing
             | DiskStatus::Released
             | DiskStatus::InArrears => false,
         }
+    }
+
+    /// The capacity it grows to; none when it does not grow.
+    pub(in crate::sandbox) fn growth(&self) -> Option<i64> {
+        match self.next {
+            Some(DiskStep { to: DiskNext::Grown { size_gb }, .. }) => Some(size_gb),
+            Some(_) | None => None,
+        }
+    }
+}
+
+/// What a new cloud disk is made with.
+#[derive(Debug)]
+pub(in crate::sandbox) struct NewDisk<'a> {
+    pub(in crate::sandbox) account: &'a str,
+    /// "" for one that bears its uid.
+    pub(in crate::sandbox) name: String,
+    pub(in crate::sandbox) size_gb: i64,
+    pub(in crate::sandbox) spec: DiskSpec,
+    /// "" for the default.
+    pub(in crate::sandbox) mount_path: String,
+    pub(in crate::sandbox) release_with_instance: bool,
+    pub(in crate::sandbox) next: Option<DiskStep>,
+    pub(in crate::sandbox) visibility: Visibility,
+}
+
+impl World {
+    /// Makes a cloud disk that is Starting, and tells its id and uid. The document names no default for the mount path: here it is `/data/` and the uid.
+    pub(in crate::sandbox) fn add_disk(&mut self, new: NewDisk<'_>, now_ms: i64) -> (i64, String) {
+        let id = self.next_id();
+        let uid = format!("disk-{}", self.draw().text(12));
+        let name = if new.name.is_empty() { uid.clone() } else { new.name };
+        self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, new.account);
+        self.disks.push(Disk {
+            account: new.account.to_owned(),
+            id,
+            mount_path: if new.mount_path.is_empty() { format!("/data/{uid}") } else { new.mount_path },
+            uid: uid.clone(),
+            name,
+            size_gb: new.size_gb,
+            status: DiskStatus::Starting,
+            next: new.next,
+            visibility: new.visibility,
+            spec_id: new.spec.id,
+            spec_type: new.spec.spec_alias,
+            storage_class: new.spec.storage_class,
+            multiple_mounting: new.spec.multiple_mounting,
+            bindings: Vec::new(),
+            clusters: Vec::new(),
+            release_with_instance: new.release_with_instance,
+            release_with_cluster: false,
+            create_ms: now_ms,
+            stop_ms: 0,
+        });
+        (id, uid)
+    }
+
+    /// The account's cloud disk of this id, unless it is released; seen or not yet seen by reads.
+    pub(in crate::sandbox) fn disk_mut(&mut self, account: &str, id: i64) -> Option<&mut Disk> {
+        self.disks
+            .iter_mut()
+            .find(|disk| disk.id == id && disk.account == account && disk.status != DiskStatus::Released)
+    }
+
+    pub(in crate::sandbox) fn disk_spec(&self, id: i64) -> Option<&DiskSpec> {
+        self.disk_specs.iter().find(|spec| spec.id == id)
+    }
+
+    /// Makes a cloud disk Released now; no instance has it any more.
+    pub(in crate::sandbox) fn end_disk(&mut self, index: usize, at_ms: i64) {
+        let Some(disk) = self.disks.get_mut(index).filter(|disk| disk.status != DiskStatus::Released) else {
+            return;
+        };
+        disk.status = DiskStatus::Released;
+        disk.next = None;
+        disk.stop_ms = at_ms;
+        disk.bindings.clear();
+        disk.clusters.clear();
+        let (id, uid, name, account) = (disk.id, disk.uid.clone(), disk.name.clone(), disk.account.clone());
+        for instance in &mut self.instances {
+            instance.mounts.retain(|mount| mount.disk_id != id);
+        }
+        self.record(at_ms, Thing::CloudDisk, LifeKind::Released, &uid, &name, &account);
     }
 }
 
@@ -81,4 +211,15 @@ pub(in crate::sandbox) struct DiskSpec {
     pub(in crate::sandbox) storage_class: i64,
     /// Only for machines with an IB network.
     pub(in crate::sandbox) ib_only: bool,
+    /// Whether no more disk of it can be created, though it is listed.
+    #[serde(default)]
+    pub(in crate::sandbox) sold_out: bool,
+}
+
+impl DiskSpec {
+    /// What is wrong with a capacity, if anything (service API, Limits).
+    pub(in crate::sandbox) fn size_problem(&self, size_gb: i64) -> Option<String> {
+        let most = self.max_size_g;
+        (!(SMALLEST_GB..=most).contains(&size_gb)).then(|| format!("{size_gb} is not within {SMALLEST_GB} and {most}"))
+    }
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{InstanceImage, Visibility, World};
+use crate::sandbox::ledger::{LifeKind, Thing};
+
 /// Which kind an image is; the numbers are the service's (service API, POST /api/instance/create: image_type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,6 +63,16 @@ pub(in crate::sandbox) struct PublicImage {
     pub(in crate::sandbox) cuda: Option<String>,
 }
 
+/// The push of a private image into the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Push {
+    pub(in crate::sandbox) from_ms: i64,
+    pub(in crate::sandbox) until_ms: i64,
+    /// Whether the image vanishes at the end instead of being ready.
+    pub(in crate::sandbox) fails: bool,
+}
+
 /// A private image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +83,15 @@ pub(in crate::sandbox) struct PrivateImage {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) tag: String,
     pub(in crate::sandbox) ready: bool,
+    /// 0 … 100 when no push is under way.
     pub(in crate::sandbox) push_progress: i64,
+    #[serde(default)]
+    pub(in crate::sandbox) push: Option<Push>,
+    /// The uid of the instance that it is or was saved from; "" for one of the seed.
+    #[serde(default)]
+    pub(in crate::sandbox) source: String,
+    #[serde(default)]
+    pub(in crate::sandbox) visibility: Visibility,
     pub(in crate::sandbox) size: f64,
     pub(in crate::sandbox) original_image: String,
     pub(in crate::sandbox) region: String,
@@ -80,6 +101,70 @@ pub(in crate::sandbox) struct PrivateImage {
     pub(in crate::sandbox) upperdir_bytes: i64,
     /// The CUDA version of the image it was saved from.
     pub(in crate::sandbox) cuda: Option<String>,
+}
+
+impl PrivateImage {
+    /// How far its push is: 100 is kept for images that are ready.
+    pub(in crate::sandbox) fn progress(&self, now_ms: i64) -> i64 {
+        match self.push {
+            Some(push) => {
+                let whole = push.until_ms.saturating_sub(push.from_ms).max(1);
+                (now_ms.saturating_sub(push.from_ms).saturating_mul(100) / whole).clamp(0, 99)
+            }
+            None => self.push_progress,
+        }
+    }
+
+    /// Whether it was saved from an instance and is not ready yet. Images that the seed left half pushed are not.
+    pub(in crate::sandbox) fn is_being_created(&self) -> bool {
+        !self.ready && !self.source.is_empty()
+    }
+
+    /// The push ends: the image has its size, and the instance's layer is counted.
+    pub(in crate::sandbox) fn become_ready(&mut self, at_ms: i64) {
+        let more = u32::try_from(self.id.rem_euclid(1000)).unwrap_or(0);
+        self.push = None;
+        self.ready = true;
+        self.push_progress = 100;
+        self.size = 4.25 + f64::from(more) / 100.0;
+        self.updated_at = at_ms / 1000;
+        self.upperdir_files = 200 + i64::from(more);
+        self.upperdir_bytes = 1_073_741_824 + i64::from(more);
+    }
+}
+
+impl World {
+    /// The account's private image of this id, ready or not.
+    pub(in crate::sandbox) fn private_image_mut(&mut self, account: &str, id: i64) -> Option<&mut PrivateImage> {
+        self.private_images.iter_mut().find(|image| image.id == id && image.account == account)
+    }
+
+    /// Whether a private image of the account, but for this one, bears the name.
+    pub(in crate::sandbox) fn has_private_image(&self, account: &str, name: &str, but: Option<i64>) -> bool {
+        self.private_images.iter().any(|image| image.account == account && image.name == name && Some(image.id) != but)
+    }
+
+    /// Makes a private image vanish, with an event of this kind in the ledger.
+    pub(in crate::sandbox) fn drop_private_image(&mut self, index: usize, kind: LifeKind, at_ms: i64) {
+        if index < self.private_images.len() {
+            let image = self.private_images.remove(index);
+            self.record(at_ms, Thing::PrivateImage, kind, &image.id.to_string(), &image.name, &image.account);
+        }
+    }
+
+    /// The CUDA version of an instance's image; none when it has none or is gone.
+    pub(in crate::sandbox) fn cuda_of(&self, image: &InstanceImage) -> Option<String> {
+        match image.kind {
+            ImageKind::Public => {
+                self.public_images.iter().find(|public| public.id == image.id).and_then(|public| public.cuda.clone())
+            }
+            ImageKind::Private => self
+                .private_images
+                .iter()
+                .find(|private| private.id == image.id)
+                .and_then(|private| private.cuda.clone()),
+        }
+    }
 }
 
 /// A CUDA version as something that can be compared; no version is the lowest.

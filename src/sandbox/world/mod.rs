@@ -9,6 +9,8 @@ mod catalogue;
 mod disk;
 mod image;
 mod instance;
+mod model;
+mod mutate;
 mod path;
 mod settle;
 mod spec;
@@ -17,9 +19,10 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     account::Account,
-    disk::{Binding, Disk, DiskSpec, DiskStatus},
-    image::{ImageKind, PrivateImage, PublicImage, version_of},
+    disk::{Binding, Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk},
+    image::{ImageKind, PrivateImage, PublicImage, Push, version_of},
     instance::{Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port},
+    model::ChatModel,
     path::{disk_path_problem, path_problem},
     spec::{Prices, Spec},
 };
@@ -31,7 +34,7 @@ use super::{
 };
 
 /// The version of the state file.
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
 
 /// Everything the simulated service knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +56,9 @@ pub(super) struct World {
     pub(super) private_images: Vec<PrivateImage>,
     pub(super) instances: Vec<Instance>,
     pub(super) disks: Vec<Disk>,
+    /// The hosted models.
+    #[serde(default = "catalogue::models")]
+    pub(super) models: Vec<ChatModel>,
     /// Births and deaths of everything, in order.
     pub(super) life: Vec<LifeEvent>,
 }
@@ -97,7 +103,11 @@ impl World {
         self.last_id
     }
 
-    /// The account's cloud disks that can be seen, by id.
+    pub(super) fn account(&self, name: &str) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.name == name)
+    }
+
+    /// The account's cloud disks, by id.
     pub(super) fn disks_of<'a>(&'a self, account: &'a str) -> impl Iterator<Item = &'a Disk> {
         self.disks.iter().filter(move |disk| disk.account == account)
     }

@@ -1,11 +1,13 @@
 //! How the world changes with time (service API, States and transitions).
 
-use super::{Binding, DiskStatus, Instance, Next, World};
+use super::{Binding, DiskNext, DiskStatus, DiskStep, Instance, Next, World};
 use crate::sandbox::ledger::{LifeKind, Thing};
 
-/// What is due on an instance.
+/// What is due on the instance, cloud disk or private image of an index.
 #[derive(Clone, Copy, Debug)]
 enum Due {
+    Disk(DiskNext),
+    Push { fails: bool },
     Step(Next),
     TermEnd,
 }
@@ -17,6 +19,13 @@ impl World {
         while let Some((at_ms, index, due)) = self.earliest_due(now_ms) {
             changed = true;
             match due {
+                Due::Disk(next) => self.change_disk(index, next, at_ms),
+                Due::Push { fails: true } => self.drop_private_image(index, LifeKind::Removed, at_ms),
+                Due::Push { fails: false } => {
+                    if let Some(image) = self.private_images.get_mut(index) {
+                        image.become_ready(at_ms);
+                    }
+                }
                 Due::Step(Next::Running) => self.run(index, at_ms),
                 Due::Step(Next::Failed) => self.fail(index, at_ms),
                 Due::Step(Next::Released) => self.end(index, at_ms),
@@ -32,7 +41,28 @@ impl World {
             let term = has_running_term(instance).then_some((instance.rent_deadline_ms, index, Due::TermEnd));
             step.into_iter().chain(term)
         });
+        let disks = self.disks.iter().enumerate().filter_map(|(index, disk)| {
+            let DiskStep { at_ms, to } = disk.next?;
+            Some((at_ms, index, Due::Disk(to)))
+        });
+        let pushes = self.private_images.iter().enumerate().filter_map(|(index, image)| {
+            let push = image.push?;
+            Some((push.until_ms, index, Due::Push { fails: push.fails }))
+        });
+        let dues = dues.chain(disks).chain(pushes);
         dues.filter(|(at_ms, ..)| *at_ms <= now_ms).min_by_key(|(at_ms, index, _)| (*at_ms, *index))
+    }
+
+    fn change_disk(&mut self, index: usize, next: DiskNext, at_ms: i64) {
+        let Some(disk) = self.disks.get_mut(index) else {
+            return;
+        };
+        disk.next = None;
+        match next {
+            DiskNext::Available => disk.status = DiskStatus::Available,
+            DiskNext::Grown { size_gb } => disk.size_gb = size_gb,
+            DiskNext::Released => self.end_disk(index, at_ms),
+        }
     }
 
     fn run(&mut self, index: usize, at_ms: i64) {
@@ -93,15 +123,13 @@ impl World {
         let (uid, spec_id, mounts) = (instance.uid.clone(), instance.spec.id, std::mem::take(&mut instance.mounts));
         self.give_back(spec_id, gpus);
         for mount in mounts {
-            let Some(disk) = self.disks.iter_mut().find(|disk| disk.id == mount.disk_id) else {
+            let Some((index, disk)) = self.disks.iter_mut().enumerate().find(|(_, disk)| disk.id == mount.disk_id)
+            else {
                 continue;
             };
             disk.bindings.retain(|binding| binding.instance_uid != uid);
             if mount.release_with_instance {
-                disk.status = DiskStatus::Released;
-                disk.stop_ms = at_ms;
-                let (uid, name, account) = (disk.uid.clone(), disk.name.clone(), disk.account.clone());
-                self.record(at_ms, Thing::CloudDisk, LifeKind::Released, &uid, &name, &account);
+                self.end_disk(index, at_ms);
             } else {
                 disk.status = if disk.bindings.is_empty() { DiskStatus::Available } else { DiskStatus::Mounted };
             }

@@ -3,10 +3,14 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Context, Endpoint, Input};
+use super::{
+    Context, Endpoint, Input,
+    cloud_disk_record::{displayed_status, record},
+};
 use crate::sandbox::{
-    errors::{Code, Refusal},
-    world::Disk,
+    errors::Refusal,
+    form::ReleasedDisks,
+    world::{Disk, DiskStatus},
 };
 
 pub(super) const LIST: Endpoint =
@@ -20,7 +24,7 @@ pub(super) const SPEC_LIST: Endpoint = Endpoint {
 };
 
 fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
-    require_permission(context)?;
+    context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.page()?;
     let search = query.string("name_or_uid").unwrap_or_default();
@@ -31,47 +35,32 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
     query.one_of("support_ib_network", &[0, 1])?;
     query.finish()?;
 
+    let (account, form, now_ms) = (context.account, context.form, context.now_ms);
+    let forgotten_ms = context.tempo.release_ms;
+    let is_forgotten = |disk: &Disk| {
+        disk.status == DiskStatus::Released
+            && match form.released_disks {
+                ReleasedDisks::Forgotten => true,
+                ReleasedDisks::Listed => false,
+                ReleasedDisks::Lingering => now_ms >= disk.stop_ms.saturating_add(forgotten_ms),
+            }
+    };
     let records = context
         .world
-        .disks_of(context.account)
+        .disks
+        .iter_mut()
+        .filter(|disk| disk.account == account && !is_forgotten(disk))
         .filter(|disk| disk.name.contains(&search) || disk.uid.contains(&search))
-        .filter(|disk| status.is_none_or(|status| disk.status.number() == status))
+        .filter(|disk| status.is_none_or(|status| displayed_status(disk, form) == status))
         .filter(|disk| classes.as_ref().is_none_or(|classes| classes.contains(&disk.storage_class)))
         .filter(|disk| cluster.as_ref().is_none_or(|cluster| disk.clusters.contains(cluster)))
-        .map(record)
+        .filter_map(|disk| disk.visibility.is_seen(now_ms).then(|| record(disk, form)))
         .collect();
     Ok(page.of(records, context.form, context.random))
 }
 
-fn record(disk: &Disk) -> Value {
-    let instances: Vec<Value> = disk
-        .bindings
-        .iter()
-        .map(|binding| json!({ "instance_uid": binding.instance_uid, "mount_path": binding.mount_path }))
-        .collect();
-    let clusters: Vec<Value> = disk.clusters.iter().map(|cluster| json!({ "cluster_uid": cluster })).collect();
-    json!({
-        "id": disk.id,
-        "uid": disk.uid,
-        "name": disk.name,
-        "size_gb": disk.size_gb,
-        "status": disk.status.number(),
-        "spec_id": disk.spec_id,
-        "spec_type": disk.spec_type,
-        "storage_class_type": disk.storage_class,
-        "multiple_mounting": disk.multiple_mounting,
-        "mount_path": disk.mount_path,
-        "binding_instances": instances,
-        "binding_clusters": clusters,
-        "release_with_instance": disk.release_with_instance,
-        "release_with_cluster": disk.release_with_cluster,
-        "create_time": disk.create_ms / 1000,
-        "stop_time": disk.stop_ms / 1000,
-    })
-}
-
 fn spec_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
-    require_permission(context)?;
+    context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.optional_page()?;
     let alias = query.string("spec_alias").unwrap_or_default();
@@ -96,15 +85,4 @@ fn spec_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refu
         })
         .collect();
     Ok(page.of(records, context.form, context.random))
-}
-
-/// Cloud disk operations and storage specification queries need a permission (service API, Authentication).
-fn require_permission(context: &Context<'_>) -> Result<(), Refusal> {
-    let is_permitted =
-        context.world.accounts.iter().any(|account| account.name == context.account && account.may_use_disks);
-    if is_permitted {
-        Ok(())
-    } else {
-        Err(Refusal::new(Code::PermissionDenied, "cloud disks are not permitted to this account"))
-    }
 }

@@ -61,25 +61,26 @@ fn private_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, R
     let status = query.one_of("image_status", &[0, 1])?;
     query.finish()?;
 
+    let (account, now_ms) = (context.account, context.now_ms);
     let records = context
         .world
         .private_images
-        .iter()
-        .filter(|image| image.account == context.account && image.name.contains(&name))
+        .iter_mut()
+        .filter(|image| image.account == account && image.name.contains(&name))
         .filter(|image| status.is_none_or(|status| i64::from(image.ready) == status))
-        .map(private_record)
+        .filter_map(|image| image.visibility.is_seen(now_ms).then(|| private_record(image, now_ms)))
         .collect();
     Ok(page.of(records, context.form, context.random))
 }
 
-fn private_record(image: &PrivateImage) -> Value {
+fn private_record(image: &PrivateImage, now_ms: i64) -> Value {
     json!({
         "image_id": image.id,
         "image_uuid": image.uuid,
         "image_name": image.name,
         "image_tag": image.tag,
         "image_status": i64::from(image.ready),
-        "push_progress": image.push_progress,
+        "push_progress": image.progress(now_ms),
         "image_size": image.size,
         "original_image": image.original_image,
         "region": image.region,
