@@ -76,6 +76,9 @@ pub struct Arguments {
     /// So many more available cloud disks from the start.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     pub generate_disks: u32,
+    /// So many more ready private images from the start.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    pub generate_images: u32,
 }
 
 /// Why the sandbox could not run.
@@ -160,6 +163,7 @@ fn options(arguments: Arguments) -> Options {
         registry_host: arguments.registry_host,
         generate_instances: arguments.generate_instances,
         generate_disks: arguments.generate_disks,
+        generate_images: arguments.generate_images,
     }
 }
 

@@ -9,6 +9,17 @@
 //! | GET, POST | `/sandbox/clock` | `{"now_ms": …}`; advances by `{"advance_ms": …}` |
 //! | POST | `/sandbox/mutate` | does a [`Mutation`](super::Mutation) |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it, what is left out being the default |
+//!
+//! What can be told to it, with its effects, is documented at those types. For example:
+//!
+//! ```text
+//! POST /sandbox/faults  {"endpoint": "cloud_disk_create", "when": {"next": 1}, "action": "drop_after"}
+//! POST /sandbox/faults  {"endpoint": "chat_completions", "when": "always", "action": {"slow_stream": {"ms": 200}}}
+//! POST /sandbox/mutate  {"set_disk_status": {"id": 801, "status": 8}}
+//! POST /sandbox/mutate  {"set_account": {"account": "main", "balance": 0}}
+//! PUT  /sandbox/form    {"resize": "size_first", "chat_error": "envelope"}
+//! POST /sandbox/clock   {"advance_ms": 60000}
+//! ```
 
 use std::{net::IpAddr, time::Duration};
 
@@ -151,6 +162,25 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn the_examples_of_the_documentation_are_understood() {
+        let examples = include_str!("control.rs").lines().filter_map(|line| line.strip_prefix("//! P"));
+        let mut count = 0;
+        for example in examples {
+            let body = example.find('{').map(|start| &example[start..]).unwrap();
+            let is_understood = match example.split_whitespace().nth(1).unwrap() {
+                "/sandbox/clock" => serde_json::from_str::<Advance>(body).is_ok(),
+                "/sandbox/faults" => serde_json::from_str::<Fault>(body).is_ok(),
+                "/sandbox/form" => serde_json::from_str::<Form>(body).is_ok(),
+                "/sandbox/mutate" => serde_json::from_str::<Mutation>(body).is_ok(),
+                _ => false,
+            };
+            assert!(is_understood, "{example}");
+            count += 1;
+        }
+        assert_eq!(count, 6);
+    }
 
     #[rstest]
     #[case("127.0.0.1:8080", true)]

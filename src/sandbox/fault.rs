@@ -9,7 +9,9 @@ use super::{errors::Code, random::Random};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The endpoint's name, such as `instance_create`; `*` is every endpoint.
+    /// The endpoint's name; `*` is every endpoint. The names: `chat_completions`; `instance_` and `create`, `list`, `detail`, `rename`, `release`;
+    /// `cloud_disk_` and `create`, `list`, `rename`, `resize`, `release`, `spec_list`; `public_image_list`, `private_image_list`, `image_save`,
+    /// `image_rename`, `image_delete`; `spec_list`.
     pub endpoint: String,
     /// On which calls.
     pub when: When,
@@ -274,6 +276,9 @@ mod tests {
     #[case(r#"{"endpoint":"*","when":{"nth":2},"action":{"error":{"code_n":100014}}}"#)]
     #[case(r#"{"endpoint":"*","when":{"probability":0.25},"action":{"too_many_requests":{"retry_after_seconds":2}}}"#)]
     #[case(r#"{"endpoint":"*","when":"always","action":{"late_visibility":{"reads":2}}}"#)]
+    #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"slow_stream":{"ms":5}}}"#)]
+    #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"cut_stream":{"events":2}}}"#)]
+    #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"stream_error":{"events":2}}}"#)]
     fn faults_are_read_from_json(#[case] text: &str) {
         serde_json::from_str::<Fault>(text).unwrap();
     }

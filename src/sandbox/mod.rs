@@ -4,6 +4,8 @@
 //! forms that the document leaves open be chosen ([`Form`]). It depends on nothing inside the crate; hyper is used directly where a fault closes
 //! a connection without an answer.
 //!
+//! It simulates the whole service: the chat, instances, cloud disks, images and specifications, with every rule, state, limit and error code.
+//!
 //! - [`Sandbox::start`] runs one inside a process; `terraform-provider-damodel sandbox` runs one from the command line.
 //! - [`Fault`] says what goes wrong, [`Mutation`] what happens behind the client's back, [`Ledger`] what was asked and what came of it.
 //! - The control interface under `/sandbox/` offers the same to other processes. It is not part of the service.

@@ -46,6 +46,8 @@ pub struct Options {
     pub generate_instances: u32,
     /// How many available cloud disks the main account has from the start, beside the seed's.
     pub generate_disks: u32,
+    /// How many ready private images the main account has from the start, beside the seed's.
+    pub generate_images: u32,
 }
 
 impl Default for Options {
@@ -69,6 +71,7 @@ impl Default for Options {
             registry_host: "registry.damodel.test".to_owned(),
             generate_instances: 0,
             generate_disks: 0,
+            generate_images: 0,
         }
     }
 }

@@ -82,27 +82,30 @@ async fn converse(stream: TcpStream, router: Router) {
 }
 
 fn router(sandbox: Sandbox) -> Router {
-    let service = ENDPOINTS
-        .iter()
-        .fold(Router::new(), |router, &endpoint| {
-            let Ok(method) = MethodFilter::try_from(endpoint.method.clone()) else {
-                return router;
-            };
-            let handle =
-                move |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Endpoint(endpoint), request);
-            router.route(endpoint.path, on(method, handle))
-        })
-        .route(chat::PATH, post(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Chat, request)))
+    // The second is the alias base address (service API, What the service does, 1).
+    ["", "/v1"]
+        .into_iter()
+        .fold(Router::new(), service)
         .method_not_allowed_fallback(|sandbox: State<Sandbox>, request: Request| {
             answer(sandbox, Target::OtherMethod, request)
-        });
-    Router::new()
-        .merge(service.clone())
-        // The alias base address (service API, What the service does, 1).
-        .nest("/v1", service)
+        })
         .nest("/sandbox", control::router())
         .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::UnknownPath, request))
         .with_state(sandbox)
+}
+
+/// The routes of the service under one base address.
+fn service(router: Router<Sandbox>, base: &str) -> Router<Sandbox> {
+    let chat = |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Chat, request);
+    let router = router.route(&format!("{base}{}", chat::PATH), post(chat));
+    ENDPOINTS.iter().fold(router, |router, &endpoint| {
+        let Ok(method) = MethodFilter::try_from(endpoint.method.clone()) else {
+            return router;
+        };
+        let handle =
+            move |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Endpoint(endpoint), request);
+        router.route(&format!("{base}{}", endpoint.path), on(method, handle))
+    })
 }
 
 async fn answer(State(sandbox): State<Sandbox>, target: Target, request: Request) -> Response<Body> {

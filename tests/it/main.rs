@@ -20,6 +20,7 @@ mod protocol_fixture;
 mod protocol_life;
 mod protocol_log;
 mod protocol_unoffered;
+mod sandbox_chat;
 mod sandbox_client;
 mod sandbox_command;
 mod sandbox_control;

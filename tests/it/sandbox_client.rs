@@ -24,9 +24,34 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Whether the body is as long as was announced.
+    /// Whether the body is as long as was announced, or has come to its last chunk.
     pub(crate) fn is_whole(&self) -> bool {
-        self.headers.get("content-length").is_some_and(|length| *length == self.body.len().to_string())
+        match self.headers.get("content-length") {
+            Some(length) => *length == self.body.len().to_string(),
+            None => self.body.ends_with(b"0\r\n\r\n"),
+        }
+    }
+
+    /// The chunks of a body without an announced length (RFC 9112, chunked transfer coding), as far as they came.
+    pub(crate) fn chunks(&self) -> Vec<Vec<u8>> {
+        assert_eq!(self.headers.get("transfer-encoding").map(String::as_str), Some("chunked"));
+        let mut chunks = Vec::new();
+        let mut rest = self.body.as_slice();
+        while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
+            let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+            rest = &rest[end + 2..];
+            if length == 0 {
+                break;
+            }
+            chunks.push(rest[..length].to_vec());
+            rest = &rest[length + 2..];
+        }
+        chunks
+    }
+
+    /// The chunks together.
+    pub(crate) fn unchunked(&self) -> Vec<u8> {
+        self.chunks().concat()
     }
 }
 
@@ -84,6 +109,12 @@ impl Site {
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
         ask(&self.running.base_url, self.running.token.expose_secret(), method, path, body).await
+    }
+
+    /// Asks the chat endpoint with the main account's key.
+    pub(crate) async fn chat(&self, path: &str, body: &Value) -> Option<Reply> {
+        let headers = format!("Authorization: Bearer {}\r\n", self.running.chat_key.expose_secret());
+        exchange(&self.running.base_url, "POST", path, &headers, Some(body)).await
     }
 
     /// The reply to a create that the document permits.

@@ -16,6 +16,10 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
         "--listen=127.0.0.1:0",
         "--form=error_status=matched,extra_fields",
         "--creation-seconds=0.25",
+        "--disk-seconds=0.5",
+        "--image-seconds=4",
+        "--save-window-seconds=10",
+        "--daily-saves=3",
         "--token=token-of-this-test",
         "--ready-file",
         ready_file.to_str().unwrap(),
@@ -62,9 +66,13 @@ async fn an_address_that_others_reach_is_refused() {
 
 #[test]
 fn wrong_usage_is_refused() {
-    for arguments in
-        [["sandbox", "--form=integers=roman"], ["sandbox", "--creation-seconds=-1"], ["sandbox", "--listen=here"]]
-    {
+    for arguments in [
+        ["sandbox", "--form=integers=roman"],
+        ["sandbox", "--creation-seconds=-1"],
+        ["sandbox", "--listen=here"],
+        ["sandbox", "--daily-saves=-1"],
+        ["sandbox", "--disk-seconds=soon"],
+    ] {
         assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
     }
 }

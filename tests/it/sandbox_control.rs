@@ -47,6 +47,7 @@ async fn another_process_moves_the_clock_arms_faults_and_reads_the_ledger() {
     let ledger = site.control("GET", "/sandbox/ledger", None).await.json();
     assert_eq!(ledger["instances"]["balance"], json!({ "created": 1, "released": 0, "removed": 0, "live": 1 }));
     assert_eq!(ledger["instances"]["live"], json!([uid]));
+    assert_eq!(ledger["private_images"]["live"], json!(["951", "952", "953", "954"]));
     assert_eq!(ledger["requests"].as_array().unwrap().len(), 6, "control requests are not the service's");
 }
 
@@ -143,12 +144,16 @@ async fn what_is_due_while_nobody_runs_is_done_after_the_restart() {
 }
 
 #[tokio::test]
-async fn instances_and_disks_are_generated_for_load() {
-    let site = Site::start(Options { generate_instances: 120, generate_disks: 80, ..Options::default() }).await;
+async fn instances_disks_and_images_are_generated_for_load() {
+    let site =
+        Site::start(Options { generate_instances: 120, generate_disks: 80, generate_images: 50, ..Options::default() })
+            .await;
     assert_eq!(site.total().await, 120);
     let disks = site.ask("GET", "/api/storage/cloud_disk/list?page=9&page_size=10", None).await.unwrap().json();
     assert_eq!((&disks["result"]["total"], &disks["result"]["total_page"]), (&json!(84), &json!(9)));
     assert_eq!(disks["result"]["data"].as_array().unwrap().len(), 4);
+    let images = site.ask("GET", "/api/image/privates?page=1&page_size=0&image_status=1", None).await.unwrap().json();
+    assert_eq!(images["result"]["total"], 52);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::sandbox_client::Site;
 const INSTANCE: &str = "instance_id instance_uid instance_alias status region capacity_type gpu_name gpu_num spec_id spec_type payment_type image_id image_name image_type ssh_host ssh_port login_method ssh_pubkey_name ssh_password external_ip internal_ip jupyter_url jupyter_token start_time stop_time release_time";
 
 /// Which record of which answer has which fields (service API, Resources and fields).
-const RECORDS: [(&str, &str, &str); 8] = [
+const RECORDS: [(&str, &str, &str); 10] = [
     ("instance_create", "/result", "instance_id instance_uid payment_type release_time"),
     ("instance_list", "/result/data/0", INSTANCE),
     (
@@ -29,6 +29,12 @@ const RECORDS: [(&str, &str, &str); 8] = [
         "/result/data/0",
         "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region create_time updated_at upperdir_files upperdir_bytes",
     ),
+    ("image_save", "/result", "image_id image_tag"),
+    (
+        "private_image_creating",
+        "/result/data/0",
+        "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region create_time updated_at upperdir_files upperdir_bytes",
+    ),
     (
         "spec_list",
         "/result/0",
@@ -42,9 +48,18 @@ const RECORDS: [(&str, &str, &str); 8] = [
     ("cloud_disk_spec_list", "/result/data/0", "id spec_alias multiple_mounting max_size_g storage_class_type"),
 ];
 
-/// Fields whose values are random: what is compared is that both are texts, and not empty.
-const RANDOM: [&str; 8] =
-    ["instance_uid", "jupyter_token", "jupyter_url", "password", "request_id", "ssh_password", "token", "trace_id"];
+/// Fields whose values are random: what is compared is that both are texts, and not empty. (An `id` that is a text is that of a chat answer.)
+const RANDOM: [&str; 9] = [
+    "id",
+    "instance_uid",
+    "jupyter_token",
+    "jupyter_url",
+    "password",
+    "request_id",
+    "ssh_password",
+    "token",
+    "trace_id",
+];
 
 fn fixture(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/service").join(format!("{name}.json"));
@@ -84,7 +99,8 @@ fn the_fixtures_have_the_documents_fields() {
 
 #[tokio::test]
 async fn the_sandbox_answers_as_the_fixtures_say() {
-    let site = Site::start(Options { life_clock: LifeClock::Standing(1_770_000_000), ..Options::default() }).await;
+    let options = Options { image_push: Duration::from_secs(2), ..Options::default() };
+    let site = Site::start(Options { life_clock: LifeClock::Standing(1_770_000_000), ..options }).await;
     let agrees = async |name: &str, method: &str, path: &str, body: Option<Value>| -> Value {
         let answer = site.ask(method, path, body.as_ref()).await.unwrap().json();
         assert_eq!(redacted(answer.clone()), redacted(fixture(name)), "{name}");
@@ -118,5 +134,52 @@ async fn the_sandbox_answers_as_the_fixtures_say() {
     agrees("instance_list", "GET", "/api/instance/list?page=1&page_size=50", None).await;
     let detail = format!("/api/instance/detail?instance_uid={}", uid.as_str().unwrap());
     agrees("instance_detail", "GET", &detail, None).await;
+
+    let save = json!({ "instance_uid": uid, "image_name": "toolkit" });
+    agrees("image_save", "POST", "/api/instance/save_image_v2", Some(save.clone())).await;
+    agrees("error_image_name_existed", "POST", "/api/instance/save_image_v2", Some(save)).await;
+    site.running.sandbox.advance(Duration::from_secs(1)).unwrap();
+    agrees("private_image_creating", "GET", "/api/image/privates?page=1&page_size=0&image_name=toolkit", None).await;
+    let rename = json!({ "image_id": 5002, "image_name": "more-tools" });
+    agrees("image_rename", "PUT", "/api/image/update", Some(rename)).await;
+    agrees("image_delete", "DELETE", "/api/image/delete/5002", None).await;
+
+    let disk = json!({ "size_gb": 20, "spec_id": 31, "disk_name": "fresh" });
+    agrees("cloud_disk_create", "POST", "/api/storage/cloud_disk/create", Some(disk)).await;
+    let disk = json!({ "id": 804, "name": "kept" });
+    agrees("cloud_disk_rename", "POST", "/api/storage/cloud_disk/rename", Some(disk)).await;
+    let disk = json!({ "id": 804, "size_gb": 61 });
+    agrees("cloud_disk_resize", "POST", "/api/storage/cloud_disk/resize", Some(disk)).await;
+    site.running.sandbox.advance(Duration::from_secs(1)).unwrap();
+    agrees("cloud_disk_release", "POST", "/api/storage/cloud_disk/release", Some(json!({ "id": 804 }))).await;
+    agrees("error_cloud_disk_mounted", "POST", "/api/storage/cloud_disk/release", Some(json!({ "id": 801 }))).await;
     agrees("instance_release", "POST", "/api/instance/release", Some(json!({ "instance_uid": uid }))).await;
+}
+
+#[tokio::test]
+async fn the_sandbox_chats_as_the_fixtures_say() {
+    let site = Site::start(Options { life_clock: LifeClock::Standing(1_770_000_003), ..Options::default() }).await;
+    let messages = json!([{ "role": "user", "content": "你好" }]);
+    let whole = json!({ "model": "deepseek-r1", "messages": messages });
+    let answer = site.chat("/chat/completions", &whole).await.unwrap();
+    assert_eq!(redacted(answer.json()), redacted(fixture("chat_completions")));
+
+    let unknown = json!({ "model": "gpt-unheard-of", "messages": messages });
+    let answer = site.chat("/v1/chat/completions", &unknown).await.unwrap();
+    assert_eq!((answer.status, answer.json()), (404, fixture("error_chat_model")));
+
+    let stream = json!({ "model": "deepseek-r1", "messages": messages, "stream": true, "stream_options": { "include_usage": true } });
+    let answer = site.chat("/v1/chat/completions", &stream).await.unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/service/chat_completions_stream.txt");
+    let expected = std::fs::read_to_string(path).unwrap();
+    assert_eq!(events(&String::from_utf8(answer.unchunked()).unwrap()), events(&expected));
+}
+
+/// The events of a stream, redacted; the mark of the end is a text.
+fn events(text: &str) -> Vec<Value> {
+    let event = |event: &str| {
+        let data = event.strip_prefix("data: ").unwrap();
+        serde_json::from_str(data).map_or_else(|_| json!(data), redacted)
+    };
+    text.strip_suffix("\n\n").unwrap().split("\n\n").map(event).collect()
 }

@@ -20,7 +20,7 @@ impl Completion {
     /// The last user message, repeated, as far as `max_tokens` lets it.
     pub(super) fn of(request: &Request, id: String, created: i64) -> Self {
         let users = request.messages.iter().rfind(|message| message.role == "user");
-        let said = users.or(request.messages.last()).map_or("", |message| message.content.as_str());
+        let said = users.or_else(|| request.messages.last()).map_or("", |message| message.content.as_str());
         let mut words = words(&format!("You said: {said}"));
         let limit = request.max_tokens.unwrap_or(usize::MAX);
         let finish_reason = if words.len() > limit { "length" } else { "stop" };

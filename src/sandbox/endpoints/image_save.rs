@@ -10,7 +10,7 @@ use crate::sandbox::{
     errors::{Code, Refusal},
     form::Uploading,
     ledger::{LifeKind, Thing},
-    world::{Instance, PrivateImage, Push},
+    world::{Instance, PrivateImage, Push, uuid},
 };
 
 pub(super) const ENDPOINT: Endpoint =
@@ -80,7 +80,7 @@ fn save(context: &mut Context<'_>, instance: &Instance, name: String) -> Value {
     let image = PrivateImage {
         account: context.account.to_owned(),
         id,
-        uuid: format!("6f1d2c3b-0000-4000-8000-{id:012}"),
+        uuid: uuid(id),
         name,
         tag: tag.clone(),
         ready: false,

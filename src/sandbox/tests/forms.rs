@@ -55,6 +55,41 @@ fn a_detail_says_the_same_in_every_form(#[case] form: &str) {
     }
 }
 
+/// The records of a disk that is mounted and an image that was saved, in a form.
+fn records(form: &str) -> [Value; 2] {
+    let mut bench = Bench::with_form(form);
+    let exist_disks = json!([{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 1 }]);
+    let uid = bench.create(&json!({ "exist_disks": exist_disks }));
+    bench.advance(1);
+    let save = json!({ "instance_uid": uid, "image_name": "toolkit" }).to_string();
+    bench.result("image_save", "", &save);
+    bench.result("cloud_disk_rename", "", r#"{"id":801,"name":"renamed"}"#);
+    [("cloud_disk_list", "name_or_uid=renamed"), ("private_image_list", "image_name=toolkit")].map(|(list, filter)| {
+        let page = bench.result(list, &format!("page=1&page_size=50&{filter}"), "");
+        page["data"][0].clone()
+    })
+}
+
+#[rstest]
+#[case("empty=null")]
+#[case("empty=missing")]
+#[case("empty=text")]
+#[case("integers=floats")]
+#[case("integers=strings")]
+#[case("booleans=numbers")]
+#[case("booleans=strings")]
+#[case("extra_fields")]
+#[case("order=descending,page_cap=1")]
+#[case("empty=null,integers=strings,booleans=strings,extra_fields,total_as_string,metadata=missing")]
+fn disks_and_images_say_the_same_in_every_form(#[case] form: &str) {
+    for (plain, formed) in records("").into_iter().zip(records(form)) {
+        for (name, value) in plain.as_object().unwrap() {
+            assert_eq!(understood(value), understood(&formed[name]), "{name}");
+        }
+        assert_eq!(formed.get("sandbox_extra").is_some(), form.contains("extra_fields"));
+    }
+}
+
 #[test]
 fn errors_take_the_status_that_fits() {
     for (form, status) in [("", 200), ("error_status=matched", 404)] {

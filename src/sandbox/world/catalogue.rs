@@ -5,7 +5,7 @@
 
 use super::{
     Account, Binding, ChatModel, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION,
-    Visibility, World, account::Saves,
+    Visibility, World, account::Saves, image::uuid,
 };
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
@@ -66,6 +66,15 @@ impl World {
         };
         self.disks.push(disk);
         self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, "main");
+    }
+
+    /// A ready private image from nowhere, for load tests.
+    pub(in crate::sandbox) fn generate_image(&mut self, number: u32, now_ms: i64) {
+        let id = self.next_id();
+        let name = format!("generated-{number:05}");
+        let image = private_image("main", id, &name, Some("12.4"), &self.registry_host);
+        self.private_images.push(image);
+        self.record(now_ms, Thing::PrivateImage, LifeKind::Created, &id.to_string(), &name, "main");
     }
 }
 
@@ -200,29 +209,38 @@ fn private_images(registry_host: &str) -> Vec<PrivateImage> {
     ];
     rows.into_iter()
         .map(|(account, id, name, region, push_progress, cuda, size)| PrivateImage {
-            account: account.to_owned(),
-            id,
-            uuid: format!("6f1d2c3b-0000-4000-8000-000000000{id}"),
-            name: name.to_owned(),
-            tag: format!("{registry_host}/user_private/{account}/{name}:v{id}"),
-            ready: push_progress == 100,
-            push_progress,
-            push: None,
-            source: String::new(),
-            visibility: Visibility::default(),
-            size,
-            original_image: format!(
-                "{registry_host}/model_library/{}",
-                if cuda.is_some() { "pytorch:2.5.1-cuda12.4" } else { "ubuntu:22.04" }
-            ),
             region: region.to_owned(),
-            create_time: EPOCH + 3600 + id,
-            updated_at: EPOCH + 7200 + id,
-            upperdir_files: 1000 + id,
-            upperdir_bytes: 5_368_709_120 + id,
-            cuda: cuda.map(str::to_owned),
+            push_progress,
+            ready: push_progress == 100,
+            size,
+            ..private_image(account, id, name, cuda, registry_host)
         })
         .collect()
+}
+
+/// A ready image in `cn-east-1`.
+fn private_image(account: &str, id: i64, name: &str, cuda: Option<&str>, registry_host: &str) -> PrivateImage {
+    let origin = if cuda.is_some() { "pytorch:2.5.1-cuda12.4" } else { "ubuntu:22.04" };
+    PrivateImage {
+        account: account.to_owned(),
+        id,
+        uuid: uuid(id),
+        name: name.to_owned(),
+        tag: format!("{registry_host}/user_private/{account}/{name}:v{id}"),
+        ready: true,
+        push_progress: 100,
+        push: None,
+        source: String::new(),
+        visibility: Visibility::default(),
+        size: 1.5,
+        original_image: format!("{registry_host}/model_library/{origin}"),
+        region: "cn-east-1".to_owned(),
+        create_time: EPOCH + 3600 + id,
+        updated_at: EPOCH + 7200 + id,
+        upperdir_files: 1000 + id,
+        upperdir_bytes: 5_368_709_120 + id,
+        cuda: cuda.map(str::to_owned),
+    }
 }
 
 fn disks() -> Vec<Disk> {

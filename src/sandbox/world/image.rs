@@ -167,6 +167,11 @@ impl World {
     }
 }
 
+/// The image_uuid that belongs to an id.
+pub(in crate::sandbox) fn uuid(id: i64) -> String {
+    format!("6f1d2c3b-0000-4000-8000-{id:012}")
+}
+
 /// A CUDA version as something that can be compared; no version is the lowest.
 pub(in crate::sandbox) fn version_of(text: &str) -> Vec<u32> {
     text.split('.').filter_map(|part| part.parse().ok()).collect()

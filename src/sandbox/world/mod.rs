@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::{
     account::Account,
     disk::{Binding, Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk},
-    image::{ImageKind, PrivateImage, PublicImage, Push, version_of},
+    image::{ImageKind, PrivateImage, PublicImage, Push, uuid, version_of},
     instance::{Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port},
     model::ChatModel,
     path::{disk_path_problem, path_problem},
@@ -73,6 +73,9 @@ impl World {
         }
         for number in 1..=options.generate_disks {
             world.generate_disk(number, now_ms);
+        }
+        for number in 1..=options.generate_images {
+            world.generate_image(number, now_ms);
         }
         world
     }
