@@ -137,9 +137,25 @@ async fn what_is_due_while_nobody_runs_is_done_after_the_restart() {
     };
     let site = Site::start(options(1_770_000_000)).await;
     let uid = uid_of_a_new_instance(&site).await;
+    site.running.sandbox.advance(Duration::from_secs(1)).unwrap();
+    for (path, body) in [
+        ("/api/storage/cloud_disk/create", json!({ "size_gb": 20, "spec_id": 31, "disk_name": "fresh" })),
+        ("/api/storage/cloud_disk/resize", json!({ "id": 801, "size_gb": 300 })),
+        ("/api/instance/save_image_v2", json!({ "instance_uid": uid, "image_name": "toolkit" })),
+    ] {
+        assert!(site.ask("POST", path, Some(&body)).await.unwrap().json()["response_metadata"]["error"].is_null());
+    }
+    let other = uid_of_a_new_instance(&site).await;
     site.running.stop().await;
     let site = Site::start(options(1_770_000_500)).await;
-    assert_eq!(status(&site, &uid).await, "Running");
+    assert_eq!((status(&site, &uid).await, status(&site, &other).await), (json!("Running"), json!("Running")));
+    let state = site.running.sandbox.state();
+    let named = |list: &str, name: &str| -> Value {
+        state[list].as_array().unwrap().iter().find(|record| record["name"] == name).unwrap().clone()
+    };
+    assert_eq!(named("disks", "fresh")["status"], "available");
+    assert_eq!(named("disks", "datasets")["size_gb"], 300);
+    assert_eq!(named("private_images", "toolkit")["ready"], true);
     assert_eq!(site.running.sandbox.state()["instances"][0]["start_ms"], 1_770_000_001_000_i64);
 }
 

@@ -2,6 +2,7 @@
 
 mod chat;
 mod cloud_disks;
+mod endpoints;
 mod forms;
 mod images;
 mod instances;
