@@ -104,8 +104,10 @@ impl ChatAssembly {
     }
 
     fn push_choice(&mut self, mut choice: Map<String, Value>) {
-        if let Some(Value::String(reason)) = choice.remove("finish_reason") {
-            self.finish_reason = Some(reason).filter(|reason| !reason.is_empty()).or_else(|| self.finish_reason.take());
+        if let Some(Value::String(reason)) = choice.remove("finish_reason")
+            && !reason.is_empty()
+        {
+            self.finish_reason = Some(reason);
         }
         let whole = choice.remove("message").filter(|_| self.message.is_empty());
         let Some(Value::Object(delta)) = choice.remove("delta").or(whole) else {
