@@ -1,1 +1,360 @@
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use futures_util::future::join_all;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{
+    Code, Origin, Outgoing, Phase,
+    testing::{Ledger, Reply, context, lost, never_sent, ok, page, query, raw, refusal, serve},
+};
+
+fn request() -> CreateCloudDisk {
+    CreateCloudDisk {
+        name: Some("data".to_owned()),
+        mount_path: Some("/data".to_owned()),
+        ..CreateCloudDisk::new(100, 2)
+    }
+}
+
+fn journal() -> (tempfile::TempDir, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::new(folder.path());
+    (folder, journal)
+}
+
+fn phases(journal: &Journal) -> Vec<Phase> {
+    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
+}
+
+async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<CreatedCloudDisk>, Error> {
+    let options = CreateOptions::default();
+    client.cloud_disks().create(request(), "key", journal, options, &context(seconds)).await
+}
+
+/// A service that makes disks, and shows them to lists and searches some lists later.
+struct Late {
+    lists_until_shown: usize,
+    searches_show: bool,
+    made: Mutex<Vec<String>>,
+    lists: AtomicUsize,
+    answer: fn() -> Reply,
+}
+
+impl Late {
+    fn new(lists_until_shown: usize, answer: fn() -> Reply) -> Self {
+        Self { lists_until_shown, searches_show: false, made: Mutex::default(), lists: AtomicUsize::new(0), answer }
+    }
+
+    fn serve(self) -> (Client, Ledger) {
+        let late = Arc::new(self);
+        serve(move |request| {
+            let reply = late.reply(&request);
+            async move { reply }
+        })
+    }
+
+    fn reply(&self, request: &Outgoing) -> Reply {
+        if request.endpoint == Endpoint::CloudDiskCreate {
+            let body: Value = serde_json::from_slice(request.body.as_deref().unwrap()).unwrap();
+            self.made.lock().unwrap().push(body["disk_name"].as_str().unwrap().to_owned());
+            return (self.answer)();
+        }
+        let shown = match query(request, "name_or_uid") {
+            Some(_) => self.searches_show,
+            None => self.lists.fetch_add(1, Ordering::SeqCst) >= self.lists_until_shown,
+        };
+        let made = self.made.lock().unwrap();
+        let records: Vec<Value> = (21..)
+            .zip(&*made)
+            .filter(|_| shown)
+            .map(|(id, name)| json!({"id": id, "uid": format!("disk-{id}"), "name": name, "status": 1}))
+            .collect();
+        page(&records)
+    }
+}
+
+fn null() -> Reply {
+    ok(&json!(null))
+}
+
+fn creates(ledger: &Ledger) -> usize {
+    ledger.of(Endpoint::CloudDiskCreate).len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::new(0, null).serve();
+    let accepted = create_one(&client, &journal, 60).await.unwrap();
+    assert_eq!(accepted.made, CreatedCloudDisk { id: 21, uid: Some("disk-21".to_owned()) });
+    assert_eq!(accepted.origin, Origin::Found);
+    assert_eq!(accepted.rename_to.as_deref(), Some("data"));
+    assert!(marker::marks(&accepted.sent_name, "data"));
+    assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
+    let body = json!({"size_gb": 100, "spec_id": 2, "disk_name": accepted.sent_name, "mount_path": "/data",
+        "purchase_duration": 1});
+    assert_eq!(ledger.all()[0].body(), body);
+    assert_eq!(ledger.all().len(), 2);
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+    accepted.entry.handed_over().unwrap();
+    assert!(journal.seen(Kind::CloudDisk, "21").unwrap());
+    assert!(phases(&journal).is_empty());
+}
+
+#[rstest]
+#[case::acknowledged(null)]
+#[case::lost(lost)]
+#[case::internal(|| refusal(100_014))]
+#[case::gateway(|| raw(502, &[], "<html>"))]
+#[tokio::test(start_paused = true)]
+async fn late_visibility_is_waited_for(#[case] answer: fn() -> Reply) {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::new(9, answer).serve();
+    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    assert_eq!(accepted.made.id, 21);
+    assert_eq!(creates(&ledger), 1);
+}
+
+#[rstest]
+#[case::parameter(|| refusal(100_002))]
+#[case::create_error(|| refusal(180_009))]
+#[case::permission(|| refusal(100_042))]
+#[case::never_sent(never_sent)]
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_leaves_no_trace(#[case] answer: fn() -> Reply) {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::new(0, answer).serve();
+    let error = create_one(&client, &journal, 600).await.unwrap_err();
+    assert!(!matches!(error, Error::Unsettled(_)), "{error}");
+    assert!(phases(&journal).is_empty());
+    assert!(ledger.of(Endpoint::CloudDiskList).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acknowledged_disk_that_never_shows_stays_in_the_journal_and_is_made_anew_late() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::new(usize::MAX, null).serve();
+    let error = create_one(&client, &journal, 30).await.unwrap_err();
+    assert!(matches!(&error, Error::Unsettled(unsettled) if unsettled.cause.is_none()), "{error}");
+    let record = journal.list().unwrap().entries.remove(0).record;
+    assert_eq!((record.phase, record.acknowledged), (Phase::Sent, true));
+    assert_eq!(record.request_id.as_deref(), Some("req-1"));
+    let start = Instant::now();
+    create_one(&client, &journal, 1800).await.unwrap_err();
+    assert!(start.elapsed() >= Duration::from_secs(590), "{:?}", start.elapsed());
+    assert_eq!(creates(&ledger), 2);
+    let sent: Vec<_> = ledger.of(Endpoint::CloudDiskCreate).iter().map(|asked| asked.body()).collect();
+    assert_eq!(sent[0], sent[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_has_the_last_word_before_a_second_create() {
+    let (_folder, journal) = journal();
+    let late = Late { searches_show: true, ..Late::new(usize::MAX, lost) };
+    let (client, ledger) = late.serve();
+    create_one(&client, &journal, 5).await.unwrap_err();
+    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    assert_eq!(accepted.made.id, 21);
+    assert_eq!(creates(&ledger), 1);
+    assert_eq!(ledger.all().iter().filter(|asked| query(&asked.request, "name_or_uid").is_some()).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_run_left_is_taken_up_and_what_was_released_is_made_anew() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::new(0, null).serve();
+    drop(create_one(&client, &journal, 60).await.unwrap());
+    let accepted = create_one(&client, &journal, 60).await.unwrap();
+    assert_eq!((accepted.made.id, accepted.made.uid.as_deref()), (21, None));
+    assert_eq!(accepted.origin, Origin::Adopted);
+    assert_eq!(creates(&ledger), 1);
+    drop(accepted);
+    let made = AtomicUsize::new(0);
+    let (client, ledger) = serve(move |request| {
+        let count = match request.endpoint {
+            Endpoint::CloudDiskCreate => made.fetch_add(1, Ordering::SeqCst),
+            _ => made.load(Ordering::SeqCst),
+        };
+        let name = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+        async move {
+            match request.endpoint {
+                Endpoint::CloudDiskCreate => ok(&json!({"id": 22, "uid": name})),
+                _ => page(&[json!({"id": 21, "status": 7 - count})]),
+            }
+        }
+    });
+    let accepted = create_one(&client, &journal, 600).await.unwrap();
+    assert_eq!((accepted.made.id, accepted.origin), (22, Origin::Answered));
+    assert_eq!(creates(&ledger), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_disks_that_show_late_share_their_looks() {
+    let start = Instant::now();
+    let made = Arc::new(Mutex::new(Vec::<String>::new()));
+    let (client, ledger) = serve(move |request| {
+        let made = Arc::clone(&made);
+        async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let mut made = made.lock().unwrap();
+            if let Some(body) = &request.body {
+                let body: Value = serde_json::from_slice(body).unwrap();
+                made.push(body["disk_name"].as_str().unwrap().to_owned());
+                return null();
+            }
+            let shown = if start.elapsed() > Duration::from_secs(20) { made.len() } else { 0 };
+            let records: Vec<_> =
+                (1..).zip(&made[..shown]).map(|(id, name)| json!({"id": id, "name": name, "status": 2})).collect();
+            page(&records)
+        }
+    });
+    let (_folder, journal) = journal();
+    let (disks, context) = (client.cloud_disks(), context(600));
+    let creates = (0..50).map(|number| {
+        let request = CreateCloudDisk { name: Some(format!("d{number}")), ..CreateCloudDisk::new(20, 1) };
+        let (disks, journal, context) = (disks.clone(), journal.clone(), context.clone());
+        async move {
+            let key = format!("key-{number}");
+            let made = disks.create(request, &key, &journal, CreateOptions::default(), &context).await.unwrap().made;
+            let ready = |seen: &Sighting<CloudDisk>| seen.record().is_some_and(|disk| disk.status == Some(2));
+            disks.wait(made.id, &context, ready).await.unwrap();
+            made.id
+        }
+    });
+    let mut ids = join_all(creates).await;
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=50).collect::<Vec<_>>());
+    let (creates, lists) = (ledger.of(Endpoint::CloudDiskCreate).len(), ledger.of(Endpoint::CloudDiskList).len());
+    assert_eq!(creates, 50);
+    assert!(lists <= 60, "{lists}");
+    assert!(start.elapsed() < Duration::from_secs(26), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_send_what_is_documented() {
+    let (client, ledger) = serve(|_| async { null() });
+    let (disks, context) = (client.cloud_disks(), context(60));
+    disks.rename(21, "new", &context).await.unwrap();
+    disks.resize(21, 200, &context).await.unwrap();
+    disks.release(21, &context).await.unwrap();
+    let sent: Vec<_> = ledger.all().iter().map(|asked| (asked.request.url.path().to_owned(), asked.body())).collect();
+    let expected = [
+        ("/api/storage/cloud_disk/rename".to_owned(), json!({"id": 21, "name": "new"})),
+        ("/api/storage/cloud_disk/resize".to_owned(), json!({"id": 21, "size_gb": 200})),
+        ("/api/storage/cloud_disk/release".to_owned(), json!({"id": 21})),
+    ];
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_is_waited_for_by_size_and_status() {
+    let start = Instant::now();
+    let (client, ledger) = serve(move |_| async move {
+        let (size, status) = match start.elapsed().as_secs() {
+            0..10 => (100, 6),
+            10..20 => (200, 3),
+            _ => (200, 6),
+        };
+        page(&[json!({"id": 21, "size_gb": size, "status": status})])
+    });
+    let grown = |seen: &Sighting<CloudDisk>| {
+        seen.record().is_some_and(|disk| disk.size_gb == Some(200) && disk.status == Some(6))
+    };
+    client.cloud_disks().wait(21, &context(600), grown).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_secs(20) && start.elapsed() < Duration::from_secs(23));
+    assert!(ledger.all().iter().all(|asked| asked.request.endpoint == Endpoint::CloudDiskList));
+    let error = client.cloud_disks().wait(21, &context(30), |_| false).await.unwrap_err();
+    assert!(error.to_string().contains("cloud disk 21 ended because its time ran out, last seen mounted with 200 GB"));
+}
+
+fn others() -> Reply {
+    page(&[json!({"id": 1})])
+}
+
+#[rstest]
+#[case::alive(|| page(&[json!({"id": 21, "status": 6})]), others, "Present")]
+#[case::released(|| page(&[json!({"id": 21, "status": 7})]), others, "Released")]
+#[case::absent(others, others, "Absent")]
+#[case::absent_from_an_empty_account(|| page(&[]), || page(&[]), "Absent")]
+#[case::contradiction(others, || page(&[json!({"id": 21})]), "Unproved")]
+#[case::list_cut_short(|| ok(&json!({"total": 9, "data": []})), others, "Unproved")]
+#[case::list_without_total(|| ok(&json!({"data": []})), others, "Unproved")]
+#[case::list_is_null(null, others, "Unproved")]
+#[case::search_cut_short(others, || ok(&json!({"total": 9, "data": []})), "Unproved")]
+#[tokio::test(start_paused = true)]
+async fn absence_takes_two_proofs(#[case] list: fn() -> Reply, #[case] search: fn() -> Reply, #[case] presence: &str) {
+    let (client, _) = serve(move |request| async move {
+        match query(&request, "name_or_uid").as_deref() {
+            Some("disk-21") => search(),
+            _ => list(),
+        }
+    });
+    let found = client.cloud_disks().look(21, Some("disk-21"), &context(600)).await.unwrap();
+    assert!(format!("{found:?}").starts_with(presence), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_name_the_second_look_is_a_list_and_errors_are_errors() {
+    let (client, ledger) = serve(|_| async { others() });
+    let found = client.cloud_disks().look(21, None, &context(600)).await.unwrap();
+    assert!(matches!(found, Presence::Absent { others: 1, .. }));
+    assert_eq!(ledger.all().len(), 2);
+    let (client, _) = serve(|_| async { refusal(100_042) });
+    let error = client.cloud_disks().look(21, None, &context(600)).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::PermissionDenied));
+}
+
+#[tokio::test(start_paused = true)]
+async fn specifications_are_asked_for_once_and_filters_are_sent() {
+    let (client, ledger) = serve(|_| async { page(&[json!({"id": 2, "spec_alias": "fast", "max_size_g": "2048"})]) });
+    let (disks, context) = (client.cloud_disks(), context(60));
+    let all = CloudDiskSpecFilter::default();
+    let (first, second) = tokio::join!(disks.specs(&all, &context), disks.specs(&all, &context));
+    assert_eq!(first.unwrap().records[0].max_size_g, Some(2048));
+    assert_eq!(second.unwrap().records[0].spec_alias.as_deref(), Some("fast"));
+    assert_eq!(ledger.all().len(), 1);
+    assert_eq!(ledger.all()[0].request.url.query(), None);
+    let filter = CloudDiskSpecFilter {
+        spec_alias: Some("fa".to_owned()),
+        spec_types: vec![1, 3],
+        support_ib_network: Some(false),
+    };
+    disks.specs(&filter, &context).await.unwrap();
+    let query = ledger.all()[1].request.url.query().unwrap().to_owned();
+    assert_eq!(query, "spec_alias=fa&spec_types=1%2C3&support_ib_network=0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn specifications_that_come_in_pages_are_followed() {
+    let (client, _) = serve(|request| async move {
+        let number: i64 = query(&request, "page").map_or(1, |page| page.parse().unwrap());
+        let data: Vec<_> = (10 * (number - 1)..(10 * number).min(25)).map(|id| json!({"id": id})).collect();
+        ok(&json!({"total": 25, "data": data}))
+    });
+    let listing = client.cloud_disks().specs(&CloudDiskSpecFilter::default(), &context(60)).await.unwrap();
+    assert!(listing.complete);
+    assert_eq!(listing.records.len(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn look_alikes_are_living_marked_and_not_in_the_journal() {
+    let (client, _) = serve(|_| async {
+        page(&[
+            json!({"id": 1, "name": "data-0000000a", "status": 2}),
+            json!({"id": 2, "name": "data-0000000b", "status": 7}),
+            json!({"id": 3, "name": "data", "status": 2}),
+        ])
+    });
+    let (_folder, journal) = journal();
+    let listing = client.cloud_disks().snapshot(&context(60)).await.unwrap();
+    let found = CloudDisks::look_alikes(&listing, "data", &journal);
+    assert_eq!(found.iter().map(|disk| disk.id).collect::<Vec<_>>(), [1]);
+}
