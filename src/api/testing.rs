@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -16,6 +17,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::{Level, subscriber::DefaultGuard};
 
 use crate::api::{
     BaseUrl, Cause, Client, Context, Endpoint, Incoming, Outgoing, PlainHttp, Random, SendFailure, Settings,
@@ -145,4 +147,40 @@ pub(super) fn never_sent() -> Reply {
 
 pub(super) fn lost() -> Reply {
     Err(SendFailure::NoAnswer(Cause::new("connection reset")))
+}
+
+/// Everything that this thread logs, down to TRACE.
+pub(super) struct Log {
+    lines: Lines,
+    guard: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub(super) fn begin() -> Self {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(move || writer.clone()).finish();
+        Self { lines, guard: tracing::subscriber::set_default(subscriber) }
+    }
+
+    pub(super) fn end(self) -> String {
+        drop(self.guard);
+        let lines = self.lines.0.lock().unwrap();
+        String::from_utf8(lines.clone()).unwrap()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

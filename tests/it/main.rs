@@ -3,6 +3,7 @@
 
 mod acceptance;
 mod api;
+mod api_chat;
 mod conformance;
 mod demo;
 mod echo;

@@ -273,27 +273,9 @@ async fn fingerprint_tells_accounts_apart_and_nothing_else() {
     assert_eq!(print.len(), 24);
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn no_secret_is_logged_shown_or_told() {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    let guard = tracing::subscriber::set_default(subscriber);
+    let log = testing::Log::begin();
     let (client, _) = serve(|request| async move {
         match request.endpoint {
             Endpoint::InstanceDetail => ok(&json!({
@@ -310,8 +292,7 @@ async fn no_secret_is_logged_shown_or_told() {
     });
     let detail = client.instances().detail(&uid(), &context(60)).await.unwrap();
     let error = client.instances().rename(&uid(), "web", &context(60)).await.unwrap_err();
-    drop(guard);
-    let logged = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let logged = log.end();
     assert!(logged.contains("request_id=\"req-5\"") && logged.contains("ins-1"), "{logged}");
     assert!(logged.contains("status=400") && logged.contains("duration_ms="), "{logged}");
     let shown = format!("{logged} {detail:?} {error} {error:?} {client:?} {:?}", client.settings());

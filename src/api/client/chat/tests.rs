@@ -260,3 +260,15 @@ async fn a_key_that_the_service_repeats_is_cut_out() {
     assert_eq!(error.code(), Some(Code::Other(0)));
     assert!(error.to_string().contains("Incorrect API key") && !error.to_string().contains(KEY), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_message_and_no_key_is_logged() {
+    let log = testing::Log::begin();
+    let echo = whole(400, "application/json", r#"{"error":{"code_n":100014,"message":"planted question"}}"#);
+    let answer = Step::Chunk("data: {\"choices\":[{\"delta\":{\"content\":\"planted answer\"}}]}\n\n");
+    let (outcome, _) = chat([echo, events([answer, STOP, DONE])]).await;
+    outcome.unwrap();
+    let logged = log.end();
+    assert!(logged.contains("/chat/completions") && logged.contains("InternalError"), "{logged}");
+    assert!(!logged.contains("planted"), "{logged}");
+}
