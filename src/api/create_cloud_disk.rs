@@ -31,6 +31,8 @@ pub struct CreateCloudDisk {
     pub name: Option<String>,
     /// `mount_path`, absolute.
     pub mount_path: Option<String>,
+    /// `purchase_duration`. Default: 1, which the document asks for while disks are paid by use only.
+    pub purchase_duration: Option<i64>,
 }
 
 /// What is known of an accepted cloud disk. Its create answers nothing, so it comes from the list.
@@ -47,7 +49,7 @@ impl CreateCloudDisk {
     /// The least that a create needs.
     #[must_use]
     pub fn new(size_gb: i64, spec_id: i64) -> Self {
-        Self { size_gb, spec_id, name: None, mount_path: None }
+        Self { size_gb, spec_id, name: None, mount_path: None, purchase_duration: None }
     }
 
     /// What is asked for, as JSON without a marker: the same for the same wanted thing, so that a key can be made of it.
@@ -76,8 +78,7 @@ impl Creation for CreateCloudDisk {
         if let Some(path) = &self.mount_path {
             put("mount_path", json!(path));
         }
-        // The document asks for 1 while disks are paid by use only.
-        put("purchase_duration", json!(1));
+        put("purchase_duration", json!(self.purchase_duration.unwrap_or(1)));
         Value::Object(body)
     }
 

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use crate::{
-    api::{self, Instance, Journal, Listing, Witness},
+    api::{self, CloudDisk, Instance, Journal, Kind, Listing, Witness},
     framework::{self, value::Number},
 };
 
@@ -29,6 +29,8 @@ pub struct Client {
     pub(super) place: String,
     /// The instances there were before this run made any.
     pub(super) before: OnceCell<Arc<Listing<Instance>>>,
+    /// The disks there were before this run made any.
+    pub(super) disks_before: OnceCell<Arc<Listing<CloudDisk>>>,
 }
 
 /// What a destroy does when the service forbids the release (service API, 160012).
@@ -64,6 +66,7 @@ impl Client {
             on_unreleasable: None,
             place,
             before: OnceCell::new(),
+            disks_before: OnceCell::new(),
         }
     }
 
@@ -82,6 +85,19 @@ impl Client {
     pub(super) async fn instances_before(&self, context: &api::Context) -> Result<&Listing<Instance>, api::Error> {
         let listing = self.before.get_or_try_init(|| async { self.api.instances().snapshot(context).await });
         listing.await.map(AsRef::as_ref)
+    }
+
+    /// The disks there were when this run made its first one.
+    pub(super) async fn disks_before(&self, context: &api::Context) -> Result<&Listing<CloudDisk>, api::Error> {
+        let listing = self.disks_before.get_or_try_init(|| async { self.api.cloud_disks().snapshot(context).await });
+        listing.await.map(AsRef::as_ref)
+    }
+
+    /// Notes that a state shows a thing, which proves that the core stored what its create answered.
+    pub(super) fn known_in_a_state(&self, kind: Kind, id: &str) {
+        if let Err(error) = self.journal.seen(kind, id) {
+            tracing::warn!(%error, "the note of a finished create could not be cleared");
+        }
     }
 
     /// What was seen to exist in this run.

@@ -56,6 +56,11 @@ impl Failure<'_> {
         Diagnostic::warning(error.summary, error.detail)
     }
 
+    /// The same for a check of a plan that could not be made: a warning, unless nothing is configured to make it with.
+    pub(super) fn of_a_check(&self) -> Diagnostic {
+        if matches!(self.error, Error::Missing(_)) { self.whole() } else { self.warning() }
+    }
+
     /// The error in the service's own words, with its code and ids.
     fn account(&self) -> String {
         match self.error.service() {

@@ -2,8 +2,11 @@
 //!
 //! A thing never uses another thing's folder; what several need lies here.
 
+mod chat_completion;
 mod choose;
 mod client;
+mod cloud_disk;
+mod cloud_disk_specs;
 mod configuration;
 mod creation;
 mod environment;
@@ -12,6 +15,7 @@ mod images;
 mod instance;
 mod presence;
 mod pricing;
+mod private_image;
 mod protection;
 mod public_images;
 mod rules;
@@ -52,7 +56,15 @@ impl framework::Provider for Damodel {
 
     fn registry(&self) -> Registry<Client> {
         Registry::new()
+            .resource(cloud_disk::Resource)
             .resource(instance::Resource)
+            .resource(private_image::Resource)
+            .data_source(chat_completion::ChatCompletion)
+            .data_source(cloud_disk::List)
+            .data_source(cloud_disk::Single)
+            .data_source(cloud_disk_specs::List)
+            .data_source(private_image::List)
+            .data_source(private_image::Single)
             .data_source(instance::List)
             .data_source(instance::Single)
             .data_source(public_images::List)

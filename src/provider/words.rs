@@ -26,20 +26,52 @@ pub(super) fn login_method(number: i64) -> String {
     word(&[(1, "ssh_key"), (2, "password")], number)
 }
 
+/// A storage class (service API, Cloud disk).
+pub(super) fn storage_class(number: i64) -> String {
+    word(&STORAGE_CLASSES, number)
+}
+
+/// The number of a storage class.
+pub(super) fn storage_class_number(class: &str) -> Option<i64> {
+    STORAGE_CLASSES.iter().find(|(_, word)| *word == class).map(|(number, _)| *number)
+}
+
+const STORAGE_CLASSES: [(i64, &str); 3] = [(1, "RBD"), (2, "FS"), (3, "S3")];
+
+/// The status of a private image (service API, Private image).
+pub(super) fn image_status(number: i64) -> String {
+    word(&[(0, "creating"), (1, "ready")], number)
+}
+
+/// Statuses of a cloud disk that the provider acts on (service API, Cloud disk).
+pub(super) const STARTING: i64 = 1;
+pub(super) const AVAILABLE: i64 = 2;
+pub(super) const MOUNTING: i64 = 3;
+pub(super) const UNMOUNTING: i64 = 4;
+pub(super) const RELEASING: i64 = 5;
+pub(super) const MOUNTED: i64 = 6;
+pub(super) const RELEASED: i64 = 7;
+
 /// The status of a cloud disk (service API, Cloud disk).
 pub(super) fn disk_status(number: i64) -> String {
-    const TABLE: [(i64, &str); 8] = [
-        (1, "starting"),
-        (2, "available"),
-        (3, "mounting"),
-        (4, "unmounting"),
-        (5, "releasing"),
-        (6, "mounted"),
-        (7, "released"),
-        (8, "in_arrears"),
-    ];
-    word(&TABLE, number)
+    word(&DISK_STATUSES, number)
 }
+
+/// The number of a cloud disk's status.
+pub(super) fn disk_status_number(status: &str) -> Option<i64> {
+    DISK_STATUSES.iter().find(|(_, word)| *word == status).map(|(number, _)| *number)
+}
+
+const DISK_STATUSES: [(i64, &str); 8] = [
+    (STARTING, "starting"),
+    (AVAILABLE, "available"),
+    (MOUNTING, "mounting"),
+    (UNMOUNTING, "unmounting"),
+    (RELEASING, "releasing"),
+    (MOUNTED, "mounted"),
+    (RELEASED, "released"),
+    (8, "in_arrears"),
+];
 
 /// `image_type`, which the service writes as a number or a word (service API, POST /api/instance/create).
 pub(super) fn image_type(text: &str) -> String {

@@ -61,6 +61,12 @@ impl From<BigDecimal> for Number {
     }
 }
 
+impl From<Number> for BigDecimal {
+    fn from(number: Number) -> Self {
+        number.0
+    }
+}
+
 /// Reads an f64 by its shortest decimal text, as the core does: the float nearest to 0.1 is 0.1.
 impl TryFrom<f64> for Number {
     type Error = InvalidNumber;

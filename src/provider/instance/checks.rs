@@ -4,14 +4,17 @@
 use super::{disks, model::Instance};
 use crate::{
     api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
-    framework::{Diagnostic, Diagnostics, Path},
-    provider::{Client, errors::Failure, images},
+    framework::{Diagnostics, Path},
+    provider::{
+        Client,
+        errors::Failure,
+        images,
+        words::{AVAILABLE, MOUNTED, disk_status},
+    },
 };
 
 /// How many alternatives an error names.
 const ALTERNATIVES: usize = 5;
-/// Available, of a cloud disk (service API, Cloud disk).
-const AVAILABLE: i64 = 2;
 
 /// What the checks found out.
 #[derive(Debug, Default)]
@@ -184,11 +187,7 @@ impl Findings {
     fn unanswered(&mut self, error: &Error, check: &str) {
         let failure =
             Failure { error, tried: check.to_owned(), now: "The plan goes on without this check.".to_owned() };
-        if matches!(error, Error::Missing(_)) {
-            self.diagnostics.push(Diagnostic { detail: failure.whole().detail, ..failure.whole() });
-        } else {
-            self.diagnostics.push(failure.warning());
-        }
+        self.diagnostics.push(failure.of_a_check());
     }
 }
 
@@ -218,11 +217,11 @@ fn disk_fault(disk: Option<&CloudDisk>, id: i64, complete: bool) -> Option<Strin
     match disk.status {
         None | Some(AVAILABLE) => None,
         // Mounted by others, which a shared disk allows.
-        Some(6) if shared => None,
+        Some(MOUNTED) if shared => None,
         Some(status) => Some(format!(
             "Disk {id} ({}) is {}, not available.",
             disk.name.as_deref().unwrap_or_default(),
-            crate::provider::words::disk_status(status)
+            disk_status(status)
         )),
     }
 }

@@ -12,8 +12,8 @@ use crate::{
 /// Refines a plan: the provider's region, what a create needs, protection, and what a destroy takes with it.
 pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
-    if let (Some(prior), Some(client)) = (&plan.prior, client) {
-        known_in_a_state(prior, client);
+    if let (Some(id), Some(client)) = (plan.prior.as_ref().and_then(|prior| prior.id.as_str()), client) {
+        client.known_in_a_state(Kind::Instance, id);
     }
     protection::check(plan);
     match plan.kind {
@@ -27,15 +27,6 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Cl
         }
         PlanKind::Destroy => destroy(plan),
         PlanKind::Update => update(plan),
-    }
-}
-
-/// A state that shows an instance proves that the core stored what a create answered.
-fn known_in_a_state(prior: &Instance, client: &Client) {
-    if let Some(id) = prior.id.as_str()
-        && let Err(error) = client.journal.seen(Kind::Instance, id)
-    {
-        tracing::warn!(%error, "the note of a finished create could not be cleared");
     }
 }
 

@@ -1,0 +1,105 @@
+use tokio_util::sync::CancellationToken;
+
+use super::{PRIVATE_IMAGE, model::PrivateImage, witness_key};
+use crate::{
+    api::{self, Accepted, CreateOptions, InstanceUid, Origin, SaveImage, SavedImage, Sighting},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private},
+    provider::{Client, client::limits, errors::Failure, presence, protection::Protected as _, words::image_status},
+};
+
+/// Saves an instance's system disk and waits until the image is ready. While the service is busy with another save it is asked
+/// again; a day's cap is final (service API, POST /api/instance/save_image_v2).
+pub(super) async fn create(change: Create<PrivateImage>, context: &Context<Client>) -> Outcome<PrivateImage> {
+    let Create { planned, private, .. } = change;
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let (Some(instance), Some(name)) = (planned.instance_id.as_str(), planned.name.as_str()) else {
+        return Outcome::absent().with(
+            Diagnostic::error("Missing required argument", "A new image needs instance_id. Nothing was created.")
+                .at(Path::to("instance_id")),
+        );
+    };
+    let uid = InstanceUid::new(instance);
+    let request =
+        SaveImage { original_images: original_images(&uid, client, &limits).await, ..SaveImage::new(uid, name) };
+    let key = client.create_key(&format!("damodel_private_image {}", request.wanted()));
+    let diagnostics = PRIVATE_IMAGE.never_seen(&key, client);
+    let options = CreateOptions::waiting_while_busy();
+    let accepted = client.api.images().save(request, &key, &client.journal, options, &limits).await;
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            let now = PRIVATE_IMAGE.not_accepted(&error, &client.journal);
+            let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
+            return Outcome::absent().with(diagnostics).with(failure.diagnostic(|_| true));
+        }
+    };
+    let mut creation =
+        Creation { state: planned, private, diagnostics, client, limits, unheard: context.unheard.clone() };
+    creation.follow(accepted).await;
+    Outcome::present(creation.state, creation.private).with(creation.diagnostics)
+}
+
+/// A create that the service accepted.
+struct Creation<'a> {
+    state: PrivateImage,
+    private: Private,
+    diagnostics: Diagnostics,
+    client: &'a Client,
+    limits: api::Context,
+    unheard: CancellationToken,
+}
+
+impl Creation<'_> {
+    async fn follow(&mut self, accepted: Accepted<SavedImage>) {
+        let id = accepted.made.image_id;
+        tracing::info!(private_image.id = id, "accepted");
+        self.state.id = Attr::Known(id.to_string());
+        self.state.image_id = Attr::Known(id);
+        self.state.image_tag = accepted.made.image_tag.clone().into();
+        presence::made(&mut self.private, self.client, &self.limits).await;
+        self.client.witness().saw(&witness_key(id));
+        if accepted.origin == Origin::Adopted {
+            self.diagnostics.push(PRIVATE_IMAGE.adopted(&self.state.title()));
+        }
+        let is_settled = |seen: &Sighting<api::PrivateImage>| {
+            seen.record().and_then(|image| image.image_status).is_some_and(|status| status != 0)
+        };
+        match self.client.api.images().wait(id, &self.limits, is_settled).await {
+            Ok(seen) => {
+                if let Some(image) = seen.record() {
+                    self.state.take_whole(image);
+                    if !image.is_ready() {
+                        self.diagnostics.push(unusable(&self.state.title(), image, &accepted));
+                    }
+                }
+            }
+            Err(error) => {
+                let diagnostic = PRIVATE_IMAGE.wait_ended(&error, &self.state.title(), &accepted.ids);
+                self.diagnostics.push(diagnostic);
+            }
+        }
+        PRIVATE_IMAGE.hand_over(accepted.entry, &id.to_string(), &self.unheard);
+    }
+}
+
+/// What the instance's own image may be called: it tells an image that this save made from one of the same name.
+async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Context) -> Vec<String> {
+    match client.api.instances().detail(uid, limits).await {
+        Ok(detail) => detail.instance.image_name.into_iter().collect(),
+        Err(error) => {
+            tracing::debug!(%error, "the instance's image is not known");
+            Vec::new()
+        }
+    }
+}
+
+fn unusable(title: &str, image: &api::PrivateImage, accepted: &Accepted<SavedImage>) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{title} is {}", image.image_status.map(image_status).unwrap_or_default()),
+        format!(
+            "The service accepted the save and then shows this status instead of ready. The state holds the image. See to it in the \
+             console{}.",
+            accepted.ids
+        ),
+    )
+}
