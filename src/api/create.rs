@@ -3,34 +3,35 @@
 //! A create writes itself down, sends its request once, and when no answer comes looks for what it may have
 //! made by the marker in its name. It is sent again only when nothing was processed for sure.
 
-use std::{future::Future, time::Duration};
+mod creation;
+
+use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::{
-    client::{Client, detached},
+    client::{Client, GRACE, detached},
     code::Code,
     context::Context,
-    endpoint::Endpoint,
     error::{Error, Missing, RequestIds, Unsettled},
-    marker,
-    pending::{Begin, Entry, Ids, Journal, Kind, Phase, Record},
+    pending::{Begin, Entry, Journal, Phase, Record},
     request::Request,
     retry,
-    settings::Random,
 };
+
+pub(super) use creation::{Creation, Sought};
 
 /// How long a thing may take from its create to its first show in a list. A create whose outcome is unknown and
 /// that is older than this, and not in a complete list, made nothing.
 pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 
-/// How many looks in a row may fail for good before looking is given up.
-const FAILED_LOOKS: u32 = 3;
-
 /// The same for a create that the service said yes to, without naming what it makes.
 const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
+
+/// How many looks in a row may fail for good before looking is given up.
+const FAILED_LOOKS: u32 = 3;
 
 /// How old a list may be that looks share, while it is younger than the create.
 const SHARED_LOOK: Duration = Duration::from_secs(1);
@@ -97,70 +98,6 @@ pub enum Origin {
     Answered,
     /// The answer did not say, or none came, and what carries the sent name was found.
     Found,
-}
-
-/// What a kind of thing needs to be created this way.
-pub(super) trait Creation: Send + Sync + 'static {
-    /// What the service calls it.
-    type Made: Send + 'static;
-
-    const ENDPOINT: Endpoint;
-    const KIND: Kind;
-
-    fn wanted_name(&self) -> Option<&str>;
-
-    /// The name that is sent, by which the thing is found without an answer.
-    fn marker(&self, random: &Random) -> String {
-        marker::mark(self.wanted_name(), random)
-    }
-
-    /// The request, with the name that is sent.
-    fn body(&self, marker: &str) -> Value;
-
-    /// What an answer says; none when it does not say what was made.
-    fn read(&self, result: &Value) -> Option<Self::Made>;
-
-    /// What carries the name that was sent, by a list of all that was asked for at `since` or later.
-    fn find(
-        &self,
-        client: &Client,
-        sent: &Record,
-        since: Instant,
-        context: &Context,
-    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send;
-
-    /// What carries the name that was sent, by a search for it: the last look, before what no list shows is
-    /// called not there. An endpoint without a search has no second opinion.
-    fn search(
-        &self,
-        _client: &Client,
-        _sent: &Record,
-        _context: &Context,
-    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send {
-        async { Ok(Sought { found: Vec::new(), complete: true }) }
-    }
-
-    /// Whether what an earlier run made is gone by now, for sure; `age` is the age of its create.
-    fn is_gone(
-        &self,
-        client: &Client,
-        ids: &Ids,
-        age: Duration,
-        context: &Context,
-    ) -> impl Future<Output = bool> + Send;
-
-    fn ids(made: &Self::Made) -> Ids;
-
-    /// What the journal remembers; none when it is not what [`Self::ids`] wrote.
-    fn recall(&self, ids: &Ids) -> Option<Self::Made>;
-}
-
-/// What a look found.
-#[derive(Debug)]
-pub(super) struct Sought<T> {
-    pub(super) found: Vec<T>,
-    /// Whether what was not found is not there.
-    pub(super) complete: bool,
 }
 
 /// Creates a thing, on a task of its own.
@@ -370,8 +307,13 @@ impl<C: Creation> Flow<C> {
         while self.context.check().is_ok() {
             let now = Instant::now();
             let last = now >= until;
-            let since = now.checked_sub(SHARED_LOOK).filter(|_| !last).map_or(now, |shared| shared.max(begun));
-            match self.look(sent, since, last).await {
+            let sought = if last {
+                self.last_look(sent).await
+            } else {
+                let since = now.checked_sub(SHARED_LOOK).map_or(begun, |shared| shared.max(begun));
+                self.creation.find(&self.client, sent, since, &self.context).await
+            };
+            match sought {
                 Ok(mut sought) => {
                     if sought.found.len() > 1 {
                         let found = sought.found.iter().map(|made| C::ids(made).id).collect();
@@ -392,16 +334,31 @@ impl<C: Creation> Flow<C> {
                 break;
             }
         }
+        if sent.acknowledged
+            && self.context.check().is_err()
+            && let Some(made) = self.look_in_grace(sent).await
+        {
+            return Ok(Settled::Found(made));
+        }
         Ok(Settled::NotSeen { conclusive, cause })
     }
 
-    /// One look, by the list that all looks share; the last one also by a search.
-    async fn look(&self, sent: &Record, since: Instant, last: bool) -> Result<Sought<C::Made>, Error> {
-        let sought = self.creation.find(&self.client, sent, since, &self.context).await?;
-        if last && sought.complete && sought.found.is_empty() {
+    /// The look that decides: by a fresh list, and by a search for what that lacks.
+    async fn last_look(&self, sent: &Record) -> Result<Sought<C::Made>, Error> {
+        let sought = self.creation.find(&self.client, sent, Instant::now(), &self.context).await?;
+        if sought.complete && sought.found.is_empty() {
             return self.creation.search(&self.client, sent, &self.context).await;
         }
         Ok(sought)
+    }
+
+    /// The look that an ended operation is given to learn the id of what the service took on: an answer that named
+    /// it would have had as long.
+    async fn look_in_grace(&self, sent: &Record) -> Option<C::Made> {
+        let grace = Context::within(GRACE, &CancellationToken::new());
+        let sought = self.creation.find(&self.client, sent, Instant::now(), &grace).await.ok()?;
+        let [made] = <[C::Made; 1]>::try_from(sought.found).ok()?;
+        Some(made)
     }
 
     /// Notes what was made. A journal that fails now must not hide it.

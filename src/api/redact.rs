@@ -10,7 +10,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// Field names whose values may be logged, sorted. Not here on purpose: passwords, tokens, `jupyter_url` and
 /// `services` (which carry tokens), and messages (which may repeat what was sent).
-const ALLOWED: [&str; 74] = [
+const ALLOWED: [&str; 79] = [
     "action",
     "auto_renew",
     "capacity_type",
@@ -24,6 +24,7 @@ const ALLOWED: [&str; 74] = [
     "data_disk_mount_path",
     "data_disk_price",
     "data_disk_size",
+    "disk_name",
     "error",
     "exist_disks",
     "external_ip",
@@ -55,6 +56,7 @@ const ALLOWED: [&str; 74] = [
     "multiple_mounting",
     "name",
     "new_disks",
+    "original_image",
     "page",
     "page_size",
     "payment_type",
@@ -70,6 +72,7 @@ const ALLOWED: [&str; 74] = [
     "result",
     "service",
     "size_gb",
+    "spec_alias",
     "spec_id",
     "spec_type",
     "ssh_host",
@@ -84,6 +87,8 @@ const ALLOWED: [&str; 74] = [
     "total",
     "total_page",
     "trace_id",
+    "uid",
+    "updated_at",
     "version",
 ];
 

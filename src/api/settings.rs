@@ -28,7 +28,8 @@ pub struct Settings {
     pub token: Option<TokenSource>,
     /// The Bearer key of the chat endpoint (service API, Authentication).
     pub api_key: Option<SecretString>,
-    /// How long one request may take, from connecting to the last byte of its answer. Default: 30 s.
+    /// How long one request may take, from connecting to the last byte of its answer. A chat's may take longer:
+    /// see [`Client::chat`](crate::api::Client::chat). Default: 30 s.
     pub request_timeout: Duration,
     /// How often a failed request is sent again, where that can do no harm. Default: 5.
     pub max_retries: usize,

@@ -9,8 +9,9 @@ use std::{
 };
 
 use damodel::api::{
-    BaseUrl, Client, Context, CreateInstance, CreateOptions, Error, ImageSelector, InstanceStatus, InstanceUid,
-    Journal, Origin, PlainHttp, PrivateImageFilter, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
+    BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, CreateOptions, Error, ImageSelector, InstanceStatus,
+    InstanceUid, Journal, Origin, PlainHttp, PrivateImageFilter, PublicImageFilter, Random, Settings, SpecSelector,
+    TokenSource,
 };
 use rstest::rstest;
 use secrecy::ExposeSecret;
@@ -114,6 +115,11 @@ async fn recorded_images_specs_and_disks_are_read_whole() {
     let disks = client.cloud_disks().snapshot(&context()).await.unwrap();
     assert_eq!((disks.records[0].id, disks.records[0].status), (21, Some(6)));
     assert_eq!(disks.records[0].binding_instances.len(), 1);
+
+    let (server, client) = recorded("cloud_disk_specs").await;
+    let specs = client.cloud_disks().specs(&CloudDiskSpecFilter::default(), &context()).await.unwrap();
+    assert_eq!((specs.records[1].max_size_g, specs.records[1].multiple_mounting), (Some(8192), Some(true)));
+    assert_eq!(server.received_requests().await.unwrap()[0].url.query(), None);
 }
 
 #[tokio::test]

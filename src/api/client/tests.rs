@@ -1,9 +1,6 @@
 use std::{
     num::NonZeroUsize,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicUsize},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize},
 };
 
 use jiff::Timestamp;

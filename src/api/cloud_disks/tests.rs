@@ -9,6 +9,7 @@ use std::{
 use futures_util::future::join_all;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
@@ -153,6 +154,34 @@ async fn an_acknowledged_disk_that_never_shows_stays_in_the_journal_and_is_made_
     assert_eq!(creates(&ledger), 2);
     let sent: Vec<_> = ledger.of(Endpoint::CloudDiskCreate).iter().map(|asked| asked.body()).collect();
     assert_eq!(sent[0], sent[1]);
+}
+
+#[rstest]
+#[case::while_it_is_sent(4)]
+#[case::while_it_is_looked_for(6)]
+#[tokio::test(start_paused = true)]
+async fn a_cancel_still_learns_the_id_of_what_was_taken_on(#[case] cancelled_after: u64) {
+    let (_folder, journal) = journal();
+    let late = Arc::new(Late::new(0, null));
+    let (client, _) = serve(move |request| {
+        let late = Arc::clone(&late);
+        async move {
+            let seconds = if request.endpoint == Endpoint::CloudDiskCreate { 5 } else { 3 };
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            late.reply(&request)
+        }
+    });
+    let cancel = CancellationToken::new();
+    let context = Context::within(Duration::from_secs(600), &cancel);
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(cancelled_after)).await;
+        cancel.cancel();
+    };
+    let disks = client.cloud_disks();
+    let creating = disks.create(request(), "key", &journal, CreateOptions::default(), &context);
+    let (accepted, ()) = tokio::join!(creating, stop);
+    assert_eq!(accepted.unwrap().made.id, 21);
+    assert_eq!(phases(&journal), [Phase::Accepted]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,12 +4,12 @@ use std::sync::{
 };
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    CreateInstance, CreatedInstance, ImageSelector, Settings, SpecSelector, TokenSource,
+    CreateInstance, CreatedInstance, Endpoint, ImageSelector, Random, Settings, SpecSelector, TokenSource, marker,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
