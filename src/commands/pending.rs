@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser;
+use clap::{
+    Parser,
+    builder::{OsStringValueParser, TypedValueParser},
+};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -33,10 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[command(name = "pending")]
 pub struct Arguments {
     /// Where the notes are. Default: damodel-pending in the core's data directory.
-    #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR")]
+    #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub dir: Option<PathBuf>,
     /// The core's data directory.
-    #[arg(long, env = "TF_DATA_DIR", default_value = ".terraform", value_name = "DIR")]
+    #[arg(long, env = "TF_DATA_DIR", default_value = ".terraform", value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// The service's base address; without it, and the token, nothing is asked.
     #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
@@ -172,7 +175,11 @@ fn name(listed: &Listed) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// An empty variable counts as not set, as in the provider.
+/// Takes an empty variable too, which counts as not set, as in the provider.
+fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
 fn journal(arguments: &Arguments) -> Journal {
     let is_set = |path: &&PathBuf| !path.as_os_str().is_empty();
     match arguments.dir.as_ref().filter(is_set) {

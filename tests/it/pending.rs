@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox_client::Site;
+use crate::{sandbox_client::Site, support::plugin::BINARY};
 
 /// A folder with the note of one create, and the service that has what it made.
 struct Scene {
@@ -62,6 +62,14 @@ impl Scene {
         Ok(String::from_utf8(out).unwrap())
     }
 
+    /// Ends the run that owns the create, as a kill does.
+    fn kill_owner(&self, accepted: Accepted<CreatedInstance>) {
+        let lock = fs::File::open(self.folder.path().join(format!("{}.lock", self.entry()))).unwrap();
+        drop(accepted);
+        // Another test may be starting a process, which has a copy of all that is open until it is another program.
+        lock.lock().unwrap();
+    }
+
     /// The only note, by its name.
     fn entry(&self) -> String {
         let notes = fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path());
@@ -95,7 +103,7 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
     let scene = Scene::set().await;
     let accepted = scene.create().await;
     let (uid, name) = (accepted.made.uid.to_string(), accepted.sent_name.clone());
-    drop(accepted);
+    scene.kill_owner(accepted);
     let entry = scene.entry();
 
     let said = scene.says(&[]).await.unwrap();
@@ -118,7 +126,9 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
 #[tokio::test]
 async fn a_create_without_an_answer_is_found_by_the_name_that_was_sent() {
     let scene = Scene::set().await;
-    let uid = scene.create().await.made.uid.to_string();
+    let accepted = scene.create().await;
+    let uid = accepted.made.uid.to_string();
+    scene.kill_owner(accepted);
     scene.forget_the_answer();
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("sent") && said.contains(&uid) && said.contains("Creating"), "{said}");
@@ -152,7 +162,7 @@ async fn what_a_run_is_at_is_left_to_it() {
 #[tokio::test]
 async fn what_cannot_be_asked_is_told_and_kept() {
     let scene = Scene::set().await;
-    drop(scene.create().await);
+    scene.kill_owner(scene.create().await);
     let entry = scene.entry();
     let here = scene.site.running.base_url.as_str();
     for (base_url, token, reason) in [
@@ -175,4 +185,23 @@ async fn a_note_that_cannot_be_read_is_named() {
     fs::write(scene.folder.path().join("instance-1.json"), "{\"version\": 99}").unwrap();
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("its format is 99, and this program reads 1. It is left where it is."), "{said}");
+}
+
+/// As a person runs it: in the folder of the configuration, with the core's data directory elsewhere or not.
+#[tokio::test]
+async fn the_notes_are_where_the_provider_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variables, directory) in [
+        (vec![], ".terraform/damodel-pending"),
+        (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "")], "data/damodel-pending"),
+        (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "notes")], "notes"),
+    ] {
+        let mut command = tokio::process::Command::new(BINARY);
+        for name in ["TF_DATA_DIR", "DAMODEL_PENDING_DIR", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"] {
+            command.env_remove(name);
+        }
+        let output = command.arg("pending").envs(variables).current_dir(&folder).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, format!("Nothing is pending in {directory}.\n"), "{output:?}");
+    }
 }

@@ -1,0 +1,92 @@
+//! The numbers that the design holds us to: `cargo bench`. They are measured, not tested, since a busy machine is no fault.
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use damodel::{
+    framework::{Server, Type, Value},
+    protocol::codec::{decode, encode},
+    provider::{Damodel, Environment},
+};
+use divan::{Bencher, black_box, counter::ItemsCount};
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P521_SHA512};
+use tokio_util::sync::CancellationToken;
+
+fn main() {
+    divan::main();
+}
+
+/// A plugin that ends with the measurement.
+struct Plugin(Child);
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// From the start of the process to its handshake line, with mutual TLS: a plan starts us three times.
+#[divan::bench(sample_count = 100)]
+fn start_to_handshake(bencher: Bencher<'_, '_>) {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
+    let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let base64 = STANDARD.encode(certificate.der());
+    let certificate = format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n");
+    bencher.bench_local(|| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_terraform-provider-damodel"))
+            .env("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2")
+            .env("PLUGIN_PROTOCOL_VERSIONS", "5,6")
+            .env("PLUGIN_CLIENT_CERT", &certificate)
+            .env_remove("TF_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("1|6|unix|"), "{line}");
+        Plugin(child)
+    });
+}
+
+/// The values that the plans of 1,000 instances are: three to read and one to write each.
+#[divan::bench(sample_count = 50)]
+fn codec_of_1000_plans(bencher: Bencher<'_, '_>) {
+    const PLANS: usize = 1000;
+    let server = Server::new(Damodel::new(Environment::default()), CancellationToken::new());
+    let ty = server.schemas().resources.get("damodel_instance").unwrap().ty();
+    let value = sample(&ty);
+    let bytes = encode(&ty, &value).unwrap();
+    bencher.counter(ItemsCount::new(PLANS)).bench_local(|| {
+        for _ in 0..PLANS {
+            for _ in 0..3 {
+                black_box(decode(&ty, black_box(&bytes)).unwrap());
+            }
+            black_box(encode(&ty, black_box(&value)).unwrap());
+        }
+    });
+}
+
+/// A value of a type, with something in it everywhere.
+fn sample(ty: &Type) -> Value {
+    match ty {
+        Type::Bool => Value::Bool(true),
+        Type::Dynamic => Value::Null,
+        Type::List(element) => Value::List(vec![sample(element); 3]),
+        Type::Map(element) => Value::Map([("key".to_owned(), sample(element))].into()),
+        Type::Number => Value::Number(4242_i64.into()),
+        Type::Object(attributes) => {
+            Value::Object(attributes.iter().map(|(name, ty)| (name.clone(), sample(ty))).collect())
+        }
+        Type::Set(element) => Value::set(vec![sample(element)]),
+        Type::String => Value::String("a text of a usual length".to_owned()),
+        Type::Tuple(elements) => Value::Tuple(elements.iter().map(sample).collect()),
+    }
+}
