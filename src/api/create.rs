@@ -16,7 +16,7 @@ use crate::api::{
     code::Code,
     context::Context,
     error::{Error, Missing, RequestIds, Unsettled},
-    pending::{Begin, Entry, Journal, Phase, Record},
+    pending::{Begin, Claim, Entry, Journal, Phase, Record},
     request::Request,
     retry,
 };
@@ -29,6 +29,12 @@ pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 
 /// The same for a create that the service said yes to, without naming what it makes.
 const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
+
+/// How long the provider of a killed core may take to end: a second to notice, five seconds of grace, and some.
+const OWNER_ENDS: Duration = Duration::from_secs(15);
+
+/// How often to look whether it has.
+const OWNER_LOOKS: Duration = Duration::from_millis(200);
 
 /// How many looks in a row may fail for good before looking is given up.
 const FAILED_LOOKS: u32 = 3;
@@ -145,7 +151,7 @@ impl<C: Creation> Flow<C> {
         let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
         let account = self.client.fingerprint(&self.context).await?;
         let random = self.client.random();
-        let left = match self.journal.claim(C::KIND, &self.key, &base_url, random)? {
+        let left = match self.claim(&base_url).await? {
             Some(entry) => match self.resume(entry, &account).await? {
                 Resumed::Accepted(accepted) => return Ok(*accepted),
                 Resumed::SendAgain(entry) => Some(*entry),
@@ -172,6 +178,26 @@ impl<C: Creation> Flow<C> {
             }
         };
         self.send(entry).await
+    }
+
+    /// Looks for what an earlier run left. One that was killed a moment ago may still be ending, and its provider with it: it is
+    /// given the time to note what became of its create.
+    async fn claim(&self, base_url: &str) -> Result<Option<Entry>, Error> {
+        let until = Instant::now() + OWNER_ENDS;
+        loop {
+            match self.journal.claim(C::KIND, &self.key, base_url, self.client.random())? {
+                Claim::Entry(entry) => return Ok(Some(*entry)),
+                Claim::None => return Ok(None),
+                Claim::Owned if Instant::now() < until => {
+                    tracing::info!("waiting for another process that is at the same create");
+                    self.context.sleep(OWNER_LOOKS).await.map_err(|ended| ended.error(C::ENDPOINT))?;
+                }
+                Claim::Owned => {
+                    tracing::warn!("another process is at the same create and goes on: this is another one");
+                    return Ok(None);
+                }
+            }
+        }
     }
 
     /// Takes up what an earlier run left: adopted when it is accepted, looked for when it was sent.

@@ -26,6 +26,17 @@ const SECOND_LOOK: Duration = Duration::from_millis(20);
 /// How many random names are tried for a file of our own: one is enough, unless the randomness is none.
 const NAMES_TRIED: usize = 16;
 
+/// What a claim came to.
+#[derive(Debug)]
+pub(in crate::api) enum Claim {
+    /// An entry whose owner is gone, taken over.
+    Entry(Box<Entry>),
+    /// There is nothing to take up.
+    None,
+    /// There is an entry, and another process still owns it.
+    Owned,
+}
+
 /// The journal of creates in one directory. Nothing is read or made before it is used.
 ///
 /// Its functions read and write a few small files, and block while they do.
@@ -118,13 +129,7 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read or locked.
-    pub(in crate::api) fn claim(
-        &self,
-        kind: Kind,
-        key: &str,
-        base_url: &str,
-        random: &Random,
-    ) -> Result<Option<Entry>, Error> {
+    pub(in crate::api) fn claim(&self, kind: Kind, key: &str, base_url: &str, random: &Random) -> Result<Claim, Error> {
         let wanted = |record: &Record| {
             record.kind == kind
                 && record.key == key
@@ -138,12 +143,15 @@ impl Journal {
             .filter(|(_, record)| wanted(record))
             .collect();
         found.sort_by_key(|(_, record)| (record.phase == Phase::Sent, record.begun_at));
+        let mut owned = false;
         for (path, record) in found {
-            if let Some(entry) = self.claim_file(&path, &record, wanted, random)? {
-                return Ok(Some(entry));
+            match self.claim_file(&path, &record, wanted, random)? {
+                Claim::Entry(entry) => return Ok(Claim::Entry(entry)),
+                Claim::None => {}
+                Claim::Owned => owned = true,
             }
         }
-        Ok(None)
+        Ok(if owned { Claim::Owned } else { Claim::None })
     }
 
     fn claim_file(
@@ -152,22 +160,22 @@ impl Journal {
         seen: &Record,
         wanted: impl Fn(&Record) -> bool,
         random: &Random,
-    ) -> Result<Option<Entry>, Error> {
+    ) -> Result<Claim, Error> {
         let old_lock = path.with_extension("lock");
         let file = open_lock(&old_lock).map_err(|error| failed(&old_lock, "open", error))?;
         if !try_lock(&file, &old_lock)? {
             if seen.process == std::process::id() {
-                return Ok(None);
+                return Ok(Claim::None);
             }
             std::thread::sleep(SECOND_LOOK);
             if !try_lock(&file, &old_lock)? {
-                return Ok(None);
+                return Ok(Claim::Owned);
             }
         }
         // Under the lock the file may be gone or further than it was.
         let record = match read(path) {
             Ok(record) if wanted(&record) => record,
-            _ => return Ok(None),
+            _ => return Ok(Claim::None),
         };
         let (name, lock) = self.fresh_lock(record.kind, random)?;
         let own = self.directory.join(file_name(&name));
@@ -175,13 +183,13 @@ impl Journal {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 super::entry::remove(&self.directory.join(lock_name(&name)))?;
-                return Ok(None);
+                return Ok(Claim::None);
             }
             Err(error) => return Err(failed(path, "rename", error)),
         }
         sync_directory(&self.directory).map_err(|error| failed(&self.directory, "sync", error))?;
         super::entry::remove(&old_lock)?;
-        Ok(Some(Entry::adopted(&self.directory, name, record, lock)))
+        Ok(Claim::Entry(Box::new(Entry::adopted(&self.directory, name, record, lock))))
     }
 
     /// All entries, and the files that are none.

@@ -13,7 +13,7 @@ pub use entry::Entry;
 pub use journal::{Journal, Listed, Report, Unreadable};
 pub use record::{Ids, Kind, Phase, Record};
 
-pub(super) use journal::Begin;
+pub(super) use journal::{Begin, Claim};
 
 #[cfg(test)]
 mod tests;
