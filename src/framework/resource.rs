@@ -95,7 +95,7 @@ pub struct Context<C> {
     pub client: Arc<C>,
     /// Ends waits when the core is told to stop (plugin protocol, StopProvider).
     pub cancel: CancellationToken,
-    /// Cancelled when the core is gone: the answer of this step will not be stored.
+    /// Cancelled when the core is gone, or has given up this call: the answer of this step will not be stored.
     pub unheard: CancellationToken,
     /// When the step's timeout runs out.
     pub deadline: Instant,

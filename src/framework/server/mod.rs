@@ -59,6 +59,17 @@ pub struct Schemas {
     pub data_sources: BTreeMap<&'static str, Schema>,
 }
 
+tokio::task_local! {
+    /// Of the call that the task answers.
+    static UNHEARD: CancellationToken;
+}
+
+/// Answers a call whose answer reaches nobody once `unheard` is cancelled. The steps of the call are told by their
+/// [`Context::unheard`].
+pub async fn heard_until<T>(unheard: CancellationToken, call: impl Future<Output = T>) -> T {
+    UNHEARD.scope(unheard, call).await
+}
+
 impl<P: Provider> Server<P> {
     /// Serves a provider. `unheard` is cancelled when the core is gone and nobody will hear the answers any more: that ends the
     /// waits of all calls, and what they did then must be left where a later run finds it.
@@ -100,6 +111,11 @@ impl<P: Provider> Server<P> {
         std::mem::replace(&mut *stop, self.unheard.child_token()).cancel();
     }
 
+    /// A token that is cancelled when the core is gone, for a call that may lose its listener before (see [`heard_until`]).
+    pub fn unheard(&self) -> CancellationToken {
+        self.unheard.child_token()
+    }
+
     /// The token that the next stop cancels.
     fn cancel(&self) -> CancellationToken {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -107,7 +123,8 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        Context { client, cancel: self.cancel(), unheard: self.unheard.clone(), deadline: Instant::now() + timeout }
+        let unheard = UNHEARD.try_with(CancellationToken::clone).unwrap_or_else(|_| self.unheard.clone());
+        Context { client, cancel: self.cancel(), unheard, deadline: Instant::now() + timeout }
     }
 
     fn resource(&self, type_name: &str) -> Result<&dyn AnyResource<P::Client>, Diagnostics> {

@@ -9,7 +9,7 @@ use super::{
     panics::{Panic, catch},
 };
 use crate::{
-    framework::{Diagnostic, Diagnostics, Provider},
+    framework::{Diagnostic, Diagnostics, Provider, server::heard_until},
     protocol::{convert, tfplugin6},
 };
 
@@ -55,6 +55,7 @@ pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, work: &Tas
         tf_resource_type = call.type_name(),
         tf_req_id = %random_id(),
     );
+    let unheard = driver.server.unheard();
     let answering = async move {
         let started = Instant::now();
         let response = answer(&driver, &call).await;
@@ -67,7 +68,9 @@ pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, work: &Tas
         );
         response
     };
-    work.spawn(answering.instrument(span)).await.unwrap_or_else(|_| {
+    // The core's connection takes this future with it when it breaks, long before the core's death is noticed otherwise.
+    let _gone = unheard.clone().drop_guard();
+    work.spawn(heard_until(unheard, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
             Diagnostic::error(
