@@ -30,9 +30,11 @@ pub(super) async fn create(change: Create<CloudDisk>, context: &Context<Client>)
         ..CreateCloudDisk::new(*size, *spec)
     };
     let key = client.create_key(&format!("damodel_cloud_disk {}", request.wanted()));
-    let mut diagnostics = left_behind(&planned, &key, client, &limits).await;
+    let mut diagnostics = look_alikes(&planned, client, &limits).await;
     let accepted =
         client.api.cloud_disks().create(request, &key, &client.journal, CreateOptions::default(), &limits).await;
+    // Asked after the create, which may have waited for the end of the run that left them.
+    diagnostics.extend(CLOUD_DISK.never_seen(&key, client));
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
@@ -117,9 +119,9 @@ fn unusable(title: &str, status: i64, accepted: &Accepted<CreatedCloudDisk>) -> 
     )
 }
 
-/// Warns of disks that an earlier run may have made and nobody knows of.
-async fn left_behind(planned: &CloudDisk, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
-    let mut diagnostics = CLOUD_DISK.never_seen(key, client);
+/// Warns of disks whose names look as if an earlier run had made them and lost its notes.
+async fn look_alikes(planned: &CloudDisk, client: &Client, limits: &api::Context) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
     let Some(name) = planned.name.as_str() else { return diagnostics };
     match client.disks_before(limits).await {
         Ok(listing) => {

@@ -18,10 +18,11 @@ use crate::{
 };
 
 const INSTANCE: Noun = Noun { kind: Kind::Instance, word: "instance", type_name: "damodel_instance" };
-/// How long the look at a machine may take whose wait has used up the create timeout.
+
+/// How long the rename of a machine, and the look at it, may take when the wait has used up the create timeout.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
-/// Creates an instance: sent once, renamed when it is accepted, waited for until it is Running.
+/// Creates an instance: sent once, waited for until it is Running, and given its name.
 ///
 /// After the acceptance the state holds the instance on every path. Only Failed and a wait that ran out are errors, which make
 /// the core taint it; all else is a warning (service API, POST /api/instance/create; plugin protocol, ApplyResourceChange).
@@ -40,10 +41,11 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     };
     let key = client.create_key(&format!("damodel_instance {}", request.wanted()));
-    let mut diagnostics = left_behind(&planned, &key, client, &limits).await;
+    let mut diagnostics = look_alikes(&planned, client, &limits).await;
     let wait = planned.wait_for_capacity.as_str().and_then(parse_duration);
     let options = CreateOptions::waiting_for_capacity(wait);
     let accepted = client.api.instances().create(request, &key, &client.journal, options, &limits).await;
+    diagnostics.extend(INSTANCE.never_seen(&key, client));
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
@@ -87,27 +89,18 @@ impl Creation<'_> {
         if accepted.origin == Origin::Adopted {
             self.diagnostics.push(INSTANCE.adopted(&self.state.title()));
         }
-        let renamed = self.rename(&accepted).await;
         self.wait(&accepted).await;
-        if let Err(error) = renamed {
-            self.rename_at_last(&accepted, &error).await;
-        }
+        self.rename(&accepted).await;
         self.complete(&accepted).await;
         INSTANCE.hand_over(accepted.entry, uid.as_str(), &self.unheard);
     }
 
-    /// Gives the machine the name that was wanted instead of the one with the marker.
-    async fn rename(&self, accepted: &Accepted<CreatedInstance>) -> Result<(), api::Error> {
-        match &accepted.rename_to {
-            Some(name) => self.client.api.instances().rename(&accepted.made.uid, name, &self.limits).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Tries once more after the wait: while a machine is being made, a service may not know it everywhere.
-    async fn rename_at_last(&mut self, accepted: &Accepted<CreatedInstance>, first: &api::Error) {
-        tracing::debug!(error = %first, "renaming again");
-        if let Err(error) = self.rename(accepted).await {
+    /// Gives the machine the name that was wanted instead of the one with the marker. As late as can be: until then the name is
+    /// the one trace of a run that is killed and whose note is lost.
+    async fn rename(&mut self, accepted: &Accepted<CreatedInstance>) {
+        let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.unheard.is_cancelled()) else { return };
+        let limits = last_look(&self.limits);
+        if let Err(error) = self.client.api.instances().rename(&accepted.made.uid, name, &limits).await {
             self.diagnostics.push(INSTANCE.not_renamed(&error, &self.state.title(), &accepted.sent_name));
         }
     }
@@ -139,8 +132,7 @@ impl Creation<'_> {
     /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
     async fn complete(&mut self, accepted: &Accepted<CreatedInstance>) {
         let wanted = accepted.rename_to.clone();
-        let deadline = self.limits.deadline.max(Instant::now() + LAST_LOOK);
-        let limits = api::Context { deadline, ..self.limits.clone() };
+        let limits = last_look(&self.limits);
         match self.client.api.instances().detail(&accepted.made.uid, &limits).await {
             Ok(detail) => {
                 self.state.take_detail(&detail);
@@ -160,6 +152,11 @@ impl Creation<'_> {
             self.state.name = Attr::Known(name);
         }
     }
+}
+
+/// The limits of a step, with some time left even when the wait has used it up.
+fn last_look(limits: &api::Context) -> api::Context {
+    api::Context { deadline: limits.deadline.max(Instant::now() + LAST_LOOK), ..limits.clone() }
 }
 
 /// The request that a planned state asks for. What is still unknown is left to the service.
@@ -245,9 +242,9 @@ fn missing(attribute: &str, advice: &str) -> Diagnostic {
     Diagnostic::error("Missing required argument", format!("{advice} Nothing was created.")).at(Path::to(attribute))
 }
 
-/// Warns of machines that an earlier run may have made and nobody knows of.
-async fn left_behind(planned: &Instance, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
-    let mut diagnostics = INSTANCE.never_seen(key, client);
+/// Warns of machines whose names look as if an earlier run had made them and lost its notes.
+async fn look_alikes(planned: &Instance, client: &Client, limits: &api::Context) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
     let Some(name) = planned.name.as_str() else { return diagnostics };
     match client.instances_before(limits).await {
         Ok(listing) => {

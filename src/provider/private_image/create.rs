@@ -22,9 +22,10 @@ pub(super) async fn create(change: Create<PrivateImage>, context: &Context<Clien
     let request =
         SaveImage { original_images: original_images(&uid, client, &limits).await, ..SaveImage::new(uid, name) };
     let key = client.create_key(&format!("damodel_private_image {}", request.wanted()));
-    let diagnostics = PRIVATE_IMAGE.never_seen(&key, client);
     let options = CreateOptions::waiting_while_busy();
     let accepted = client.api.images().save(request, &key, &client.journal, options, &limits).await;
+    // Asked after the create, which may have waited for the end of the run that left them.
+    let diagnostics = PRIVATE_IMAGE.never_seen(&key, client);
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
