@@ -144,7 +144,7 @@ fn a_rename_that_fails_after_the_create_is_repaired_by_the_next_plan() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         let refused = Action::Error { code_n: damodel::sandbox::Code::InvalidParameter, processed: false };
-        site.arm("instance_rename", When::Next(2), refused);
+        site.arm("instance_rename", When::Next(1), refused);
         workspace.write(&config(Instance::new("x").text("name", "trainer")));
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:?}");

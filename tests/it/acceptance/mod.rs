@@ -2,9 +2,12 @@
 
 mod absence;
 mod capacity;
+mod codes;
 mod configuration;
 mod credentials;
+mod data_sources;
 mod endings;
+mod faults;
 mod import;
 mod life_cycle;
 mod plan_options;
