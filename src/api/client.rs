@@ -286,7 +286,13 @@ impl Client {
         if let Some(body) = &outgoing.body
             && tracing::enabled!(tracing::Level::TRACE)
         {
-            tracing::trace!(method = endpoint.method(), path, attempt, body = redact::body(body), "request");
+            tracing::trace!(
+                method = endpoint.method(),
+                path,
+                attempt,
+                body = self.loggable(body, Some(&token.secret)),
+                "request"
+            );
         }
         let change = endpoint.mutates().then(|| Change::begin(&self.shared.changes));
         let start = Instant::now();
@@ -307,7 +313,13 @@ impl Client {
         if let Ok(incoming) = &sent
             && tracing::enabled!(tracing::Level::TRACE)
         {
-            tracing::trace!(method = endpoint.method(), path, attempt, body = redact::body(&incoming.body), "answer");
+            tracing::trace!(
+                method = endpoint.method(),
+                path,
+                attempt,
+                body = self.loggable(&incoming.body, Some(&token.secret)),
+                "answer"
+            );
         }
         let outcome = sent
             .and_then(|incoming| envelope::open(endpoint, &incoming, now))
@@ -335,15 +347,23 @@ impl Client {
         let Error::Service(mut refusal) = error else {
             return error;
         };
-        let secrets = [token, self.settings().api_key.as_ref()];
-        for secret in secrets.into_iter().flatten().map(ExposeSecret::expose_secret) {
-            for text in [Some(&mut refusal.message), refusal.name.as_mut()].into_iter().flatten() {
-                if !secret.is_empty() && text.contains(secret) {
-                    *text = text.replace(secret, "…");
-                }
-            }
+        for text in [Some(&mut refusal.message), refusal.name.as_mut()].into_iter().flatten() {
+            *text = self.cut_secrets(std::mem::take(text), token);
         }
         Error::Service(refusal)
+    }
+
+    /// A body for the log. What may be shown of it may still repeat a credential.
+    fn loggable(&self, body: &[u8], token: Option<&SecretString>) -> String {
+        self.cut_secrets(redact::body(body), token)
+    }
+
+    fn cut_secrets(&self, text: String, token: Option<&SecretString>) -> String {
+        let secrets = [token, self.settings().api_key.as_ref()];
+        let secrets = secrets.into_iter().flatten().map(ExposeSecret::expose_secret);
+        secrets
+            .filter(|secret| !secret.is_empty())
+            .fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "…") } else { text })
     }
 }
 
