@@ -13,4 +13,6 @@ mod life_cycle;
 mod plan_options;
 mod protection;
 mod replacement;
+mod secrets;
+mod silence;
 mod validation;

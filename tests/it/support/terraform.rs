@@ -22,8 +22,8 @@ pub(crate) use self::{
     cli::{Cli, each_cli},
     diagnostic::{Diagnostic, Severity},
     hcl::{Instance, config, config_with},
-    plan::{Change, Plan},
+    plan::Plan,
     site::Site,
-    state::{Resource, State},
+    state::State,
     workspace::{Installation, Run, Workspace},
 };

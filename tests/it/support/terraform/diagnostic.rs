@@ -19,8 +19,6 @@ pub(crate) struct Diagnostic {
     pub(crate) address: Option<String>,
     /// The name of the attribute on whose line of the configuration it is; none when it is on the whole block.
     pub(crate) attribute: Option<String>,
-    /// The header of the block, such as `provider "damodel"`.
-    pub(crate) block: Option<String>,
     /// The first line of the configuration that it is about.
     pub(crate) line: Option<u64>,
 }
@@ -49,7 +47,6 @@ impl Diagnostic {
             detail: text(&value["detail"]).unwrap_or_default(),
             address: text(&value["address"]),
             attribute: attribute.map(str::to_owned),
-            block: text(&value["snippet"]["context"]),
             line: value["range"]["start"]["line"].as_u64(),
         }
     }

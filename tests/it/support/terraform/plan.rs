@@ -39,11 +39,6 @@ impl Plan {
     pub(crate) fn output(&self, name: &str) -> String {
         join(&self.0["output_changes"][name]["actions"])
     }
-
-    /// The planned value of an output; null when it is unknown.
-    pub(crate) fn output_after(&self, name: &str) -> &Value {
-        &self.0["output_changes"][name]["after"]
-    }
 }
 
 impl Change<'_> {

@@ -31,12 +31,6 @@ impl State {
         self.resources().filter(|resource| resource.0["mode"] == "managed").map(|resource| resource.address()).collect()
     }
 
-    /// The ids of all managed resources.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        let managed = self.resources().filter(|resource| resource.0["mode"] == "managed");
-        managed.filter_map(|resource| resource.value("id").as_str().map(str::to_owned)).collect()
-    }
-
     pub(crate) fn output(&self, name: &str) -> &Value {
         &self.0["values"]["outputs"][name]["value"]
     }

@@ -120,7 +120,7 @@ impl<'a> Workspace<'a> {
     /// Keeps what a command said.
     pub(crate) fn note(&self, arguments: &[&str], run: Run) -> Run {
         let mut transcript = self.transcript.borrow_mut();
-        transcript.push_str(&format!("$ {}\n{}{}", arguments.join(" "), run.stdout, run.stderr));
+        transcript.extend(["$ ", &arguments.join(" "), "\n", &run.stdout, &run.stderr]);
         run
     }
 
