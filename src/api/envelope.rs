@@ -185,7 +185,7 @@ fn read_error(error: &Value, depth: usize) -> Found {
     }
 }
 
-/// An error that is one string: a code's number, a code's name, or a sentence (which may itself be JSON).
+/// An error that is one string: a code's number, a code's name, or a sentence (which may begin with either, or itself be JSON).
 fn read_sentence(text: &str) -> Found {
     if let Ok(number) = text.trim().parse() {
         return Found { number: Some(number), ..Found::default() };
@@ -194,8 +194,9 @@ fn read_sentence(text: &str) -> Found {
         return read_error(&inner, 3);
     }
     let first = text.split([':', ' ', ',']).next().unwrap_or_default();
+    let is_documented = |number: &i64| !matches!(Code::from_number(*number), Code::Other(_));
     Found {
-        number: None,
+        number: first.parse().ok().filter(is_documented),
         name: Code::from_name(first).and_then(Code::name).map(str::to_owned),
         message: Some(text.to_owned()).filter(|text| !text.is_empty()),
     }
