@@ -151,7 +151,7 @@ impl<C: Creation> Flow<C> {
         let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
         let account = self.client.fingerprint(&self.context).await?;
         let random = self.client.random();
-        let left = match self.claim(&base_url).await? {
+        let left = match self.claim(&base_url, &account).await? {
             Some(entry) => match self.resume(entry, &account).await? {
                 Resumed::Accepted(accepted) => return Ok(*accepted),
                 Resumed::SendAgain(entry) => Some(*entry),
@@ -182,10 +182,10 @@ impl<C: Creation> Flow<C> {
 
     /// Looks for what an earlier run left. One that was killed a moment ago may still be ending, and its provider with it: it is
     /// given the time to note what became of its create.
-    async fn claim(&self, base_url: &str) -> Result<Option<Entry>, Error> {
+    async fn claim(&self, base_url: &str, account: &str) -> Result<Option<Entry>, Error> {
         let until = Instant::now() + OWNER_ENDS;
         loop {
-            match self.journal.claim(C::KIND, &self.key, base_url, self.client.random())? {
+            match self.journal.claim(C::KIND, &self.key, base_url, account, self.client.random())? {
                 Claim::Entry(entry) => return Ok(Some(*entry)),
                 Claim::None => return Ok(None),
                 Claim::Owned if Instant::now() < until => {

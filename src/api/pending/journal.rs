@@ -129,7 +129,14 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read or locked.
-    pub(in crate::api) fn claim(&self, kind: Kind, key: &str, base_url: &str, random: &Random) -> Result<Claim, Error> {
+    pub(in crate::api) fn claim(
+        &self,
+        kind: Kind,
+        key: &str,
+        base_url: &str,
+        account: &str,
+        random: &Random,
+    ) -> Result<Claim, Error> {
         let wanted = |record: &Record| {
             record.kind == kind
                 && record.key == key
@@ -145,7 +152,7 @@ impl Journal {
         found.sort_by_key(|(_, record)| (record.phase == Phase::Sent, record.begun_at));
         let mut owned = false;
         for (path, record) in found {
-            match self.claim_file(&path, &record, wanted, random)? {
+            match self.claim_file(&path, &record, account, wanted, random)? {
                 Claim::Entry(entry) => return Ok(Claim::Entry(entry)),
                 Claim::None => {}
                 Claim::Owned => owned = true,
@@ -158,13 +165,15 @@ impl Journal {
         &self,
         path: &Path,
         seen: &Record,
+        account: &str,
         wanted: impl Fn(&Record) -> bool,
         random: &Random,
     ) -> Result<Claim, Error> {
         let old_lock = path.with_extension("lock");
         let file = open_lock(&old_lock).map_err(|error| failed(&old_lock, "open", error))?;
         if !try_lock(&file, &old_lock)? {
-            if seen.process == std::process::id() {
+            // A create of this run itself, or of a provider under another alias, is another one.
+            if seen.process == std::process::id() || seen.account != account {
                 return Ok(Claim::None);
             }
             std::thread::sleep(SECOND_LOOK);
