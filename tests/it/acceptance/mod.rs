@@ -8,6 +8,7 @@ mod credentials;
 mod data_sources;
 mod endings;
 mod faults;
+mod forms;
 mod import;
 mod life_cycle;
 mod plan_options;
