@@ -4,6 +4,7 @@ use super::{journal::Begin, *};
 use crate::api::settings::Random;
 
 const BASE: &str = "https://api.example.com";
+const ACCOUNT: &str = "account-1";
 
 fn begin(key: &'static str) -> Begin<'static> {
     Begin {
@@ -12,7 +13,7 @@ fn begin(key: &'static str) -> Begin<'static> {
         marker: "web-00000001",
         wanted_name: Some("web"),
         base_url: BASE,
-        account: "account-1",
+        account: ACCOUNT,
     }
 }
 
@@ -27,7 +28,14 @@ fn ids(id: &str) -> Ids {
 }
 
 fn claim(journal: &Journal, key: &str) -> Option<Entry> {
-    journal.claim(Kind::Instance, key, BASE, &Random::default()).unwrap()
+    claim_of(journal, Kind::Instance, key, BASE)
+}
+
+fn claim_of(journal: &Journal, kind: Kind, key: &str, base_url: &str) -> Option<Entry> {
+    match journal.claim(kind, key, base_url, ACCOUNT, &Random::default()).unwrap() {
+        Claim::Entry(entry) => Some(*entry),
+        Claim::None | Claim::Owned => None,
+    }
 }
 
 #[test]
@@ -46,9 +54,8 @@ fn what_a_killed_run_left_is_claimed_once_and_by_its_key_alone() {
     let (_folder, journal, random) = journal();
     drop(journal.begin(&begin("key"), &random).unwrap());
     assert!(claim(&journal, "other").is_none());
-    let elsewhere = journal.claim(Kind::Instance, "key", "https://other.example.com", &random);
-    assert!(elsewhere.unwrap().is_none());
-    assert!(journal.claim(Kind::CloudDisk, "key", BASE, &random).unwrap().is_none());
+    assert!(claim_of(&journal, Kind::Instance, "key", "https://other.example.com").is_none());
+    assert!(claim_of(&journal, Kind::CloudDisk, "key", BASE).is_none());
     let entry = claim(&journal, "key").unwrap();
     assert_eq!(entry.record().phase, Phase::Sent);
     assert_eq!(entry.record().marker, "web-00000001");
