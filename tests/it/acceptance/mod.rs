@@ -10,6 +10,7 @@ mod endings;
 mod faults;
 mod forms;
 mod import;
+mod interruptions;
 mod life_cycle;
 mod plan_options;
 mod protection;

@@ -15,6 +15,7 @@ mod hcl;
 mod import;
 mod plan;
 mod site;
+mod started;
 mod state;
 mod workspace;
 
@@ -24,6 +25,7 @@ pub(crate) use self::{
     hcl::{Instance, config, config_with},
     plan::Plan,
     site::Site,
+    started::Started,
     state::State,
     workspace::{Installation, Run, Workspace},
 };

@@ -1,33 +1,20 @@
 //! One run: an apply that is broken, and the applies that follow.
 
-use std::{
-    fs::{self, File},
-    os::unix::process::CommandExt,
-    process::{Child, Stdio},
-    time::{Duration, Instant},
-};
+use std::{fs, time::Duration};
 
 use damodel::sandbox::{Action, Mutation, Options, Thing, When};
-use nix::{
-    errno::Errno,
-    sys::signal::{Signal, kill, killpg},
-    unistd::Pid,
-};
 use serde_json::Value;
 
 use super::scenario::{Break, Phase, Scenario};
-use crate::support::terraform::{Cli, Instance, Run, Site, Workspace, config};
+use crate::support::terraform::{Cli, Instance, Site, Started, Workspace, config};
 
 const X: &str = "damodel_instance.x";
-const DEADLINE: Duration = Duration::from_secs(60);
 /// As many applies as a person would try.
 const APPLIES: usize = 3;
 
 pub(super) fn run(cli: &Cli, scenario: Scenario) {
     let site = Site::with(Options { creation: Duration::from_millis(150), seed: scenario.seed, ..Site::options() });
     let workspace = Workspace::new(cli, &site);
-    workspace.wrap_provider("echo $$ >> \"$PIDS\"\nexec \"$PROVIDER\"");
-    workspace.set_env("PIDS", &workspace.beside("pids").display().to_string());
     let machine = Instance::new("x").text("name", "trainer").block("timeouts { create = \"20s\" }");
     workspace.write(&config(machine));
 
@@ -90,42 +77,28 @@ fn broken(workspace: &Workspace<'_>, scenario: Scenario) -> String {
             Phase::Waiting => site.arm("instance_create", When::Next(1), Action::StickCreation),
         },
     }
-    let output = workspace.beside("broken");
-    let mut command = workspace.command(&["apply", "-json", "-auto-approve", "-input=false"]);
-    let file = File::create(&output).unwrap();
-    let mut core = command.process_group(0).stdout(file).stderr(Stdio::null()).spawn().unwrap();
-    let group = Pid::from_raw(i32::try_from(core.id()).unwrap());
-    let provider = || {
-        let pids = fs::read_to_string(workspace.beside("pids")).unwrap();
-        Pid::from_raw(pids.lines().last().unwrap().parse().unwrap())
-    };
+    let mut started = Started::apply(workspace);
     let core_killed = matches!(scenario.breaks, Break::CoreKilled | Break::Lost { core: true });
-    let provider_killed = matches!(
-        scenario.breaks,
-        Break::ProviderKilled | Break::Lost { core: false } | Break::LateVisibility { killed: true }
-    );
-    let interrupts = matches!(scenario.breaks, Break::Interrupt | Break::TwoInterrupts);
-    if core_killed || provider_killed || interrupts {
-        reached(site, scenario.phase);
-        match scenario.breaks {
-            _ if core_killed => core.kill().unwrap(),
-            _ if provider_killed => kill(provider(), Signal::SIGKILL).unwrap(),
-            _ => killpg(group, Signal::SIGINT).unwrap(),
+    match scenario.breaks {
+        Break::AnswerLost(_) | Break::LateVisibility { killed: false } => {}
+        Break::CoreKilled | Break::Lost { core: true } => {
+            reached(site, scenario.phase);
+            started.kill_core();
         }
-        if scenario.breaks == Break::TwoInterrupts {
-            until("the first Ctrl-C is noticed", || {
-                fs::read_to_string(&output).unwrap().contains("Interrupt received") || has_ended(&mut core)
-            });
-            let _ = killpg(group, Signal::SIGINT);
+        Break::LateVisibility { killed: true } | Break::Lost { core: false } | Break::ProviderKilled => {
+            reached(site, scenario.phase);
+            started.kill_provider();
+        }
+        Break::Interrupt | Break::TwoInterrupts => {
+            reached(site, scenario.phase);
+            started.interrupt();
+            if scenario.breaks == Break::TwoInterrupts {
+                started.says("Interrupt received");
+                started.interrupt();
+            }
         }
     }
-    until("the broken apply ends", || has_ended(&mut core));
-    if scenario.patient || !core_killed {
-        until("its provider ends", || kill(provider(), None) == Err(Errno::ESRCH));
-    }
-    let said = fs::read_to_string(&output).unwrap();
-    workspace.note(&["apply"], Run { code: None, stdout: said.clone(), stderr: String::new() });
-    said
+    started.ended(scenario.patient || !core_killed)
 }
 
 /// Waits until the create is in a phase.
@@ -136,18 +109,6 @@ fn reached(site: &Site, phase: Phase) {
         // The first look after the answer.
         Phase::Waiting => ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1,
     });
-}
-
-fn has_ended(child: &mut Child) -> bool {
-    child.try_wait().unwrap().is_some()
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Lets the next apply be one some minutes later, where nothing was carried out: what shows nothing for two minutes is not

@@ -1,0 +1,72 @@
+//! Applies that are stopped or killed while machines are made.
+
+use std::time::{Duration, Instant};
+
+use damodel::sandbox::{Action, Mutation, When};
+
+use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli};
+
+const X: &str = "damodel_instance.x";
+
+/// Lets every machine that is stuck run.
+fn unstick(site: &Site) {
+    for uid in site.live() {
+        site.mutate(Mutation::SetInstanceStatus { uid, status: "Running".to_owned() });
+    }
+}
+
+#[test]
+fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        site.arm("instance_create", When::Next(1), Action::StickCreation);
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("a look at the new machine", |ledger| {
+            ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
+        });
+        let begun = Instant::now();
+        started.interrupt();
+        let said = started.ended(true);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(said.contains("Stopped waiting"), "{said}");
+        let state = workspace.state();
+        assert!(!state.resource(X).is_tainted());
+        assert_eq!(vec![state.resource(X).id()], site.live());
+
+        unstick(&site);
+        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())], "the name is put right");
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn five_machines_of_a_killed_provider_are_taken_up() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machines = Instance::new("x").set("count", 5).set("name", "\"x-${count.index}\"");
+        workspace.write(&config(machines));
+        site.arm("instance_create", When::Nth(2), Action::Hang { limit_ms: 120_000, processed: true });
+        site.arm("instance_create", When::Always, Action::StickCreation);
+        let started = Started::apply(&workspace);
+        site.await_ledger("five creates, and a look at what they made", |ledger| {
+            let mut after = ledger.requests.iter().skip_while(|request| request.created.is_empty());
+            ledger.requests_to("instance_create").count() == 5 && after.any(|request| request.method == "GET")
+        });
+        started.kill_provider();
+        started.ended(true);
+        site.sandbox().clear_faults();
+        unstick(&site);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:?}");
+        workspace.settled();
+        assert_eq!((site.balance().created, site.requests("instance_create")), (5, 5), "{said:?}");
+        let taken_up = said.iter().filter(|said| !said.is_error() && said.text().contains("Took up")).count();
+        assert!(taken_up >= 1, "what was answered is taken up by its note: {said:?}");
+        workspace.finish();
+    });
+}
