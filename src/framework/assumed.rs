@@ -1,8 +1,8 @@
-//! Arguments that an import could only assume.
+//! Arguments that an import does not know.
 //!
-//! An import fills in defaults, so that the plan after it is empty. For an argument that the service never reports the default is
-//! a guess, and a configuration that says otherwise must not replace a healthy machine: it is an update in place that sends nothing.
-//! Which values are guesses is kept in the private data until an apply has confirmed them.
+//! An argument that the service never reports is null after an import, or has its default, which is a guess. A configuration that
+//! says otherwise must not replace a healthy machine: it is an update in place that sends nothing. Which values are guesses is kept
+//! in the private data until an apply has confirmed them.
 
 use super::{
     path::{Path, Step},
@@ -13,12 +13,12 @@ use super::{
 
 const KEY: &str = ".assumed";
 
-/// Notes which arguments of an imported state get a default that a change would otherwise have to replace the thing for.
-pub(super) fn assume_defaults(schema: &Schema, imported: &Value, private: &mut Private) {
+/// Notes which arguments an import left open that a change would otherwise replace the thing for.
+pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
     let assumed: Vec<&str> = schema
         .attributes
         .iter()
-        .filter(|attribute| attribute.default.is_some() && attribute.replacement == Replacement::IfKnown)
+        .filter(|attribute| attribute.replacement == Replacement::IfKnown)
         .filter(|attribute| imported.attribute(&attribute.name).is_null())
         .map(|attribute| attribute.name.as_str())
         .collect();
@@ -27,11 +27,15 @@ pub(super) fn assume_defaults(schema: &Schema, imported: &Value, private: &mut P
     }
 }
 
-/// The replacements that rest on more than an assumption.
-pub(super) fn without_assumed(replacements: Vec<Path>, private: &Private) -> Vec<Path> {
+/// The replacements that rest on more than an assumption: one that a refresh has found out since is none.
+pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
     let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
     let is_assumed = |path: &Path| match path.steps() {
-        [Step::Attribute(name)] => assumed.contains(name),
+        [Step::Attribute(name)] if assumed.contains(name) => {
+            let value = prior.attribute(name);
+            let default = schema.attribute(name).and_then(|attribute| attribute.default.as_ref());
+            value.is_null() || Some(value) == default
+        }
         _ => false,
     };
     replacements.into_iter().filter(|path| !is_assumed(path)).collect()
@@ -53,18 +57,36 @@ mod tests {
     use super::*;
     use crate::framework::{schema::Attribute, value::Type};
 
-    #[test]
-    fn an_assumed_default_replaces_nothing_until_it_is_confirmed() {
-        let schema = Schema::new(
+    fn schema() -> Schema {
+        Schema::new(
             "A machine.",
-            vec![Attribute::with_default("renew", Type::Bool, false, "Never reported.").replaces(Replacement::IfKnown)],
-        );
-        let imported = Value::object([("renew", Value::Null)]);
-        let (before, after) = (Value::object([("renew", false.into())]), Value::object([("renew", true.into())]));
+            vec![
+                Attribute::with_default("renew", Type::Bool, false, "Never reported.").replaces(Replacement::IfKnown),
+                Attribute::optional("host", Type::String, "Never reported.").replaces(Replacement::IfKnown),
+            ],
+        )
+    }
+
+    fn machine(renew: Value, host: Value) -> Value {
+        Value::object([("renew", renew), ("host", host)])
+    }
+
+    #[test]
+    fn what_an_import_left_open_replaces_nothing_until_it_is_confirmed() {
+        let both = || vec![Path::to("renew"), Path::to("host")];
         let mut private = Private::default();
-        assume_defaults(&schema, &imported, &mut private);
-        assert_eq!(without_assumed(vec![Path::to("renew")], &private), vec![]);
-        confirm(&before, &after, &mut private);
-        assert_eq!(without_assumed(vec![Path::to("renew")], &private), vec![Path::to("renew")]);
+        assume(&schema(), &machine(Value::Null, Value::Null), &mut private);
+        let before = machine(false.into(), Value::Null);
+        assert_eq!(without_assumed(both(), &schema(), &before, &private), vec![]);
+        confirm(&before, &machine(true.into(), "h".into()), &mut private);
+        assert_eq!(without_assumed(both(), &schema(), &before, &private), both());
+    }
+
+    #[test]
+    fn what_a_refresh_found_out_is_no_assumption() {
+        let mut private = Private::default();
+        assume(&schema(), &machine(Value::Null, Value::Null), &mut private);
+        let found = machine(false.into(), "h".into());
+        assert_eq!(without_assumed(vec![Path::to("host")], &schema(), &found, &private), vec![Path::to("host")]);
     }
 }

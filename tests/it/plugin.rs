@@ -81,7 +81,7 @@ fn without_the_cookie_a_person_gets_help() {
         let help = String::from_utf8(output.stderr).unwrap();
         assert!(help.contains("This binary is a plugin"), "{help}");
         assert!(help.contains("not meant to be executed directly"), "{help}");
-        assert_eq!(help.lines().count(), 4, "{help}");
+        assert!(help.contains("Usage:"), "{help}");
     }
 }
 

@@ -111,8 +111,7 @@ fn collect_replacements(
         }
         let path = parent.attribute(&attribute.name);
         match (attribute.replacement, &attribute.ty) {
-            (Replacement::Always, _) => paths.push(path),
-            (Replacement::IfKnown, _) if !before.is_null() => paths.push(path),
+            (Replacement::Always | Replacement::IfKnown, _) => paths.push(path),
             (_, AttributeType::Nested(Nesting::Single, children)) => {
                 collect_replacements(children, after, before, &path, paths);
             }

@@ -90,9 +90,9 @@ fn one_side_of_a_pair_opens_the_other() {
 }
 
 #[test]
-fn an_argument_that_the_state_never_had_replaces_nothing() {
+fn an_argument_of_the_create_alone_replaces() {
     let planned = plan(&config(&[("hostname", "h".into())]), &prior());
-    assert_eq!(replacements(&schema(), &planned, &prior()), vec![]);
+    assert_eq!(replacements(&schema(), &planned, &prior()), vec![Path::to("hostname")]);
     let mut with_hostname = prior();
     with_hostname.set_attribute("hostname", "g".into());
     let planned = plan(&config(&[("hostname", "h".into())]), &with_hostname);

@@ -21,8 +21,8 @@ pub enum Presence {
 pub enum Replacement {
     /// Any change, from and to null included.
     Always,
-    /// A change of a value that the state knows. Where the state has none, as after an import of an argument that the service
-    /// never reports, setting one is an update in place.
+    /// Any change, but for what an import could not know because the service never reports it: saying that is an update in
+    /// place.
     IfKnown,
     /// None: changes are made in place.
     Never,

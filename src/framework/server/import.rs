@@ -1,7 +1,7 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Diagnostics, Private, Provider, Value,
-    assumed::assume_defaults,
+    assumed::assume,
     fill::{fill_defaults, without_write_only},
 };
 
@@ -36,7 +36,7 @@ impl<P: Provider> Server<P> {
             Some(state) => {
                 let schema = resource.schema();
                 let mut private = outcome.private;
-                assume_defaults(schema, &state, &mut private);
+                assume(schema, &state, &mut private);
                 let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
                 ImportResponse { state, private, diagnostics }
             }

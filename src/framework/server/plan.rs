@@ -66,7 +66,7 @@ impl<P: Provider> Server<P> {
             config: some(&request.config),
             prior: some(&request.prior),
             planned: some(&planned),
-            replace: without_assumed(by_rule.clone(), &request.private),
+            replace: without_assumed(by_rule.clone(), schema, &request.prior, &request.private),
             private: request.private.clone(),
             earlier: request.earlier.clone(),
             diagnostics: Diagnostics::new(),
@@ -87,7 +87,7 @@ impl<P: Provider> Server<P> {
             replace = refined.replace;
             let mut by_refinement = replacements(schema, &planned, &request.prior);
             by_refinement.retain(|path| !by_rule.contains(path));
-            replace.extend(without_assumed(by_refinement, &request.private));
+            replace.extend(without_assumed(by_refinement, schema, &request.prior, &request.private));
             replace.sort();
             replace.dedup();
         }

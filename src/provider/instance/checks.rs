@@ -54,6 +54,14 @@ impl Findings {
             Ok(specs) => specs,
             Err(error) => return self.unanswered(&error, "check the specification"),
         };
+        if specs.records.is_empty() && specs.complete {
+            self.diagnostics.error_at(
+                Path::to("region"),
+                "The region has no specifications",
+                format!("The service knows none in {region}. Is it a region of this service?"),
+            );
+            return;
+        }
         let attribute = if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" };
         let Some(spec) = select(&specs, planned) else {
             self.diagnostics.error_at(

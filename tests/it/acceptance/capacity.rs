@@ -4,7 +4,7 @@ use std::thread;
 
 use damodel::sandbox::{Mutation, When};
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli, unchecked};
 
 fn stock(stock: i64, node_limit: Option<i64>) -> Mutation {
     Mutation::SetSpec {
@@ -33,7 +33,7 @@ fn no_stock_is_said_where_it_was_asked_for() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let gpus = |gpus: u32| config(Instance::new("x").set("gpu_num", gpus));
+        let gpus = |gpus: u32| unchecked(Instance::new("x").set("gpu_num", gpus));
         for (mutation, gpu_num, code, attribute) in [
             (stock(1, None), 2, "160001", "gpu_num"),
             (stock(8, Some(2)), 4, "160004", "gpu_num"),
@@ -50,7 +50,7 @@ fn no_stock_is_said_where_it_was_asked_for() {
             );
         }
         let by_type = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
-        workspace.write(&config(by_type));
+        workspace.write(&unchecked(by_type));
         assert_eq!(error(&site, &workspace.try_apply(&[]).1).attribute.as_deref(), Some("spec_type"));
         assert!(workspace.state().addresses().is_empty());
         assert_eq!(site.balance().created, 0);

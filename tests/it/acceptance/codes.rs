@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use damodel::sandbox::{Action, Code, When};
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli};
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, unchecked};
 
 /// A code, the attribute that it lands on, and a part of its advice.
 type Row = (Code, Option<&'static str>, &'static str);
@@ -237,7 +237,7 @@ fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
             ("name", Instance::new("x").text("name", &long)),
         ];
         for (attribute, machine) in cases {
-            workspace.write(&config(machine));
+            workspace.write(&unchecked(machine));
             let (done, said) = workspace.try_apply(&[]);
             let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
             assert!(!done && errors.len() == 1, "{said:?}");

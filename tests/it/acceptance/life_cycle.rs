@@ -47,7 +47,7 @@ fn the_whole_life_from_a_mirror() {
         assert_eq!([machine.value("status"), machine.value("name")], [&json!("Running"), &json!("trainer")]);
         assert_eq!([machine.value("image_id"), machine.value("image_type")], [&json!(902), &json!("public")]);
         assert_eq!(machine.value("spec_type"), &json!("gpu.rtx4090.1"));
-        assert_eq!(machine.sensitive(), ["jupyter_token", "ssh_password"]);
+        assert_eq!(machine.sensitive(), ["jupyter_token", "object_mounts", "ssh_password"]);
         assert_eq!(state.output("address"), &json!(format!("127.0.0.1:{}", machine.value("ssh_port"))));
         workspace.finish();
         assert_eq!(site.balance(), Balance { created: 1, released: 1, removed: 0, live: 0 });

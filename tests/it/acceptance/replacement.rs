@@ -19,7 +19,7 @@ fn an_argument_that_only_a_create_takes_replaces() {
             ("spec_id", base().set("spec_id", 101)),
             ("spec_type", text("spec_type", "gpu.a100-80g.1").without("spec_id")),
             ("image_id", base().set("image_id", 903)),
-            ("region", text("region", "cn-north-2")),
+            ("region", text("region", "cn-north-2").set("spec_id", 201)),
             ("payment_type", text("payment_type", "Daily").set("purchase_duration", 1)),
             ("data_disk_expand_size_gb", base().set("data_disk_expand_size_gb", 10)),
             ("data_disk_mount_path", text("data_disk_mount_path", "/data/here")),

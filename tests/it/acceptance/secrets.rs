@@ -154,7 +154,7 @@ fn an_answer_that_repeats_the_token_is_cut(#[case] form: &str) {
         let token = site.token().to_owned();
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
-        workspace.write(&config_with("max_retries = 0", Instance::new("x").text("region", &token)));
+        workspace.write(&config_with("max_retries = 0\npreflight = false", Instance::new("x").text("region", &token)));
         let (done, said) = workspace.try_apply(&[]);
         let error = said.iter().find(|said| said.is_error()).unwrap();
         assert!(!done && error.text().contains("is no region"), "{said:?}");

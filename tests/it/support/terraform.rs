@@ -22,7 +22,7 @@ mod workspace;
 pub(crate) use self::{
     cli::{Cli, each_cli},
     diagnostic::{Diagnostic, Severity},
-    hcl::{Instance, config, config_with},
+    hcl::{Instance, config, config_with, unchecked},
     plan::Plan,
     site::Site,
     started::Started,
