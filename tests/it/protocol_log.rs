@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use damodel::framework::{Resource as _, Value};
@@ -30,6 +30,12 @@ impl io::Write for Log {
 impl Log {
     /// Collects what this thread logs until the guard is dropped.
     fn collect(&self, level: LevelFilter) -> tracing::subscriber::DefaultGuard {
+        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from forgetting ours.
+        static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
+        EVERYTHING.get_or_init(|| {
+            let sink = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(io::sink).finish();
+            tracing::Dispatch::new(sink)
+        });
         let log = self.clone();
         let subscriber =
             tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(move || log.clone()).finish();
