@@ -4,7 +4,7 @@ use std::{
     future::Future,
     io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -160,6 +160,12 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(super) fn begin() -> Self {
+        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from forgetting ours.
+        static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
+        EVERYTHING.get_or_init(|| {
+            let sink = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(io::sink).finish();
+            tracing::Dispatch::new(sink)
+        });
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =

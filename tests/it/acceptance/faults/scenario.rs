@@ -67,9 +67,10 @@ impl Scenario {
         Self { seed, breaks, phase, patient: random.random_bool(0.5) }
     }
 
-    /// Whether a second machine may be made: nothing can be known of the first, or it was handed over and not kept.
+    /// Whether a second machine may be made: nothing can be known of the first, or it was handed over to a core that was told twice
+    /// to stop and did not keep it.
     pub(super) fn may_make_two(self) -> bool {
-        matches!(self.breaks, Break::Lost { .. } | Break::TwoInterrupts | Break::CoreKilled)
+        matches!(self.breaks, Break::Lost { .. } | Break::TwoInterrupts)
     }
 
     /// How the answer of the create is lost.
