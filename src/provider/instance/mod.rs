@@ -6,6 +6,7 @@ mod delete;
 mod disks;
 mod import;
 mod listed;
+mod losses;
 mod model;
 mod plan;
 mod price;

@@ -1,10 +1,11 @@
-use super::{checks, model::Instance, price};
+use super::{checks, losses, model::Instance, price};
 use crate::{
     api::{self, Kind},
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
         Client,
         client::planning_limits,
+        presence::capitalized,
         protection::{self, Protected as _},
     },
 };
@@ -16,17 +17,18 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Cl
         client.known_in_a_state(Kind::Instance, id);
     }
     protection::check(plan);
+    let asked = client.filter(|client| client.preflight);
     match plan.kind {
         PlanKind::Create => {
             create(plan, client);
-            if let Some(client) = client.filter(|client| client.preflight)
+            if let Some(client) = asked
                 && !plan.diagnostics.has_errors()
             {
                 live(plan, client, &planning_limits(context)).await;
             }
         }
-        PlanKind::Destroy => destroy(plan),
-        PlanKind::Update => update(plan),
+        PlanKind::Destroy => destroy(plan, asked, &planning_limits(context)).await,
+        PlanKind::Update => update(plan, asked, &planning_limits(context)).await,
     }
 }
 
@@ -112,39 +114,34 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 }
 
 /// Says what a replacement deletes.
-fn update(plan: &mut Plan<Instance>) {
-    let (Some(prior), Some(path)) = (&plan.prior, plan.replace.first()) else { return };
-    if !prior.is_protected() {
-        let path = path.clone();
-        plan.diagnostics.warning_at(
-            path.clone(),
-            "The replacement deletes the machine's disks",
-            format!(
-                "The change of {path} replaces {}: its system disk and its local data disk ({}) are deleted for good. The machine is \
-                 released before price and stock are asked again; with lifecycle {{ create_before_destroy = true }} the new one \
-                 comes first.",
-                prior.title(),
-                mount_path(prior)
-            ),
-        );
+async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
+    let (Some(prior), Some(path)) = (&plan.prior, plan.replace.first().cloned()) else { return };
+    if prior.is_protected() {
+        return;
     }
+    let losses = losses::told(prior, client, limits).await;
+    plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
+    plan.diagnostics.warning_at(
+        path.clone(),
+        "The replacement deletes the machine's disks",
+        format!(
+            "The change of {path} replaces {}. {losses} The machine is released before price and stock are asked again; with \
+             lifecycle {{ create_before_destroy = true }} the new one comes first.",
+            prior.title()
+        ),
+    );
 }
 
 /// Says what a destroy deletes.
-fn destroy(plan: &mut Plan<Instance>) {
+async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
-    if !prior.is_protected() {
-        plan.diagnostics.warning(
-            "The destroy deletes the machine's disks",
-            format!(
-                "Destroying {} deletes its system disk and its local data disk ({}) for good.",
-                prior.title(),
-                mount_path(prior)
-            ),
-        );
+    if prior.is_protected() {
+        return;
     }
-}
-
-fn mount_path(instance: &Instance) -> &str {
-    instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH)
+    let losses = losses::told(prior, client, limits).await;
+    plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
+    plan.diagnostics.warning(
+        "The destroy deletes the machine's disks",
+        format!("{} is destroyed. {losses}", capitalized(&prior.title())),
+    );
 }
