@@ -13,4 +13,7 @@ provider "damodel" {
   request_timeout         = "30s"
   max_retries             = 5
   max_concurrent_requests = 16
+
+  # No machine that costs more is bought: an error of the plan, and again before the create.
+  max_hourly_price = 50
 }

@@ -18,6 +18,11 @@ output "gpu" {
   value       = "${damodel_instance.first.gpu_num} x ${damodel_instance.first.gpu_name}"
 }
 
+output "hourly_cost" {
+  description = "What it costs an hour, as the plan quoted it."
+  value       = damodel_instance.first.estimated_cost.hourly_equivalent
+}
+
 output "ssh_command" {
   description = "How to log in."
   value       = "ssh -p ${damodel_instance.first.ssh_port} root@${damodel_instance.first.ssh_host}"

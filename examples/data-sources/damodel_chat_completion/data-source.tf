@@ -1,0 +1,37 @@
+terraform {
+  required_version = ">= 1.5" # for the check block; the data source itself needs no more than the provider
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+# The chat endpoint has a key of its own: DAMODEL_API_KEY, or api_key here.
+provider "damodel" {}
+
+variable "model" {
+  description = "A model that the account has enabled."
+  type        = string
+  default     = "deepseek-r1"
+}
+
+# The model answers. It is asked in every plan and apply; when it does not answer, a check warns and stops nothing.
+check "the_model_answers" {
+  data "damodel_chat_completion" "ping" {
+    model       = var.model
+    temperature = 0
+    max_tokens  = 200
+
+    messages = [
+      { role = "system", content = "Answer in one word." },
+      { role = "user", content = "Reply with the word pong." },
+    ]
+  }
+
+  assert {
+    condition     = strcontains(lower(data.damodel_chat_completion.ping.content), "pong")
+    error_message = "${var.model} answered: ${data.damodel_chat_completion.ping.content}"
+  }
+}

@@ -1,0 +1,24 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+
+variable "disk" {
+  description = "The name of a disk that exists."
+  type        = string
+  default     = "datasets"
+}
+
+# By name, id or uid. None, or several of one name, is an error that lists what there is.
+data "damodel_cloud_disk" "datasets" {
+  name = var.disk
+}
+
+output "datasets" {
+  value = "${data.damodel_cloud_disk.datasets.uid}: ${data.damodel_cloud_disk.datasets.size_gb} GB, ${data.damodel_cloud_disk.datasets.status}"
+}

@@ -1,0 +1,19 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+
+# Block disks that nothing mounts, and that are billed all the same.
+data "damodel_cloud_disks" "idle" {
+  status          = "available"
+  storage_classes = ["RBD"]
+}
+
+output "idle" {
+  value = { for disk in data.damodel_cloud_disks.idle.cloud_disks : disk.id => "${disk.name}, ${disk.size_gb} GB" }
+}

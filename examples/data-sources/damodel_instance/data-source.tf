@@ -1,0 +1,35 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+# A machine to look up. It may be managed by another configuration, or by none.
+resource "damodel_instance" "notebook" {
+  name       = "notebook"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+# By its name, which only one may have, or by its id (ins-…). Its password and token enter the state.
+data "damodel_instance" "notebook" {
+  name       = "notebook"
+  depends_on = [damodel_instance.notebook] # only since this configuration makes it
+}
+
+output "ssh_command" {
+  value = "ssh -p ${data.damodel_instance.notebook.ssh_port} root@${data.damodel_instance.notebook.ssh_host}"
+}

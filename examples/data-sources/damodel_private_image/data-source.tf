@@ -1,0 +1,30 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+
+variable "image" {
+  description = "How the name of an image that exists begins."
+  type        = string
+  default     = "trained-"
+}
+
+# The most recent image of a series, as a pipeline saves them. By id or name alone it must be the only one.
+data "damodel_private_image" "latest" {
+  name_regex  = "^${var.image}"
+  status      = "ready"
+  most_recent = true
+}
+
+output "latest" {
+  value = {
+    id    = data.damodel_private_image.latest.image_id
+    name  = data.damodel_private_image.latest.name
+    image = data.damodel_private_image.latest.image_tag
+  }
+}

@@ -1,0 +1,19 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+
+# The images of one region that machines can be made of.
+data "damodel_private_images" "ready" {
+  status = "ready"
+  region = "cn-east-1"
+}
+
+output "ready" {
+  value = { for image in data.damodel_private_images.ready.images : image.name => image.image_tag }
+}

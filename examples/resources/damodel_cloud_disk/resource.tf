@@ -1,0 +1,51 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+# Block storage, for one machine at a time.
+data "damodel_cloud_disk_specs" "block" {
+  storage_classes = ["RBD"]
+}
+
+# It outlives the machines that mount it, and is billed until it is destroyed.
+resource "damodel_cloud_disk" "checkpoints" {
+  name       = "checkpoints" # changed in place
+  size_gb    = 100           # grows in place, and never shrinks
+  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].id
+  mount_path = "/data/checkpoints"
+
+  # For data that no plan may delete, not even one that replaces the disk.
+  # deletion_protection = true
+
+  lifecycle {
+    # Another specification would make another disk. This one keeps what it was made with.
+    ignore_changes = [spec_id]
+  }
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+# A machine that mounts it. Destroying the machine leaves the disk as it is.
+resource "damodel_instance" "trainer" {
+  name       = "trainer"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  exist_disks = [{
+    disk_id    = damodel_cloud_disk.checkpoints.id
+    mount_path = damodel_cloud_disk.checkpoints.mount_path
+  }]
+}

@@ -1,0 +1,47 @@
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+# The machine whose system disk is saved. To save what was installed by hand: make it first, with
+# `terraform apply -target=damodel_instance.builder`, log in, and apply the rest when it is ready.
+resource "damodel_instance" "builder" {
+  name       = "builder"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+}
+
+# The apply waits until the image is ready, so that what follows it can use it. Storing it is charged.
+resource "damodel_private_image" "base" {
+  name        = "training-base" # unique in the account, changed in place
+  instance_id = damodel_instance.builder.id
+
+  lifecycle {
+    # Without this, replacing the builder would delete the image and save another one. To save anew:
+    # `terraform apply -replace=damodel_private_image.base`.
+    ignore_changes = [instance_id]
+  }
+
+  timeouts {
+    create = "3h"
+  }
+}
+
+output "image" {
+  description = "The address for `image` of an instance; or take `image_id` with image_type = \"private\"."
+  value       = damodel_private_image.base.image_tag
+}
