@@ -20,7 +20,7 @@ output "gpu" {
 
 output "hourly_cost" {
   description = "What it costs an hour, as the plan quoted it."
-  value       = damodel_instance.first.estimated_cost.hourly_equivalent
+  value       = try(damodel_instance.first.estimated_cost.hourly_equivalent, null)
 }
 
 output "ssh_command" {

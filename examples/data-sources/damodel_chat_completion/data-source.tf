@@ -17,12 +17,13 @@ variable "model" {
   default     = "deepseek-r1"
 }
 
-# The model answers. It is asked in every plan and apply; when it does not answer, a check warns and stops nothing.
+# The model answers. It is asked in every plan and apply, and when it does not answer the check warns and stops nothing.
+# (Terraform shows the data source of a check as read during apply, every time, and `plan -detailed-exitcode` ends with 2.)
 check "the_model_answers" {
   data "damodel_chat_completion" "ping" {
     model       = var.model
     temperature = 0
-    max_tokens  = 200
+    max_tokens  = 1000
 
     messages = [
       { role = "system", content = "Answer in one word." },
