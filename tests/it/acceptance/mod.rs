@@ -18,3 +18,4 @@ mod replacement;
 mod secrets;
 mod silence;
 mod validation;
+mod whole;

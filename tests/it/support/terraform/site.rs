@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 /// How long a test waits for what must come.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running sandbox whose machines are made and released in a moment.
+/// A running sandbox whose machines, disks and images are made, changed and released in a moment.
 pub(crate) struct Site {
     running: Running,
     _runtime: Runtime,
@@ -27,7 +27,13 @@ impl Site {
 
     /// The options of [`Self::start`].
     pub(crate) fn options() -> Options {
-        Options { creation: Duration::from_millis(100), release: Duration::from_millis(50), ..Options::default() }
+        Options {
+            creation: Duration::from_millis(100),
+            release: Duration::from_millis(50),
+            disk_change: Duration::from_millis(100),
+            image_push: Duration::from_millis(100),
+            ..Options::default()
+        }
     }
 
     pub(crate) fn with(options: Options) -> Self {
@@ -51,6 +57,11 @@ impl Site {
     /// The main account's token.
     pub(crate) fn token(&self) -> &str {
         self.running.token.expose_secret()
+    }
+
+    /// The main account's key of the chat endpoint.
+    pub(crate) fn chat_key(&self) -> &str {
+        self.running.chat_key.expose_secret()
     }
 
     /// The token of an account.
@@ -81,6 +92,11 @@ impl Site {
     /// How many requests came that ask for a change.
     pub(crate) fn changes(&self) -> usize {
         self.ledger().requests.iter().filter(|request| request.method != "GET").count()
+    }
+
+    /// The same without the chats, which change nothing.
+    pub(crate) fn changes_but_chats(&self) -> usize {
+        self.changes() - self.requests("chat_completions")
     }
 
     pub(crate) fn arm(&self, endpoint: &str, when: When, action: Action) {

@@ -1,0 +1,215 @@
+//! The whole service in one configuration.
+
+use std::collections::BTreeMap;
+
+use damodel::sandbox::{Form, Ledger, Options, Thing};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::support::terraform::{Cli, Site, Workspace, config, each_cli};
+
+/// A disk, a machine, an image saved from it, a machine made of that image with both disks, every data source, and a chat.
+const WHOLE: &str = r#"
+resource "damodel_cloud_disk" "data" {
+  name       = "corpus"
+  size_gb    = 40
+  spec_id    = 32
+  mount_path = "/data/corpus"
+}
+resource "damodel_instance" "builder" {
+  name       = "builder"
+  spec_id    = 103
+  gpu_num    = 1
+  image_id   = 902
+  image_type = "public"
+}
+resource "damodel_private_image" "saved" {
+  instance_id = damodel_instance.builder.id
+  name        = "saved-model"
+}
+resource "damodel_instance" "user" {
+  name      = "user"
+  spec_type = "gpu.a100-80g.1"
+  gpu_num   = 2
+  image     = damodel_private_image.saved.image_tag
+  exist_disks = [{
+    disk_id    = tonumber(damodel_cloud_disk.data.id)
+    mount_path = "/data/a"
+  }]
+  new_disks = [{
+    size_gb    = 25
+    spec_id    = 31
+    mount_path = "/data/b"
+  }]
+}
+data "damodel_specs" "all" {}
+data "damodel_spec" "cheap" {
+  capacity_type  = "ondemand"
+  available_only = true
+  sort_by        = "price"
+  first          = true
+}
+data "damodel_cloud_disk_specs" "all" {}
+data "damodel_public_images" "all" {}
+data "damodel_public_image" "one" {
+  name_regex = "^PyTorch 2\\.5"
+}
+data "damodel_private_images" "all" {
+  depends_on = [damodel_instance.user]
+}
+data "damodel_private_image" "one" {
+  id = damodel_private_image.saved.id
+}
+data "damodel_instances" "all" {
+  depends_on = [damodel_instance.user]
+}
+data "damodel_instance" "one" {
+  id = damodel_instance.user.id
+}
+data "damodel_cloud_disks" "all" {
+  depends_on = [damodel_instance.user]
+}
+data "damodel_cloud_disk" "one" {
+  id         = damodel_cloud_disk.data.id
+  depends_on = [damodel_instance.user]
+}
+check "the_model_answers" {
+  data "damodel_chat_completion" "hello" {
+    model    = "llama-3.1-8b-instruct"
+    messages = [{ role = "user", content = "hello" }]
+  }
+  assert {
+    condition     = data.damodel_chat_completion.hello.content == "You said: hello"
+    error_message = "said ${data.damodel_chat_completion.hello.content}"
+  }
+}
+output "found" {
+  value = {
+    specs     = length(data.damodel_specs.all.specs)
+    cheap     = data.damodel_spec.cheap.spec_id
+    classes   = data.damodel_cloud_disk_specs.all.specs[*].storage_class
+    images    = length(data.damodel_public_images.all.images)
+    pytorch   = data.damodel_public_image.one.id
+    saved     = contains(data.damodel_private_images.all.images[*].name, "saved-model")
+    tag       = data.damodel_private_image.one.image_tag == damodel_private_image.saved.image_tag
+    machines  = sort(data.damodel_instances.all.instances[*].name)
+    kind      = data.damodel_instance.one.image_type
+    corpus    = contains(data.damodel_cloud_disks.all.cloud_disks[*].name, "corpus")
+    held      = data.damodel_cloud_disk.one.status
+    by        = length(data.damodel_cloud_disk.one.binding_instances)
+  }
+}
+"#;
+
+const DISK: &str = "damodel_cloud_disk.data";
+const IMAGE: &str = "damodel_private_image.saved";
+const BUILDER: &str = "damodel_instance.builder";
+const USER: &str = "damodel_instance.user";
+
+/// The whole life: apply, an empty plan, import piece by piece, destroy in the right order.
+fn lives(cli: &Cli, options: Options) {
+    let site = Site::with(options);
+    let before = [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| site.ledger().live(thing));
+    let workspace = Workspace::new(cli, &site);
+    workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+    let config = config(WHOLE);
+    workspace.write(&config);
+    let plan = workspace.plan(&[]);
+    workspace.apply_plan();
+    settled(&workspace);
+    assert_eq!(plan.change(USER).after("exist_disks")[0]["release_with_instance"], json!(false));
+    assert!(!workspace.transcript().contains("Check block assertion failed"), "{}", workspace.transcript());
+
+    let state = workspace.state();
+    let found = json!({
+        "specs": 6, "cheap": 103, "classes": ["RBD", "FS", "S3", "FS"], "images": 6, "pytorch": "902", "saved": true, "tag": true,
+        "machines": ["builder", "user"], "kind": "private", "corpus": true, "held": "mounted", "by": 1,
+    });
+    assert_eq!(state.output("found"), &found);
+    assert_eq!(state.resource(IMAGE).value("status"), &json!("ready"));
+    assert_eq!(state.resource(USER).value("image_id"), state.resource(IMAGE).value("image_id"));
+    let machine = site.live().len();
+    assert_eq!((machine, site.ledger().balance(Thing::CloudDisk).created), (2, before[1].len() + 2));
+
+    imports(&workspace, &config, &site);
+    destroys(&workspace, &site, &before);
+}
+
+/// Sees that there is nothing left to do, without refresh and with it. The chat in the `check` block is asked in every apply: the
+/// core always plans to read what such a block holds.
+fn settled(workspace: &Workspace<'_>) {
+    for refresh in ["-refresh=false", "-refresh=true"] {
+        let plan = workspace.plan(&[refresh]);
+        let asked = [("data.damodel_chat_completion.hello".to_owned(), "read".to_owned())];
+        assert_eq!(plan.actions(), asked, "{refresh}: {}", workspace.transcript());
+        assert_eq!(plan.output("found"), "no-op", "{refresh}");
+    }
+}
+
+/// Imports everything into a fresh state, one thing at a time.
+fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
+    let state = workspace.state();
+    let fresh = Workspace::new(workspace.cli, site);
+    fresh.set_env("DAMODEL_API_KEY", site.chat_key());
+    fresh.write(config);
+    for address in [DISK, IMAGE, BUILDER, USER] {
+        fresh.run_ok(&["import", "-no-color", "-input=false", address, &state.resource(address).id()]);
+    }
+    let changes = site.changes_but_chats();
+    let plan = fresh.plan(&[]);
+    let actions: Vec<_> = plan.actions().into_iter().filter(|(address, _)| !address.starts_with("data.")).collect();
+    let updates = [USER, IMAGE].map(|address| (address.to_owned(), "update".to_owned()));
+    assert_eq!(actions, updates, "what is never reported is set without a call");
+    assert_eq!(plan.change(USER).unknown(), Vec::<String>::new());
+    assert_eq!(plan.change(IMAGE).unknown(), Vec::<String>::new());
+    fresh.apply_plan();
+    settled(&fresh);
+    assert_eq!(site.changes_but_chats(), changes, "nothing was sent");
+    let imported = fresh.state();
+    workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+    let known = workspace.state();
+    for address in [DISK, IMAGE, BUILDER, USER] {
+        // What only the create knew: the cost at that time, and the uid that it looked up.
+        let compared = |mut flat: BTreeMap<String, String>| {
+            flat.retain(|name, _| !name.starts_with("estimated_cost") && name != "exist_disks.0.uid");
+            flat
+        };
+        assert_eq!(compared(imported.resource(address).flat()), compared(known.resource(address).flat()), "{address}");
+    }
+}
+
+/// Destroys everything, the machines before the disk and the image that they hold.
+fn destroys(workspace: &Workspace<'_>, site: &Site, before: &[Vec<String>; 3]) {
+    let state = workspace.state();
+    let (user, image) = (state.resource(USER).id(), state.resource(IMAGE).id());
+    let disk = state.resource(DISK).value("uid").as_str().unwrap().to_owned();
+    workspace.destroy_ok();
+    assert!(workspace.state().addresses().is_empty());
+    let ledger = site.ledger();
+    let released = |ledger: &Ledger, uid: &str| {
+        let request = ledger.requests.iter().find(|request| request.released.iter().any(|other| other == uid));
+        request.unwrap_or_else(|| panic!("{uid} was never released")).sequence
+    };
+    assert!(released(&ledger, &user) < released(&ledger, &disk), "the machine lets go of the disk first");
+    assert!(released(&ledger, &user) < released(&ledger, &image), "what is made of the image goes first");
+    for (thing, before) in [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().zip(before) {
+        assert_eq!(&ledger.live(thing), before, "{thing:?}");
+        assert_eq!(ledger.duplicates(thing), Vec::<Vec<String>>::new());
+    }
+}
+
+#[test]
+fn the_whole_service_lives_in_one_configuration() {
+    each_cli(|cli| lives(cli, Site::options()));
+}
+
+#[rstest]
+#[case("integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten")]
+#[case("integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces")]
+#[case("empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole")]
+#[case("empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf")]
+#[case("empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering")]
+#[case("order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments")]
+fn the_whole_service_is_the_same_in_every_form(#[case] text: &str) {
+    each_cli(|cli| lives(cli, Options { form: text.parse::<Form>().unwrap(), ..Site::options() }));
+}
