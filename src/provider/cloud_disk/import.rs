@@ -1,5 +1,6 @@
 use super::{model::CloudDisk, witness_key};
 use crate::{
+    api,
     framework::{Context, Diagnostic, Outcome, Private},
     provider::{Client, client::limits, errors::Failure, presence},
 };
@@ -8,7 +9,15 @@ use crate::{
 pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<CloudDisk> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let id = id.trim();
-    let listing = match client.api.cloud_disks().fresh(&limits).await {
+    let is_wanted =
+        |disk: &api::CloudDisk| !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id));
+    // The imports of one run share a list; what it lacks may have been made since.
+    let disks = client.api.cloud_disks();
+    let listing = match disks.snapshot(&limits).await {
+        Ok(shared) if !shared.records.iter().any(is_wanted) => disks.fresh(&limits).await,
+        shared => shared,
+    };
+    let listing = match listing {
         Ok(listing) => listing,
         Err(error) => {
             let tried = format!("import cloud disk {id}");
@@ -16,11 +25,7 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Cloud
             return Outcome::absent().with(failure.whole());
         }
     };
-    let found = listing
-        .records
-        .iter()
-        .find(|disk| !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id)));
-    match found {
+    match listing.records.iter().find(|disk| is_wanted(disk)) {
         Some(disk) => {
             let mut private = Private::default();
             presence::seen(&mut private, &witness_key(disk.id), client, &limits).await;

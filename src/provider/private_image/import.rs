@@ -1,5 +1,6 @@
 use super::{model::PrivateImage, witness_key};
 use crate::{
+    api,
     framework::{Context, Diagnostic, Outcome, Private},
     provider::{Client, client::limits, errors::Failure, presence},
 };
@@ -7,7 +8,14 @@ use crate::{
 /// Imports by number. The instance that it was made of is not known any more.
 pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<PrivateImage> {
     let (client, limits) = (context.client.as_ref(), limits(context));
-    let listing = match client.api.images().private_fresh(&limits).await {
+    let is_wanted = |image: &api::PrivateImage| image.image_id.to_string() == id.trim();
+    // The imports of one run share a list; what it lacks may have been made since.
+    let images = client.api.images();
+    let listing = match images.private_snapshot(&limits).await {
+        Ok(shared) if !shared.records.iter().any(is_wanted) => images.private_fresh(&limits).await,
+        shared => shared,
+    };
+    let listing = match listing {
         Ok(listing) => listing,
         Err(error) => {
             let tried = format!("import private image {id}");
@@ -15,7 +23,7 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Priva
             return Outcome::absent().with(failure.whole());
         }
     };
-    match listing.records.iter().find(|image| image.image_id.to_string() == id.trim()) {
+    match listing.records.iter().find(|image| is_wanted(image)) {
         Some(image) => {
             let mut private = Private::default();
             presence::seen(&mut private, &witness_key(image.image_id), client, &limits).await;
