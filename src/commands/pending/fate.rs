@@ -1,6 +1,9 @@
 use std::fmt;
 
-use crate::api::{Client, Context, Error, Instance, InstanceUid, Kind, Listed, PendingRecord, Phase, Presence};
+use crate::api::{
+    Client, CloudDisk, Context, Error, Instance, InstanceUid, Kind, Listed, PendingRecord, Phase, Presence,
+    PrivateImage,
+};
 
 /// What became of a create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +47,8 @@ impl Service {
             Err(error) => return Fate::Unknown { why: error.to_string() },
         }
         let fate = match &record.ids {
-            Some(ids) => self.by_uid(&InstanceUid::new(&ids.id), context).await,
-            None => self.by_name(&record.marker, context).await,
+            Some(ids) => self.by_id(record.kind, &ids.id, context).await,
+            None => self.by_name(record.kind, &record.marker, context).await,
         };
         fate.unwrap_or_else(|error| Fate::Unknown { why: error.to_string() })
     }
@@ -55,9 +58,6 @@ impl Service {
         if !self.is_configured() {
             return Ok(Some("not asked"));
         }
-        if record.kind != Kind::Instance {
-            return Ok(Some("not asked: this version asks for instances only"));
-        }
         let address = self.client.settings().base_url.as_ref().map(ToString::to_string);
         if address.as_ref() != Some(&record.base_url) {
             return Ok(Some("not asked: it was sent to another base address"));
@@ -66,28 +66,105 @@ impl Service {
         Ok((account != record.account).then_some("not asked: it was sent with another token"))
     }
 
-    async fn by_uid(&self, uid: &InstanceUid, context: &Context) -> Result<Fate, Error> {
-        Ok(match self.client.instances().look(uid, context).await? {
-            Presence::Absent { .. } => Fate::Gone { status: "not there any more".to_owned() },
-            Presence::Present(detail) => alive(&detail.instance),
-            Presence::Released(_) => Fate::Gone { status: "Released".to_owned() },
-            Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned() },
+    async fn by_id(&self, kind: Kind, id: &str, context: &Context) -> Result<Fate, Error> {
+        let number = id.parse().unwrap_or_default();
+        Ok(match kind {
+            Kind::Instance => fate(self.client.instances().look(&InstanceUid::new(id), context).await?, |detail| {
+                Thing::instance(&detail.instance)
+            }),
+            Kind::CloudDisk => fate(self.client.cloud_disks().look(number, None, context).await?, Thing::cloud_disk),
+            Kind::PrivateImage => fate(self.client.images().look(number, None, context).await?, Thing::private_image),
         })
     }
 
-    async fn by_name(&self, marker: &str, context: &Context) -> Result<Fate, Error> {
-        // One list serves all: nothing is changed here.
-        let listing = self.client.instances().snapshot(context).await?;
-        let mut found = listing.records.iter().filter(|instance| instance.name.as_deref() == Some(marker));
+    async fn by_name(&self, kind: Kind, marker: &str, context: &Context) -> Result<Fate, Error> {
+        let (things, complete) = self.things(kind, context).await?;
+        let mut found = things.into_iter().filter(|thing| thing.name.as_deref() == Some(marker));
         Ok(match (found.next(), found.next()) {
-            (Some(instance), None) if instance.is_released() => Fate::Gone { status: "Released".to_owned() },
-            (Some(instance), None) => alive(instance),
+            (Some(thing), None) => thing.fate(),
             (Some(one), Some(other)) => {
-                Fate::Unknown { why: format!("several carry its name, among them {} and {}", one.uid, other.uid) }
+                Fate::Unknown { why: format!("several carry its name, among them {} and {}", one.id, other.id) }
             }
-            (None, _) if listing.complete => Fate::Nothing,
+            (None, _) if complete => Fate::Nothing,
             (None, _) => Fate::Unknown { why: "the service's list is not complete".to_owned() },
         })
+    }
+
+    /// All things of a kind, and whether these are all. One list serves all entries: nothing is changed here.
+    async fn things(&self, kind: Kind, context: &Context) -> Result<(Vec<Thing>, bool), Error> {
+        Ok(match kind {
+            Kind::Instance => {
+                let listing = self.client.instances().snapshot(context).await?;
+                (listing.records.iter().map(Thing::instance).collect(), listing.complete)
+            }
+            Kind::CloudDisk => {
+                let listing = self.client.cloud_disks().snapshot(context).await?;
+                (listing.records.iter().map(Thing::cloud_disk).collect(), listing.complete)
+            }
+            Kind::PrivateImage => {
+                let listing = self.client.images().private_snapshot(context).await?;
+                (listing.records.iter().map(Thing::private_image).collect(), listing.complete)
+            }
+        })
+    }
+}
+
+/// A thing of the service, as far as a fate is concerned.
+struct Thing {
+    id: String,
+    name: Option<String>,
+    status: String,
+    is_released: bool,
+}
+
+impl Thing {
+    fn instance(instance: &Instance) -> Self {
+        Self {
+            id: instance.uid.to_string(),
+            name: instance.name.clone(),
+            status: instance.status.as_ref().map_or_else(without_status, ToString::to_string),
+            is_released: instance.is_released(),
+        }
+    }
+
+    fn cloud_disk(disk: &CloudDisk) -> Self {
+        Self {
+            id: disk.id.to_string(),
+            name: disk.name.clone(),
+            status: disk.status_name().map_or_else(without_status, str::to_owned),
+            is_released: disk.is_released(),
+        }
+    }
+
+    fn private_image(image: &PrivateImage) -> Self {
+        let status = if image.is_ready() { "ready" } else { "creating" };
+        Self {
+            id: image.image_id.to_string(),
+            name: image.image_name.clone(),
+            status: status.to_owned(),
+            is_released: false,
+        }
+    }
+
+    fn fate(self) -> Fate {
+        if self.is_released {
+            Fate::Gone { status: self.status }
+        } else {
+            Fate::Alive { uid: self.id, status: self.status }
+        }
+    }
+}
+
+fn without_status() -> String {
+    "without a status".to_owned()
+}
+
+fn fate<T, R>(presence: Presence<T, R>, thing: impl Fn(&T) -> Thing) -> Fate {
+    match presence {
+        Presence::Absent { .. } => Fate::Gone { status: "not there any more".to_owned() },
+        Presence::Present(present) => thing(&present).fate(),
+        Presence::Released(_) => Fate::Gone { status: "Released".to_owned() },
+        Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned() },
     }
 }
 
@@ -109,7 +186,7 @@ impl Fate {
     pub(super) fn advice(&self, listed: &Listed, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, Phase::Sent | Phase::Accepted) => {
-                "apply the same configuration in this folder: it takes the machine up".to_owned()
+                "apply the same configuration in this folder: it takes it up".to_owned()
             }
             (Self::Alive { uid, .. }, Phase::HandedOver | Phase::Unexplained) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
@@ -144,9 +221,4 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::Sent => "sent",
         Phase::Unexplained => "unexplained",
     }
-}
-
-fn alive(instance: &Instance) -> Fate {
-    let status = instance.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string);
-    Fate::Alive { uid: instance.uid.to_string(), status }
 }
