@@ -5,8 +5,8 @@ use std::{fs, time::Duration};
 use clap::Parser;
 use damodel::{
     api::{
-        Accepted, BaseUrl, Client, Context, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, Journal,
-        PlainHttp, Settings, SpecSelector, TokenSource,
+        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, CreatedInstance,
+        ImageSelector, Journal, PlainHttp, Settings, SpecSelector, TokenSource,
     },
     commands::pending::{Arguments, Error, run_to},
     sandbox::{Mutation, Options},
@@ -31,11 +31,7 @@ impl Scene {
 
     /// Creates an instance, up to the point where it would be answered to the core.
     async fn create(&self) -> Accepted<CreatedInstance> {
-        let client = Client::new(Settings {
-            base_url: Some(BaseUrl::parse(&self.site.running.base_url, PlainHttp::LoopbackOnly).unwrap()),
-            token: Some(TokenSource::Value(self.site.running.token.clone())),
-            ..Settings::default()
-        });
+        let client = self.client();
         let image = ImageSelector::Public(902);
         let request = CreateInstance {
             name: Some("web".to_owned()),
@@ -44,6 +40,14 @@ impl Scene {
         let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
         let journal = Journal::new(self.folder.path());
         client.instances().create(request, "key", &journal, CreateOptions::default(), &context).await.unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Settings {
+            base_url: Some(BaseUrl::parse(&self.site.running.base_url, PlainHttp::LoopbackOnly).unwrap()),
+            token: Some(TokenSource::Value(self.site.running.token.clone())),
+            ..Settings::default()
+        })
     }
 
     /// What the command says to who asks this service.
@@ -63,7 +67,7 @@ impl Scene {
     }
 
     /// Ends the run that owns the create, as a kill does.
-    fn kill_owner(&self, accepted: Accepted<CreatedInstance>) {
+    fn kill_owner<T>(&self, accepted: Accepted<T>) {
         let lock = fs::File::open(self.folder.path().join(format!("{}.lock", self.entry()))).unwrap();
         drop(accepted);
         // Another test may be starting a process, which has a copy of all that is open until it is another program.
@@ -96,6 +100,25 @@ async fn nothing_is_pending_where_nothing_was_created() {
     let scene = Scene::set().await;
     let said = scene.says(&[]).await.unwrap();
     assert_eq!(said, format!("Nothing is pending in {}.\n", scene.folder.path().display()));
+}
+
+#[tokio::test]
+async fn a_cloud_disk_of_a_killed_run_is_asked_for_too() {
+    let scene = Scene::set().await;
+    let request = CreateCloudDisk { name: Some("data".to_owned()), ..CreateCloudDisk::new(20, 31) };
+    let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
+    let journal = Journal::new(scene.folder.path());
+    let disks = scene.client().cloud_disks();
+    let accepted = disks.create(request, "key", &journal, CreateOptions::default(), &context).await.unwrap();
+    let (id, name) = (accepted.made.id, accepted.sent_name.clone());
+    scene.kill_owner(accepted);
+    let said = scene.says(&[]).await.unwrap();
+    for part in [name.as_str(), &id.to_string(), "apply the same configuration"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    scene.mutate(Mutation::ReleaseDisk { id });
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("nothing is billed"), "{said}");
 }
 
 #[tokio::test]
