@@ -1,18 +1,12 @@
 //! Machines that a refresh does not find, and refreshes that fail.
 
-use std::fs;
-
 use damodel::sandbox::{Action, Code, Mutation, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, says};
 
 const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
-
-fn says(said: &[Diagnostic], severity: Severity, word: &str) -> bool {
-    said.iter().any(|diagnostic| diagnostic.severity == severity && diagnostic.text().contains(word))
-}
 
 /// The configuration of one machine, asked for without retries.
 fn hasty() -> String {
@@ -30,7 +24,7 @@ fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
-        made_long_ago(&workspace);
+        workspace.made_long_ago();
         site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
         let said = workspace.try_plan(&[]);
         assert!(
@@ -44,42 +38,6 @@ fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
     });
 }
 
-/// Lets the machines of a state have been made an hour ago, so that they are no longer too young to be missed.
-fn made_long_ago(workspace: &Workspace<'_>) {
-    let file = workspace.directory().join("terraform.tfstate");
-    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    for resource in state["resources"].as_array_mut().unwrap() {
-        for instance in resource["instances"].as_array_mut().unwrap() {
-            use base64::{Engine, engine::general_purpose::STANDARD};
-
-            let private = STANDARD.decode(instance["private"].as_str().unwrap()).unwrap();
-            let mut private: serde_json::Value = serde_json::from_slice(&private).unwrap();
-            let aged = age(&mut private);
-            assert_eq!(aged, 1, "{private}");
-            instance["private"] = STANDARD.encode(private.to_string()).into();
-        }
-    }
-    state["serial"] = (state["serial"].as_u64().unwrap() + 1).into();
-    fs::write(file, state.to_string()).unwrap();
-}
-
-/// Subtracts an hour from each `created_at`, and tells how many there were.
-fn age(value: &mut serde_json::Value) -> usize {
-    match value {
-        serde_json::Value::Object(fields) => fields
-            .iter_mut()
-            .map(|(name, value)| match value.as_i64() {
-                Some(moment) if name == "created_at" => {
-                    *value = (moment - 3600).into();
-                    1
-                }
-                _ => age(value),
-            })
-            .sum(),
-        _ => 0,
-    }
-}
-
 #[test]
 fn a_machine_without_a_trace_is_missed_only_after_a_while() {
     each_cli(|cli| {
@@ -91,7 +49,7 @@ fn a_machine_without_a_trace_is_missed_only_after_a_while() {
         assert!(says(&said, Severity::Warning, "not visible yet"), "{said:?}");
         assert_eq!(workspace.plan(&[]).actions(), []);
 
-        made_long_ago(&workspace);
+        workspace.made_long_ago();
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
         let plan = workspace.apply_ok(&config(Instance::new("x")));
@@ -106,7 +64,7 @@ fn a_destroy_of_a_machine_without_a_trace_ends() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
-        made_long_ago(&workspace);
+        workspace.made_long_ago();
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-refresh=false"]);
         assert!(workspace.state().addresses().is_empty());
@@ -120,7 +78,7 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
         let workspace = Workspace::new(cli, &site);
         let two = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
         workspace.apply_ok(&two);
-        made_long_ago(&workspace);
+        workspace.made_long_ago();
         workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Error, "another account"), "{said:?}");
@@ -152,7 +110,7 @@ fn a_refresh_that_fails_keeps_the_state(#[case] action: Action) {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&hasty());
-        made_long_ago(&workspace);
+        workspace.made_long_ago();
         site.arm("*", When::Always, action.clone());
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");

@@ -9,6 +9,7 @@
 //! });
 //! ```
 
+mod age;
 mod cli;
 mod diagnostic;
 mod hcl;
@@ -21,7 +22,7 @@ mod workspace;
 
 pub(crate) use self::{
     cli::{Cli, each_cli},
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Severity, refusal, says},
     hcl::{Instance, config, config_with, unchecked},
     plan::Plan,
     site::Site,

@@ -23,6 +23,21 @@ pub(crate) struct Diagnostic {
     pub(crate) line: Option<u64>,
 }
 
+/// Whether there is a message of this severity with this word.
+pub(crate) fn says(said: &[Diagnostic], severity: Severity, word: &str) -> bool {
+    said.iter().any(|diagnostic| diagnostic.severity == severity && diagnostic.text().contains(word))
+}
+
+/// The only error; panics when there is none, when there are several, or when it lacks one of the words.
+pub(crate) fn refusal<'a>(said: &'a [Diagnostic], words: &[&str]) -> &'a Diagnostic {
+    let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+    let [error] = errors.as_slice() else { panic!("not one error: {said:#?}") };
+    for word in words {
+        assert!(error.text().contains(word), "{word:?}: {error:#?}");
+    }
+    error
+}
+
 impl Diagnostic {
     /// The diagnostics of `validate -json`.
     pub(crate) fn of_document(text: &str) -> Vec<Self> {

@@ -79,6 +79,11 @@ impl Site {
         self.ledger().balance(Thing::Instance)
     }
 
+    /// What became of the things of a kind that were made.
+    pub(crate) fn balance_of(&self, thing: Thing) -> Balance {
+        self.ledger().balance(thing)
+    }
+
     /// The uids of the instances that exist, oldest first.
     pub(crate) fn live(&self) -> Vec<String> {
         self.ledger().live(Thing::Instance)

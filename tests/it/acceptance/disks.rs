@@ -1,0 +1,362 @@
+//! Cloud disks, from create to destroy.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use damodel::sandbox::{Action, Mutation, Options, Thing, When};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::support::terraform::{
+    Cli, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+};
+
+const X: &str = "damodel_cloud_disk.x";
+
+/// A disk named `corpus` of 40 GB on the block storage, with these arguments beside or instead.
+fn disk(arguments: &[(&str, &str)]) -> String {
+    let defaults = [("name", "\"corpus\""), ("size_gb", "40"), ("spec_id", "31"), ("mount_path", "\"/data/corpus\"")];
+    let given = |name: &str| arguments.iter().any(|(other, _)| *other == name);
+    let kept = defaults.iter().filter(|(name, _)| !given(name));
+    let lines: String = kept.chain(arguments).map(|(name, value)| format!("  {name} = {value}\n")).collect();
+    format!("resource \"damodel_cloud_disk\" \"x\" {{\n{lines}}}\n")
+}
+
+/// The database id of the disk in the state.
+fn number(workspace: &Workspace<'_>) -> i64 {
+    workspace.state().resource(X).id().parse().unwrap()
+}
+
+/// Destroys, and sees that only the disks of the seed are left and none was made twice.
+fn finish(workspace: &Workspace<'_>) {
+    workspace.finish();
+    let ledger = workspace.site.ledger();
+    assert_eq!(ledger.balance(Thing::CloudDisk).live, Site::start().ledger().balance(Thing::CloudDisk).live);
+    assert_eq!(ledger.duplicates(Thing::CloudDisk), Vec::<Vec<String>>::new());
+}
+
+/// Runs with each command line, in a workspace on a sandbox.
+fn each(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_on(&Site::options(), test);
+}
+
+fn each_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli: &Cli| {
+        let site = Site::with(options.clone());
+        test(&site, &Workspace::new(cli, &site));
+    });
+}
+
+#[rstest]
+#[case("resize=starting")]
+#[case("resize=size_first")]
+#[case("resize=unchanged")]
+fn it_grows_in_place_and_the_apply_waits(#[case] form: &str) {
+    let options = Options { form: form.parse().unwrap(), disk_change: Duration::from_millis(1500), ..Site::options() };
+    each_on(&options, |site, workspace| {
+        let begun = Instant::now();
+        workspace.apply_ok(&config(disk(&[])));
+        assert!(begun.elapsed() >= options.disk_change, "the create waits");
+        let before = workspace.state();
+        assert_eq!(before.resource(X).value("status"), "available");
+
+        workspace.write(&config(disk(&[("size_gb", "70")])));
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+        let begun = Instant::now();
+        workspace.apply_plan();
+        assert!(begun.elapsed() >= options.disk_change, "the apply waits for the size");
+        workspace.settled();
+        let after = workspace.state();
+        let (before, after) = (before.resource(X), after.resource(X));
+        assert_eq!((after.value("size_gb"), after.value("status")), (&json!(70), &json!("available")));
+        assert_eq!(after.id(), before.id());
+        assert_eq!(site.requests("cloud_disk_resize"), 1);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn it_does_not_shrink() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        let changes = site.changes();
+        workspace.write(&config(disk(&[("size_gb", "30")])));
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said, &["40 GB", "30 GB", "shrink"]).attribute.as_deref(), Some("size_gb"));
+        assert_eq!(site.changes(), changes);
+
+        // One that was grown by hand is not made smaller either.
+        site.mutate(Mutation::ResizeDisk { id: number(workspace), size_gb: 90 });
+        workspace.write(&config(disk(&[])));
+        refusal(&workspace.try_plan(&[]), &["90 GB", "40 GB"]);
+        workspace.apply_ok(&config(disk(&[("size_gb", "90")])));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn what_the_service_forbids_is_told_in_the_plan() {
+    each(|site, workspace| {
+        let paths = [
+            "/", "/root", "/mnt", "/var", "/tmp", "/tmp/x", "/dev/sdb", "/proc", "/sys/fs", "/etc/ssl", "/usr",
+            "/boot/x",
+        ];
+        for path in paths.into_iter().chain(["data", "/data/../etc"]) {
+            workspace.write(&config(disk(&[("mount_path", &format!("{path:?}"))])));
+            let said = workspace.try_plan(&[]);
+            let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+            assert!(!errors.is_empty(), "{path}");
+            for error in errors {
+                assert_eq!(error.attribute.as_deref(), Some("mount_path"), "{path}: {error:?}");
+            }
+        }
+        let rows = [
+            ("size_gb", "19", "20"),
+            ("size_gb", "4001", "at most 4000 GB, and 4001 GB are asked for"),
+            ("spec_id", "77", "damodel_cloud_disk_specs"),
+        ];
+        for (name, value, words) in rows {
+            workspace.write(&config(disk(&[(name, value)])));
+            let said = workspace.try_plan(&[]);
+            assert_eq!(refusal(&said, &[words]).attribute.as_deref(), Some(name));
+        }
+        assert_eq!(site.changes(), 0);
+
+        // What lies below them is allowed, and a growth is held to the same limit.
+        workspace.apply_ok(&config(disk(&[("mount_path", "\"/root/data\"")])));
+        workspace.write(&config(disk(&[("mount_path", "\"/root/data\""), ("size_gb", "4001")])));
+        refusal(&workspace.try_plan(&[]), &["at most 4000 GB, and 4001 GB are asked for"]);
+        workspace.write(&config(disk(&[])));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_rename_is_in_place_and_everything_else_stays_known() {
+    each(|site, workspace| {
+        let named = |name: &str| {
+            config(format!(
+                "{}resource \"terraform_data\" \"dependent\" {{\n  triggers_replace = [{X}.id, {X}.uid]\n}}\noutput \"id\" {{ value = \
+                 {X}.id }}\n",
+                disk(&[("name", &format!("{name:?}"))])
+            ))
+        };
+        workspace.apply_ok(&named("before"));
+        let id = number(workspace);
+        let plan = workspace.apply_ok(&named("after"));
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!((plan.change(X).unknown(), plan.output("id")), (Vec::new(), "no-op".to_owned()));
+        assert_eq!(number(workspace), id);
+
+        site.mutate(Mutation::RenameDisk { id, name: "by-hand".to_owned() });
+        let plan = workspace.apply_ok(&named("after"));
+        assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+
+        // A name and a size at once.
+        let both = disk(&[("name", "\"both\""), ("size_gb", "50")]);
+        let plan = workspace.apply_ok(&config(both));
+        assert!(plan.actions().contains(&(X.to_owned(), "update".to_owned())));
+        let state = workspace.state();
+        assert_eq!((state.resource(X).value("name"), state.resource(X).value("size_gb")), (&json!("both"), &json!(50)));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_destroy_waits_until_the_disk_is_let_go() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        let id = number(workspace);
+        // Beside this state a machine holds it.
+        let other = Workspace::new(workspace.cli, site);
+        let holder = |wait: &str| {
+            config(format!(
+                "resource \"damodel_instance\" \"holder\" {{\n  name = \"holder\"\n  spec_id = 103\n  gpu_num = 1\n  image_id = 902\n  \
+                 image_type = \"public\"\n  exist_disks = [{{ disk_id = {id}{wait} }}]\n}}\n"
+            ))
+        };
+        other.apply_ok(&holder(""));
+        let brief = disk(&[]).replace("}\n", "  timeouts { delete = \"1s\" }\n}\n");
+        workspace.apply_ok(&config(brief));
+        assert_eq!(workspace.state().resource(X).value("status"), "mounted");
+        let releases = site.requests("cloud_disk_release");
+        let (done, said) = workspace.try_destroy();
+        assert!(!done);
+        refusal(&said, &["still mounted", &site.live()[0], "stays in the state"]);
+        assert_eq!(workspace.state().addresses(), [X]);
+        assert_eq!(site.requests("cloud_disk_release"), releases, "a mounted disk is not even tried");
+
+        // While the destroy waits the machine goes.
+        workspace.apply_ok(&config(disk(&[])));
+        let looks = site.requests("cloud_disk_list");
+        let mut destroy = workspace.command(&["destroy", "-auto-approve", "-no-color", "-input=false"]);
+        let destroy = destroy.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        site.await_ledger("a destroy that waits", |ledger| ledger.requests_to("cloud_disk_list").count() > looks + 2);
+        other.destroy_ok();
+        let ended = destroy.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_protected_disk_is_neither_destroyed_nor_replaced() {
+    each(|site, workspace| {
+        let protected = ("deletion_protection", "true");
+        workspace.apply_ok(&config(disk(&[protected])));
+        let changes = site.changes();
+        refusal(&workspace.try_plan(&["-destroy"]), &["deletion_protection = true", "corpus"]);
+        workspace.write(&config(disk(&[protected, ("spec_id", "32")])));
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("spec_id"));
+        // A plan without a service is no way around it.
+        workspace.run_ok(&["taint", X]);
+        workspace.write(&config(disk(&[protected])));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["deletion_protection = true"]);
+        workspace.run_ok(&["untaint", X]);
+        assert_eq!(site.changes(), changes, "nothing was sent");
+        // It may still grow and be renamed.
+        workspace.apply_ok(&config(disk(&[protected, ("size_gb", "41"), ("name", "\"other\"")])));
+        workspace.apply_ok(&config(disk(&[("size_gb", "41")])));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_disk_of_a_killed_provider_is_taken_up() {
+    each(|site, workspace| {
+        workspace.write(&config(disk(&[])));
+        let created = site.balance_of(Thing::CloudDisk).created;
+        site.arm("cloud_disk_create", When::Next(1), Action::Hang { limit_ms: 120_000, processed: true });
+        let started = Started::apply(workspace);
+        site.await_ledger("the create", |ledger| ledger.balance(Thing::CloudDisk).created > created);
+        started.kill_provider();
+        started.ended(true);
+        assert!(workspace.state().find(X).is_none());
+        site.sandbox().clear_faults();
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:?}");
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("name"), "corpus");
+        assert_eq!((site.balance_of(Thing::CloudDisk).created, site.requests("cloud_disk_create")), (created + 1, 1));
+        finish(workspace);
+    });
+}
+
+#[rstest]
+#[case(Action::DropAfter)]
+#[case(Action::Status { status: 502, processed: true })]
+#[case(Action::LateVisibility { ms: 300, reads: 2 })]
+fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: Action) {
+    each(|site, workspace| {
+        let created = site.balance_of(Thing::CloudDisk).created;
+        site.arm("cloud_disk_create", When::Next(1), action.clone());
+        workspace.apply_ok(&config(disk(&[])));
+        assert_eq!((site.balance_of(Thing::CloudDisk).created, site.requests("cloud_disk_create")), (created + 1, 1));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn it_is_imported_by_id_and_by_uid() {
+    each(|site, workspace| {
+        let config = config(disk(&[("spec_id", "32")]));
+        workspace.apply_ok(&config);
+        let fresh = workspace.import_ok(&config, X, &[]);
+        fresh.settled();
+        let state = workspace.state();
+        let by_uid = Workspace::new(workspace.cli, site);
+        by_uid.write(&config);
+        let uid = state.resource(X).value("uid").as_str().unwrap();
+        by_uid.run_ok(&["import", "-no-color", "-input=false", X, uid]);
+        by_uid.settled();
+        assert_eq!(by_uid.state().resource(X).flat(), state.resource(X).flat());
+        for id in ["corpus", "999999", " "] {
+            let run = Workspace::new(workspace.cli, site);
+            run.write(&config);
+            let run = run.run(&["import", "-no-color", "-input=false", X, id]);
+            assert_eq!(run.code, Some(1), "{id:?}");
+            assert!(run.stderr.contains("Cannot import"), "{id:?}: {}", run.stderr);
+        }
+        finish(workspace);
+    });
+}
+
+#[rstest]
+#[case("released_disks=listed")]
+#[case("released_disks=forgotten")]
+fn a_disk_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
+    let options = Options { form: form.parse().unwrap(), ..Site::options() };
+    each_on(&options, |site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        let id = number(workspace);
+        workspace.made_long_ago();
+        site.mutate(Mutation::ReleaseDisk { id });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        let plan = workspace.apply_ok(&config(disk(&[])));
+        assert_eq!(plan.change(X).actions(), "create");
+        assert_ne!(number(workspace), id);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_disk_without_a_trace_is_missed_only_after_a_while() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        site.mutate(Mutation::RemoveDisk { id: number(workspace) });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "not visible yet"), "{said:?}");
+        assert_eq!(workspace.plan(&[]).actions(), []);
+        workspace.made_long_ago();
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "left the state"));
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-refresh=false"]);
+        assert!(workspace.state().addresses().is_empty());
+    });
+}
+
+#[test]
+fn another_accounts_token_takes_nothing_out_of_the_state() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        workspace.made_long_ago();
+        for (account, words) in [("other", "another account"), ("restricted", "sub-account")] {
+            workspace.set_env("DAMODEL_API_TOKEN", &site.token_of(account));
+            let said = workspace.try_plan(&[]);
+            assert!(says(&said, Severity::Error, words), "{account}: {said:?}");
+            for arguments in [&["-destroy"][..], &["-destroy", "-refresh=false"]] {
+                let (done, _) = workspace.try_apply(arguments);
+                assert!(!done, "{account}, {arguments:?}");
+            }
+            assert_eq!(workspace.state().addresses(), [X], "{account}");
+        }
+        workspace.set_env("DAMODEL_API_TOKEN", site.token());
+        workspace.settled();
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_disk_in_arrears_is_told_and_can_be_destroyed() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config_with("region = \"cn-east-1\"\nmax_retries = 0", disk(&[])));
+        site.mutate(Mutation::SetDiskStatus { id: number(workspace), status: 8 });
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color"]);
+        assert_eq!(workspace.state().resource(X).value("status"), "in_arrears");
+        // It does not grow: the service refuses, and its words land on the size.
+        workspace.write(&config_with("region = \"cn-east-1\"\nmax_retries = 0", disk(&[("size_gb", "50")])));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        assert_eq!(refusal(&said, &["keeps its size"]).attribute.as_deref(), Some("size_gb"));
+        assert_eq!(workspace.state().resource(X).value("size_gb"), &json!(40));
+        finish(workspace);
+    });
+}

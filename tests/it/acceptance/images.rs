@@ -1,0 +1,282 @@
+//! Private images, from the save to the delete.
+
+use std::time::{Duration, Instant};
+
+use damodel::sandbox::{Action, Code, Mutation, Options, Thing, When};
+use serde_json::json;
+
+use crate::support::terraform::{
+    Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+};
+
+const X: &str = "damodel_private_image.x";
+const ONCE: &str = "region = \"cn-east-1\"\nmax_retries = 0";
+
+/// A builder and an image of it, with these lines more.
+fn saved(name: &str, more: &str) -> String {
+    format!("{}{}", Instance::new("builder"), image("x", name, more))
+}
+
+fn image(label: &str, name: &str, more: &str) -> String {
+    format!(
+        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = damodel_instance.builder.id\n  name = {name:?}\n{more}}}\n"
+    )
+}
+
+/// How many images the main and the other accounts have from the start.
+const SEED: usize = 4;
+
+fn finish(workspace: &Workspace<'_>) {
+    workspace.finish();
+    let images = workspace.site.ledger().balance(Thing::PrivateImage);
+    assert_eq!(images.live, SEED);
+    assert_eq!(workspace.site.ledger().duplicates(Thing::PrivateImage), Vec::<Vec<String>>::new());
+}
+
+/// Runs with each command line, in a workspace on a sandbox.
+fn each_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli| {
+        let site = Site::with(options.clone());
+        test(&site, &Workspace::new(cli, &site));
+    });
+}
+
+fn each(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_on(&Site::options(), test);
+}
+
+#[test]
+fn it_is_saved_waited_for_and_used_in_the_same_apply() {
+    let options = Options { image_push: Duration::from_millis(1500), ..Site::options() };
+    each_on(&options, |site, workspace| {
+        let by_address = Instance::new("by-address")
+            .without("image_id")
+            .without("image_type")
+            .set("image", "damodel_private_image.x.image_tag");
+        let by_number = Instance::new("by-number")
+            .set("image_id", "damodel_private_image.x.image_id")
+            .text("image_type", "private");
+        let begun = Instant::now();
+        let plan = workspace.apply_ok(&config(format!("{}{by_address}{by_number}", saved("model", ""))));
+        assert!(begun.elapsed() >= options.image_push, "the apply waits for the push");
+        assert!(plan.change(X).is_unknown("image_tag"));
+        let state = workspace.state();
+        let image = state.resource(X);
+        assert_eq!((image.value("status"), image.value("push_progress")), (&json!("ready"), &json!(100)));
+        for label in ["by-address", "by-number"] {
+            let machine = state.resource(&format!("damodel_instance.{label}"));
+            assert_eq!(machine.value("image"), image.value("image_tag"), "{label}");
+            assert_eq!(machine.value("image_id"), image.value("image_id"), "{label}");
+            assert_eq!(machine.value("image_type"), &json!("private"), "{label}");
+            assert_eq!(machine.value("image_name"), &json!("model"), "{label}");
+        }
+        assert_eq!(site.requests("image_save"), 1);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_rename_is_in_place_and_everything_else_stays_known() {
+    each(|site, workspace| {
+        let user =
+            Instance::new("user").without("image_id").without("image_type").set("image", format!("{X}.image_tag"));
+        let whole = |name: &str| config(format!("{}{user}", saved(name, "")));
+        workspace.apply_ok(&whole("before"));
+        let plan = workspace.apply_ok(&whole("after"));
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("name"), "after");
+        let id = state.resource(X).id().parse().unwrap();
+        site.mutate(Mutation::RenameImage { id, name: "by-hand".to_owned() });
+        let plan = workspace.apply_ok(&whole("after"));
+        assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_taken_name_is_told_in_the_plan() {
+    each(|site, workspace| {
+        workspace.write(&config(saved("trained-model", "")));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(&said, &["trained-model", "951", "unique", "import"]);
+        assert_eq!(error.attribute.as_deref(), Some("name"));
+        assert_eq!(site.changes(), 0);
+        // Another account's names are its own; and a rename is held to the rule, too.
+        workspace.apply_ok(&config(saved("not-yours", "")));
+        workspace.write(&config(saved("trained-model", "")));
+        assert_eq!(refusal(&workspace.try_plan(&[]), &["951"]).attribute.as_deref(), Some("name"));
+        // Without the check the service's own word lands on the same argument.
+        workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", saved("trained-model", "")));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        assert_eq!(refusal(&said, &["130001 ImageNameExisted"]).attribute.as_deref(), Some("name"));
+        workspace.write(&config(saved("not-yours", "")));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_busy_service_is_waited_for() {
+    let options = Options { save_window: Duration::from_millis(1500), ..Site::options() };
+    each_on(&options, |site, workspace| {
+        // 130002 by the service itself: two images of one machine; 130003 by its window and by a fault.
+        site.arm("image_save", When::Next(1), Action::Error { code_n: Code::ImageSaveBusy, processed: false });
+        let two = config(format!("{}{}", saved("one", ""), image("y", "two", "")));
+        workspace.apply_ok(&two);
+        let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
+        assert!(refused.contains(&130_003), "{refused:?}");
+        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED + 2);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn an_upload_under_way_is_waited_for() {
+    let options = Options { image_push: Duration::from_secs(1), ..Site::options() };
+    each_on(&options, |site, workspace| {
+        workspace.apply_ok(&config(format!("{}{}", saved("one", ""), image("y", "two", ""))));
+        let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
+        assert!(refused.contains(&130_002), "{refused:?}");
+        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED + 2);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn the_cap_of_a_day_is_final() {
+    each_on(&Options { daily_saves: 0, ..Site::options() }, |site, workspace| {
+        workspace.write(&config(saved("one", "")));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["130008 ImageSaveCountExceeded", "request_id", "trace_id"]);
+        assert_eq!(site.requests("image_save"), 1, "it is not asked again");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.builder"]);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
+    each(|site, workspace| {
+        let busy = Action::Error { code_n: Code::ImageUploading, processed: false };
+        site.arm("image_save", When::Always, busy);
+        workspace.write(&config(saved("one", "  timeouts { create = \"2s\" }\n")));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["130002 ImageUploading"]);
+        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED);
+        site.sandbox().clear_faults();
+        workspace.apply_ok(&config(saved("one", "")));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_delete_waits_for_the_machine_that_is_being_made_of_it() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(saved("one", "")));
+        let used = Action::Error { code_n: Code::ImageUsedByInstance, processed: false };
+        site.arm("image_delete", When::Next(2), used);
+        workspace.destroy_ok();
+        assert_eq!(site.requests("image_delete"), 3);
+        finish(workspace);
+    });
+}
+
+#[test]
+fn an_import_replaces_nothing() {
+    each(|site, workspace| {
+        let whole = config(saved("one", ""));
+        workspace.apply_ok(&whole);
+        let fresh = workspace.import_ok(&whole, X, &["instance_id"]);
+        let builder = workspace.state().resource("damodel_instance.builder").id();
+        fresh.run_ok(&["import", "-no-color", "-input=false", "damodel_instance.builder", &builder]);
+        let changes = site.changes();
+        let plan = fresh.plan(&[]);
+        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+        fresh.apply_plan();
+        fresh.settled();
+        assert_eq!(site.changes(), changes, "nothing was sent");
+        assert_eq!(fresh.state().resource(X).value("instance_id"), &json!(builder));
+
+        // Without instance_id nothing is planned at all.
+        let bare = Workspace::new(workspace.cli, site);
+        bare.write(&config("resource \"damodel_private_image\" \"x\" {\n  name = \"trained-model\"\n}\n"));
+        bare.run_ok(&["import", "-no-color", "-input=false", X, "951"]);
+        bare.settled();
+        for id in ["trained-model", "954", " "] {
+            let other = Workspace::new(workspace.cli, site);
+            other.write(&whole);
+            let run = other.run(&["import", "-no-color", "-input=false", X, id]);
+            assert!(run.code == Some(1) && run.stderr.contains("Cannot import"), "{id:?}: {}", run.stderr);
+        }
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_new_one_needs_an_instance() {
+    each(|_, workspace| {
+        workspace.write(&config("resource \"damodel_private_image\" \"x\" {\n  name = \"x\"\n}\n"));
+        refusal(&workspace.try_plan(&[]), &["instance_id", "needs"]);
+    });
+}
+
+#[test]
+fn a_protected_image_survives_the_replacement_of_its_builder() {
+    each(|site, workspace| {
+        let protected = "  deletion_protection = true\n";
+        workspace.apply_ok(&config(saved("one", protected)));
+        let changes = site.changes();
+        refusal(&workspace.try_plan(&["-destroy"]), &["deletion_protection = true"]);
+        workspace.write(&config(image("x", "one", protected).replace("damodel_instance.builder.id", "\"ins-other\"")));
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("instance_id"));
+        assert_eq!(site.changes(), changes, "nothing was sent");
+        workspace.apply_ok(&config(saved("two", protected)));
+        workspace.apply_ok(&config(saved("two", "")));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn a_save_of_a_killed_provider_is_taken_up() {
+    each(|site, workspace| {
+        workspace.write(&config(saved("one", "")));
+        site.arm("image_save", When::Next(1), Action::Hang { limit_ms: 120_000, processed: true });
+        let started = Started::apply(workspace);
+        site.await_ledger("the save", |ledger| ledger.balance(Thing::PrivateImage).created > SEED);
+        started.kill_provider();
+        started.ended(true);
+        site.sandbox().clear_faults();
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:?}");
+        workspace.settled();
+        assert_eq!((site.balance_of(Thing::PrivateImage).created, site.requests("image_save")), (SEED + 1, 1));
+        finish(workspace);
+    });
+}
+
+#[test]
+fn an_image_without_a_trace_leaves_the_state_and_another_account_takes_nothing() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(saved("one", "")));
+        workspace.made_long_ago();
+        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
+        assert!(says(&workspace.try_plan(&[]), Severity::Error, "another account"));
+        let (done, _) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        assert!(!done && workspace.state().find(X).is_some());
+        workspace.set_env("DAMODEL_API_TOKEN", site.token());
+        workspace.settled();
+        let id = workspace.state().resource(X).id().parse().unwrap();
+        site.mutate(Mutation::RemoveImage { id });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        let plan = workspace.apply_ok(&config(saved("two", "")));
+        assert_eq!(plan.actions(), [(X.to_owned(), "create".to_owned())]);
+        finish(workspace);
+    });
+}
