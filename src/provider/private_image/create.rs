@@ -2,9 +2,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PRIVATE_IMAGE, model::PrivateImage, witness_key};
 use crate::{
-    api::{self, Accepted, CreateOptions, InstanceUid, Origin, SaveImage, SavedImage, Sighting},
+    api::{self, Accepted, CreateOptions, InstanceUid, Origin, PublicImageFilter, SaveImage, SavedImage, Sighting},
     framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private},
-    provider::{Client, client::limits, errors::Failure, presence, protection::Protected as _, words::image_status},
+    provider::{
+        Client,
+        client::limits,
+        errors::Failure,
+        presence,
+        protection::Protected as _,
+        words::{image_status, image_type},
+    },
 };
 
 /// Saves an instance's system disk and waits until the image is ready. While the service is busy with another save it is asked
@@ -83,15 +90,42 @@ impl Creation<'_> {
     }
 }
 
-/// What the instance's own image may be called: it tells an image that this save made from one of the same name.
+/// What the instance's own image may be called, its address and its name: it tells an image that this save made from one of the
+/// same name. Without the address nothing is compared: a display name alone is no proof that an address is another image's.
 async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Context) -> Vec<String> {
-    match client.api.instances().detail(uid, limits).await {
-        Ok(detail) => detail.instance.image_name.into_iter().collect(),
+    match original_address(uid, client, limits).await {
+        Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
+        Ok(None) => Vec::new(),
         Err(error) => {
             tracing::debug!(%error, "the instance's image is not known");
             Vec::new()
         }
     }
+}
+
+/// The address of the image that an instance was made of, and its display name.
+async fn original_address(
+    uid: &InstanceUid,
+    client: &Client,
+    limits: &api::Context,
+) -> Result<Option<(String, Option<String>)>, api::Error> {
+    let instance = client.api.instances().detail(uid, limits).await?.instance;
+    let (Some(id), Some(kind)) = (instance.image_id, instance.image_type.as_deref().map(image_type)) else {
+        return Ok(None);
+    };
+    let images = client.api.images();
+    let address = match kind.as_str() {
+        "public" => {
+            let listing = images.public(&PublicImageFilter::default(), limits).await?;
+            listing.records.iter().find(|image| image.id == id).and_then(|image| image.image_url.clone())
+        }
+        "private" => {
+            let listing = images.private_snapshot(limits).await?;
+            listing.records.iter().find(|image| image.image_id == id).and_then(|image| image.image_tag.clone())
+        }
+        _ => None,
+    };
+    Ok(address.map(|address| (address, instance.image_name)))
 }
 
 fn unusable(title: &str, image: &api::PrivateImage, accepted: &Accepted<SavedImage>) -> Diagnostic {
