@@ -10,7 +10,6 @@ use crate::support::terraform::{
 };
 
 const X: &str = "damodel_private_image.x";
-const ONCE: &str = "region = \"cn-east-1\"\nmax_retries = 0";
 
 /// A builder and an image of it, with these lines more.
 fn saved(name: &str, more: &str) -> String {

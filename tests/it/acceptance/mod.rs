@@ -15,6 +15,7 @@ mod import;
 mod interruptions;
 mod life_cycle;
 mod plan_options;
+mod prices;
 mod protection;
 mod replacement;
 mod secrets;

@@ -1,0 +1,212 @@
+//! Prices in plans, and what happens when they move.
+
+use damodel::sandbox::Mutation;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
+
+const X: &str = "damodel_instance.x";
+
+fn each(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli| {
+        let site = Site::start();
+        test(&site, &Workspace::new(cli, &site));
+    });
+}
+
+/// Sets the hourly price of the specification 103, which is 1.98 in the seed.
+fn set_price(site: &Site, price: f64) {
+    site.mutate(Mutation::SetSpec {
+        spec_id: 103,
+        hourly_price: Some(price),
+        daily_price: None,
+        monthly_price: None,
+        stock: None,
+        node_limit: None,
+        highest_cuda: None,
+        enabled: None,
+    });
+}
+
+fn machine() -> Instance {
+    Instance::new("x").set("gpu_num", 2).set("data_disk_expand_size_gb", 100)
+}
+
+fn budget(most: &str, more: &str) -> String {
+    format!("region = \"cn-east-1\"\nmax_hourly_price = {most}\n{more}")
+}
+
+#[rstest]
+#[case("Hourly", json!({"unit_price": 3.96, "data_disk_price": 0.06, "period_total": 4.02, "hourly_equivalent": 4.02, "discount": 0.95, "discount_status": "not_yet_effective"}))]
+#[case("Daily", json!({"unit_price": 89.1, "data_disk_price": 1.2, "period_total": 270.9, "hourly_equivalent": 3.7625, "discount": 0.9, "discount_status": "voided"}))]
+#[case("Monthly", json!({"unit_price": 2376, "data_disk_price": 33, "period_total": 7227, "hourly_equivalent": 3.3, "discount": 0.85, "discount_status": "none"}))]
+#[case("Weekly", json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null, "discount": null, "discount_status": null}))]
+fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
+    each(|site, workspace| {
+        let machine = match payment {
+            "Hourly" => machine(),
+            prepaid => machine().text("payment_type", prepaid).set("purchase_duration", 3),
+        };
+        let plan = workspace.apply_ok(&config(machine));
+        let mut expected = expected.clone();
+        expected["payment_type"] = json!(payment);
+        assert_eq!(plan.change(X).after("estimated_cost"), &expected);
+        assert_eq!(workspace.state().resource(X).value("estimated_cost"), &expected);
+        // It is the price of the create, whatever it costs later.
+        set_price(site, 9.5);
+        workspace.settled();
+    });
+}
+
+#[test]
+fn spot_capacity_has_no_price_before_it_is_bought() {
+    each(|_, workspace| {
+        let plan = workspace.apply_ok(&config(Instance::new("x").set("spec_id", 104)));
+        assert!(plan.change(X).is_unknown("estimated_cost"));
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(0.89));
+        assert_eq!(state.resource(X).value("capacity_type"), "spot");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
+    each(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        workspace.plan(&[]);
+        set_price(site, 2.5);
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert_eq!(run.code, Some(1));
+        for word in ["The price has risen", "1.98", "2.5", "Nothing was bought"] {
+            assert!(run.stderr.replace('\n', " ").contains(word), "{word}: {}", run.stderr);
+        }
+        assert_eq!((site.changes(), site.balance().created), (0, 0));
+        assert!(workspace.state().addresses().is_empty());
+        // A new plan shows the new price, and may be bought.
+        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(plan.change(X).after("estimated_cost")["period_total"], json!(2.5));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_price_that_fell_after_a_saved_plan_goes_on() {
+    each(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        workspace.plan(&[]);
+        set_price(site, 1.5);
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!(site.balance().created, 1);
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(1.98), "what was planned");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
+    each(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
+        set_price(site, 2.5);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["The price has risen", "1.98", "2.5", "Nothing was bought"]);
+        assert!(says(&said, Severity::Warning, "The price has moved"), "{said:?}");
+        assert_eq!((site.changes(), site.balance().created), (0, 0));
+        // The refused quote is forgotten: the next apply shows the new price.
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(workspace.state().resource(X).value("estimated_cost")["period_total"], json!(2.5));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn without_a_plan_file_a_lower_price_goes_on() {
+    each(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
+        set_price(site, 1.5);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:?}");
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_price_that_moves_inside_one_apply_is_told() {
+    each(|site, workspace| {
+        // The machine waits for its argument, and meanwhile the price rises: the core plans it again inside the apply.
+        let slow = "resource \"terraform_data\" \"first\" {\n  input = \"x\"\n  provisioner \"local-exec\" {\n    command = \"until [ -e \
+                    go ]; do sleep 0.05; done\"\n  }\n}\n";
+        let machine = Instance::new("x").set("name", "terraform_data.first.output");
+        workspace.write(&config(format!("{slow}{machine}")));
+        let mut apply = workspace.command(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        let apply = apply.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        site.await_ledger("the plan's look at the prices", |ledger| ledger.requests_to("spec_list").count() > 0);
+        set_price(site, 2.5);
+        std::fs::write(workspace.directory().join("go"), "").unwrap();
+        let ended = apply.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && said.contains("The price has risen"), "{said}");
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+#[rstest]
+#[case(103)]
+#[case(104)]
+fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
+    each(|site, workspace| {
+        let machine = || Instance::new("x").set("spec_id", spec).set("gpu_num", 2);
+        workspace.write(&config_with(&budget("1", ""), machine()));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(&said, &["Above the budget", "max_hourly_price is 1"]);
+        assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+
+        // Nothing is checked in the plan, and all the same nothing is bought above it.
+        workspace.write(&config_with(&budget("1", "preflight = false"), machine()));
+        let asked = site.ledger().requests.len();
+        workspace.plan(&[]);
+        assert_eq!(site.ledger().requests.len(), asked, "a plan without preflight asks nothing");
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert!(run.code == Some(1) && run.stderr.contains("Above the budget"), "{}", run.stderr);
+        assert_eq!((site.changes(), site.balance().created), (0, 0));
+
+        workspace.apply_ok(&config_with(&budget("3.96", ""), machine()));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_price_that_the_service_does_not_name_cannot_be_guarded() {
+    each(|site, workspace| {
+        let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
+        workspace.write(&config_with(&budget("100", ""), weekly));
+        refusal(&workspace.try_plan(&[]), &["The price is not known", "max_hourly_price"]);
+        assert_eq!(site.changes(), 0);
+    });
+}
+
+#[test]
+fn without_preflight_a_plan_checks_nothing() {
+    each(|site, workspace| {
+        // All of it is wrong, and a plan with preflight would say so.
+        let wrong =
+            Instance::new("x").set("spec_id", 106).set("exist_disks", "[{ disk_id = 999 }]").set("image_id", 77);
+        workspace.write(&config(&wrong));
+        assert!(workspace.try_plan(&[]).iter().filter(|said| said.is_error()).count() >= 3);
+        workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", wrong));
+        let asked = site.ledger().requests.len();
+        let plan = workspace.plan(&[]);
+        assert_eq!(site.ledger().requests.len(), asked);
+        assert!(plan.change(X).is_unknown("estimated_cost"), "no price is known");
+        // What is right is bought without a look at the price in the plan.
+        workspace.apply_ok(&config_with("region = \"cn-east-1\"\npreflight = false", Instance::new("x")));
+        workspace.finish();
+    });
+}
