@@ -1,0 +1,104 @@
+//! How many requests it takes.
+
+use std::time::{Duration, Instant};
+
+use damodel::sandbox::{Form, Options, Thing};
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+
+const DISKS: u32 = 300;
+const IMAGES: u32 = 50;
+
+/// The ids of what the sandbox had generated.
+fn generated(site: &Site, kind: &str) -> Vec<String> {
+    let state = site.sandbox().state();
+    let things = state[kind].as_array().unwrap().iter();
+    let generated = things.filter(|thing| thing["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
+    generated.map(|thing: &Value| thing["id"].to_string()).collect()
+}
+
+/// Imports these, whatever they look like.
+fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
+    format!(
+        "import {{\n  for_each = toset({ids:?})\n  to = {kind}.x[each.key]\n  id = each.key\n}}\nresource {kind:?} \"x\" {{\n  for_each = \
+         toset({ids:?})\n{arguments}  lifecycle {{\n    ignore_changes = all\n  }}\n}}\n"
+    )
+}
+
+#[rstest]
+#[case(Form::default(), 1, 1)]
+// A page of size 0 is all of them, whatever other pages are capped at.
+#[case(Form { page_cap: Some(100), ..Form::default() }, 1, 1)]
+fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_pages: usize, #[case] image_pages: usize) {
+    each_cli(|cli| {
+        if !cli.has(7, 7) {
+            return;
+        }
+        let options = Options { form: form.clone(), generate_disks: DISKS, generate_images: IMAGES, ..Site::options() };
+        let site = Site::with(options);
+        let workspace = Workspace::new(cli, &site);
+        let disks = taken_over("damodel_cloud_disk", &generated(&site, "disks"), "  size_gb = 20\n  spec_id = 31\n");
+        let images = taken_over("damodel_private_image", &generated(&site, "private_images"), "  name = each.key\n");
+        workspace.write(&config(format!("{disks}{images}")));
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false", "-parallelism=50"]);
+        assert_eq!(workspace.state().addresses().len(), 350);
+        let before = site.ledger().requests.len();
+        let run = workspace.run_ok(&["plan", "-no-color", "-input=false", "-detailed-exitcode"]);
+        assert!(run.stdout.contains("No changes"), "{}", run.stdout);
+        let requests = site.ledger().requests.split_off(before);
+        let count = |name: &str| requests.iter().filter(|request| request.endpoint.as_deref() == Some(name)).count();
+        assert_eq!(count("cloud_disk_list"), disk_pages, "{requests:?}");
+        assert_eq!(count("private_image_list"), image_pages, "{requests:?}");
+        assert_eq!(requests.len(), disk_pages + image_pages, "{requests:?}");
+    });
+}
+
+#[test]
+fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
+    each_cli(|cli| {
+        let site = Site::with(Options { disk_change: Duration::from_secs(3), ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        let created = site.balance_of(Thing::CloudDisk).created;
+        workspace.write(&config(
+            "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  spec_id = 31\n}\n",
+        ));
+        workspace.plan(&["-parallelism=50"]);
+        let begun = Instant::now();
+        workspace.run_ok(&["apply", "-no-color", "-input=false", "-parallelism=50", "plan"]);
+        let ticks = begun.elapsed().as_millis() / 425 + 1;
+        assert_eq!(site.balance_of(Thing::CloudDisk).created, created + 50);
+        let lists = site.requests("cloud_disk_list");
+        assert!(lists as u128 <= 2 * ticks, "{lists} lists in {ticks} ticks");
+        workspace.settled();
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", "-parallelism=50"]);
+        assert_eq!(site.ledger().duplicates(Thing::CloudDisk), Vec::<Vec<String>>::new());
+    });
+}
+
+#[test]
+fn all_checks_of_a_plan_ask_each_list_once() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let east = Instance::new("east").set("count", 5).set("exist_disks", "[{ disk_id = 802 }]");
+        let north = Instance::new("north")
+            .set("count", 5)
+            .text("region", "cn-north-2")
+            .set("spec_id", 201)
+            .set("new_disks", "[{ size_gb = 20, spec_id = 31 }]");
+        let private = Instance::new("private").set("image_id", 951).text("image_type", "private");
+        let disks = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 5\n  size_gb = 20\n  spec_id = 31\n}\n";
+        let images = "resource \"damodel_private_image\" \"x\" {\n  count = 5\n  name = \"x-${count.index}\"\n  instance_id = \
+                      damodel_instance.east[0].id\n}\n";
+        workspace.write(&config(format!("{east}{north}{private}{disks}{images}")));
+        workspace.plan(&[]);
+        let count = |name: &str| site.requests(name);
+        assert_eq!(count("spec_list"), 2, "one a region");
+        for list in ["cloud_disk_spec_list", "public_image_list", "private_image_list", "cloud_disk_list"] {
+            assert_eq!(count(list), 1, "{list}");
+        }
+        assert_eq!(site.ledger().requests.len(), 6);
+    });
+}
