@@ -24,6 +24,8 @@ pub struct Form {
     pub booleans: Booleans,
     /// The largest page served, however large a page was asked for; 0 in the request still means all. None: no cap.
     pub page_cap: Option<u32>,
+    /// Whether the cap holds for a page of size 0, too, as gateways before a service have it.
+    pub page_cap_for_all: bool,
     /// Whether a capped page reports the size that was asked for, not the size served.
     pub page_size_as_asked: bool,
     /// Whether `total` is a string.

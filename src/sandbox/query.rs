@@ -117,7 +117,11 @@ impl Page {
         let total = records.len();
         let asked = usize::try_from(self.size).unwrap_or(usize::MAX);
         let cap = form.page_cap.map_or(usize::MAX, |cap| usize::try_from(cap).unwrap_or(usize::MAX).max(1));
-        let size = if asked == 0 { total.max(1) } else { asked.min(cap) };
+        let size = match asked {
+            0 if form.page_cap_for_all => total.clamp(1, cap),
+            0 => total.max(1),
+            _ => asked.min(cap),
+        };
         match form.order {
             Order::Ascending | Order::Shuffled => {}
             Order::Descending => records.reverse(),
