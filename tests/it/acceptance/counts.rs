@@ -31,6 +31,8 @@ fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
 #[case(Form::default(), 1, 1)]
 // A page of size 0 is all of them, whatever other pages are capped at.
 #[case(Form { page_cap: Some(100), ..Form::default() }, 1, 1)]
+// Where even that page is capped: 300 and the seed's four, a hundred on a page.
+#[case(Form { page_cap: Some(100), page_cap_for_all: true, ..Form::default() }, 4, 1)]
 fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_pages: usize, #[case] image_pages: usize) {
     each_cli(|cli| {
         if !cli.has(7, 7) {
