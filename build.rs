@@ -1,9 +1,10 @@
-//! Compiles `proto/` with protox, so that no machine needs a `protoc`.
+//! Compiles `proto/` with protox, so that no machine needs a `protoc`, and notes the commit for `--version`.
 
-use std::error::Error;
+use std::{error::Error, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
+    println!("cargo::rustc-env=DAMODEL_COMMIT={}", commit().as_deref().unwrap_or("unknown"));
     let files = ["tfplugin6.proto", "plugin.proto", "health.proto"];
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).open_files(files)?;
@@ -18,4 +19,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_transport(false)
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
+}
+
+/// The commit that is built; none without git, or where the sources are a part of another repository.
+fn commit() -> Option<String> {
+    if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
+        return None;
+    }
+    // What changes with the commit. A file that is not there would make every build a new one.
+    let head = git(&["rev-parse", "--symbolic-full-name", "HEAD"])?;
+    for name in ["HEAD", head.as_str(), "packed-refs"] {
+        let path = git(&["rev-parse", "--git-path", name])?;
+        if Path::new(&path).is_file() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "--short=12", "HEAD"]).filter(|commit| !commit.is_empty())
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
