@@ -77,7 +77,7 @@ struct Shared {
     tokens: Tokens,
     clock: Clock,
     pace: Pace,
-    /// Counts changes, each before it is sent and after it was answered.
+    /// Counts changes, each before it is sent and after it was answered, and what waits have seen to change.
     changes: AtomicU64,
     snapshots: Snapshots,
     watch: Watch,
@@ -169,7 +169,12 @@ impl Client {
         &self.shared.watch
     }
 
-    /// How many changes this client has begun and ended.
+    /// Makes snapshots old, since something in the service is not as it was.
+    pub(super) fn note_change(&self) {
+        self.shared.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many changes this client has begun and ended, and seen.
     pub(super) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::SeqCst)
     }

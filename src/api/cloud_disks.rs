@@ -215,11 +215,16 @@ impl CloudDisks {
         self.client.poller().cloud_disk(&self.client, id, context, until).await
     }
 
-    /// Living cloud disks of a list that are named `<name>-<8 hex>` and whose create this journal does not know:
-    /// what a run may have left behind whose journal is lost.
+    /// Living cloud disks of a list that are named `<name>-<8 hex>` and whose create nobody answers for: what a run
+    /// may have left behind whose journal is lost, or that was in another folder. `key` is that of the create that asks.
     #[must_use]
-    pub fn look_alikes<'a>(listing: &'a Listing<CloudDisk>, name: &str, journal: &Journal) -> Vec<&'a CloudDisk> {
-        let explained = journal.markers(Kind::CloudDisk);
+    pub fn look_alikes<'a>(
+        listing: &'a Listing<CloudDisk>,
+        name: &str,
+        journal: &Journal,
+        key: &str,
+    ) -> Vec<&'a CloudDisk> {
+        let explained = journal.explained(Kind::CloudDisk, key);
         let is_unexplained = |disk: &&CloudDisk| {
             !disk.is_released()
                 && disk

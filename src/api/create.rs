@@ -17,6 +17,7 @@ use crate::api::{
     context::Context,
     error::{Error, Missing, RequestIds, Unsettled},
     pending::{Begin, Claim, Entry, Journal, Phase, Record},
+    progress::{Step, Task},
     request::Request,
     retry,
 };
@@ -256,12 +257,14 @@ impl<C: Creation> Flow<C> {
         let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
         let mut patience = retry::patience(self.client.random());
         let mut busy = retry::busy(self.client.random());
+        let mut task = self.task(&marker);
         let mut attempt = 0;
         loop {
             attempt += 1;
             let error = match self.client.attempt(&self.context, &request, attempt).await {
-                Ok(answer) => match self.creation.read(&answer.result) {
+                Ok(answer) => match self.creation.read(&answer.value()) {
                     Some(made) => {
+                        task.done(None);
                         return Ok(self.record(made, entry, answer.ids, Origin::Answered));
                     }
                     None => {
@@ -293,6 +296,7 @@ impl<C: Creation> Flow<C> {
                 self.discard(entry);
                 return Err(error);
             };
+            task.sees(Step::new(waiting_for(&error)), None);
             let wait_ms = wait.as_millis();
             tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
             if self.context.sleep(wait).await.is_err() {
@@ -330,6 +334,7 @@ impl<C: Creation> Flow<C> {
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
         let mut waits = retry::looks(longest, self.client.random());
         let (mut conclusive, mut cause, mut failed) = (false, None, 0);
+        let mut task = self.task(&sent.marker);
         while self.context.check().is_ok() {
             let now = Instant::now();
             let last = now >= until;
@@ -346,6 +351,7 @@ impl<C: Creation> Flow<C> {
                         return Err(Error::SeveralMatches { marker: sent.marker.clone(), found });
                     }
                     if let Some(made) = sought.found.pop() {
+                        task.done(None);
                         return Ok(Settled::Found(made));
                     }
                     (conclusive, cause, failed) = (last && sought.complete, None, 0);
@@ -355,6 +361,7 @@ impl<C: Creation> Flow<C> {
                     (conclusive, cause) = (false, Some(error));
                 }
             }
+            task.sees(Step::new("looking for what was created"), None);
             let wait = waits.next().unwrap_or_default().min(until.saturating_duration_since(Instant::now()));
             if last || failed == FAILED_LOOKS || self.context.sleep(wait).await.is_err() {
                 break;
@@ -401,6 +408,11 @@ impl<C: Creation> Flow<C> {
         Accepted { made, entry, sent_name, rename_to, ids, origin }
     }
 
+    /// Tells who looks on what the create waits for.
+    fn task(&self, marker: &str) -> Task {
+        self.client.settings().progress.task(&C::KIND.as_str().replace('_', " "), marker)
+    }
+
     fn discard(&self, entry: Entry) {
         if let Err(error) = entry.discard() {
             tracing::warn!(%error, "a create that made nothing stays in the journal");
@@ -410,6 +422,15 @@ impl<C: Creation> Flow<C> {
     fn unsettled(&self, marker: &str, cause: Option<Error>) -> Error {
         let cancelled = self.context.cancel.is_cancelled();
         Error::Unsettled(Box::new(Unsettled { marker: marker.to_owned(), cause, cancelled }))
+    }
+}
+
+/// What a create that nothing came of waits for.
+fn waiting_for(error: &Error) -> &'static str {
+    match error.code() {
+        Some(code) if code.is_out_of_stock() => "waiting for stock",
+        Some(code) if code.is_busy() => "waiting for another save to end",
+        _ => "asking again",
     }
 }
 

@@ -3,10 +3,11 @@
 //! The document leaves the HTTP status and the shape of the error object open, so both are found by what they
 //! hold, not by where they are.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::api::{
     code::Code,
@@ -23,8 +24,16 @@ const LONGEST_MESSAGE: usize = 1000;
 /// A successful answer: its payload, and what identifies it.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) result: Value,
+    /// `result` as it came, empty where there is none: a long list is read record by record, and never whole as a tree.
+    pub(super) result: Bytes,
     pub(super) ids: RequestIds,
+}
+
+impl Answer {
+    /// `result` as a value.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_slice(&self.result).unwrap_or_default()
+    }
 }
 
 /// Reads an answer: its `result`, or the error that it is.
@@ -34,14 +43,18 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
         return Err(Error::Redirected { endpoint, status: incoming.status });
     }
     if incoming.status == 204 {
-        return Ok(Answer { result: Value::Null, ids: header_ids(&incoming.headers) });
+        return Ok(Answer { result: Bytes::new(), ids: header_ids(&incoming.headers) });
     }
-    let Ok(document) = serde_json::from_slice::<Value>(&incoming.body) else {
-        return Err(reader.unread("not JSON", header_ids(&incoming.headers)));
+    let mut fields: BTreeMap<String, &RawValue> = match serde_json::from_slice(&incoming.body) {
+        Ok(fields) => fields,
+        Err(error) if error.is_data() => {
+            return Err(reader.unread("JSON, but no object", header_ids(&incoming.headers)));
+        }
+        Err(_) => return Err(reader.unread("not JSON", header_ids(&incoming.headers))),
     };
-    let Value::Object(mut document) = document else {
-        return Err(reader.unread("JSON, but no object", header_ids(&incoming.headers)));
-    };
+    let result = fields.remove("result");
+    let document: Map<String, Value> =
+        fields.into_iter().map(|(name, value)| (name, serde_json::from_str(value.get()).unwrap_or_default())).collect();
     let metadata = ["response_metadata", "responseMetadata", "ResponseMetadata", "metadata"]
         .iter()
         .find_map(|name| document.get(*name)?.as_object());
@@ -52,10 +65,11 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
     if !(200..300).contains(&incoming.status) {
         return Err(reader.unread("JSON without an error object", ids));
     }
-    if metadata.is_none() && !document.contains_key("result") {
+    if metadata.is_none() && result.is_none() {
         return Err(reader.unread("JSON without result and response_metadata", ids));
     }
-    Ok(Answer { result: document.remove("result").unwrap_or(Value::Null), ids })
+    let result = result.map(|result| incoming.body.slice_ref(result.get().as_bytes())).unwrap_or_default();
+    Ok(Answer { result, ids })
 }
 
 struct Reader<'a> {

@@ -144,7 +144,7 @@ impl Instances {
         let endpoint = Endpoint::InstanceDetail;
         let request = Request::new(endpoint).query("instance_uid", uid);
         let answer = self.client.read(context, &request, retry).await?;
-        read::<InstanceDetail>(answer.result).filter(|detail| detail.instance.uid == *uid).ok_or_else(|| {
+        read::<InstanceDetail>(&answer.result).filter(|detail| detail.instance.uid == *uid).ok_or_else(|| {
             Error::Undecodable(Box::new(UnreadAnswer {
                 endpoint,
                 status: 200,
@@ -232,11 +232,16 @@ impl Instances {
         self.client.poller().instance(&self.client, uid, context, until).await
     }
 
-    /// Living instances of a list that are named `<name>-<8 hex>` and whose create this journal does not know: what a run
-    /// may have left behind whose journal is lost.
+    /// Living instances of a list that are named `<name>-<8 hex>` and whose create nobody answers for: what a run may
+    /// have left behind whose journal is lost, or that was in another folder. `key` is that of the create that asks.
     #[must_use]
-    pub fn look_alikes<'a>(listing: &'a Listing<Instance>, name: &str, journal: &Journal) -> Vec<&'a Instance> {
-        let explained = journal.markers(Kind::Instance);
+    pub fn look_alikes<'a>(
+        listing: &'a Listing<Instance>,
+        name: &str,
+        journal: &Journal,
+        key: &str,
+    ) -> Vec<&'a Instance> {
+        let explained = journal.explained(Kind::Instance, key);
         let is_unexplained = |instance: &&Instance| {
             !instance.is_released()
                 && instance

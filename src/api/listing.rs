@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::api::{
     client::Client,
     context::Context,
+    envelope::Answer,
     error::Error,
     lenient::read_integer,
     records::{Record, read},
@@ -50,11 +51,12 @@ pub(super) async fn whole<T: Record>(
     context: &Context,
     request: &Request,
 ) -> Result<Listing<T>, Error> {
-    let page = Page::read(client.read(context, request, Retry::AsConfigured).await?.result);
+    let answer = client.read(context, request, Retry::AsConfigured).await?;
+    let page = Page::read(&answer.result);
     let mut records = Vec::with_capacity(page.data.len());
     let mut skipped = 0;
-    for value in page.data {
-        match read::<T>(value) {
+    for record in page.data {
+        match read::<T>(record.get().as_bytes()) {
             Some(record) => records.push(record),
             None => skipped += 1,
         }
@@ -131,12 +133,13 @@ impl<T: Record> Pages<T> {
     }
 
     /// Takes a page in; its number of records.
-    fn add(&mut self, page: Page) -> usize {
+    fn add(&mut self, answer: Answer) -> usize {
+        let page = Page::read(&answer.result);
         self.moved |= self.total.is_some() && self.total != page.total;
         self.total = page.total;
         let count = page.data.len();
-        for value in page.data {
-            match read::<T>(value) {
+        for record in page.data {
+            match read::<T>(record.get().as_bytes()) {
                 Some(record) => drop(self.records.insert(record.key(), record)),
                 None => self.skipped += 1,
             }
@@ -173,30 +176,29 @@ async fn ask(
     retry: Retry,
     page: usize,
     page_size: usize,
-) -> Result<Page, Error> {
+) -> Result<Answer, Error> {
     let request = request.clone().query("page", page).query("page_size", page_size);
-    Ok(Page::read(client.read(context, &request, retry).await?.result))
+    client.read(context, &request, retry).await
 }
 
-/// The records of one answer, from a paged object or a bare array.
-struct Page {
+/// The records of one answer as they came, from a paged object or a bare array.
+#[derive(Default)]
+struct Page<'a> {
     total: Option<i64>,
-    data: Vec<Value>,
+    data: Vec<&'a RawValue>,
 }
 
-impl Page {
-    fn read(result: Value) -> Self {
-        match result {
-            Value::Array(data) => Self { total: None, data },
-            Value::Object(mut fields) => {
-                let total = fields.get("total").and_then(read_integer);
-                match fields.remove("data") {
-                    Some(Value::Array(data)) => Self { total, data },
-                    _ => Self { total, data: Vec::new() },
-                }
-            }
-            _ => Self { total: None, data: Vec::new() },
+impl<'a> Page<'a> {
+    fn read(result: &'a [u8]) -> Self {
+        if let Ok(data) = serde_json::from_slice(result) {
+            return Self { total: None, data };
         }
+        let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(result) else {
+            return Self::default();
+        };
+        let total = fields.get("total").and_then(|total| read_integer(&serde_json::from_str(total.get()).ok()?));
+        let data = fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok());
+        Self { total, data: data.unwrap_or_default() }
     }
 }
 

@@ -13,6 +13,7 @@
 //! - `watch`: one poller for all who wait;
 //! - `create`, `marker`, `pending`: creates that are sent once and never lost;
 //! - `presence`, `witness`: whether a thing is gone, or only not shown;
+//! - `progress`: what waits tell of themselves, for another process;
 //! - `instances`, `create_instance`, `images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
 //!   `create_cloud_disk`: one file or two an endpoint group.
 //!
@@ -59,6 +60,7 @@ mod pace;
 mod pending;
 mod presence;
 mod private_images;
+mod progress;
 mod quotes;
 mod records;
 mod redact;
@@ -92,6 +94,7 @@ pub use instances::{InstanceFilter, Instances};
 pub use listing::Listing;
 pub use pending::{Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable};
 pub use presence::Presence;
+pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
 pub use quotes::Quotes;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,

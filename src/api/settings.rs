@@ -5,6 +5,8 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 use secrecy::SecretString;
 use url::{Host, Url};
 
+use crate::api::progress::Progress;
+
 /// Everything a [`Client`](crate::api::Client) needs to know.
 ///
 /// The address and the credentials may be absent: a missing one is the error of the first call that needs it.
@@ -43,6 +45,8 @@ pub struct Settings {
     pub user_agent: UserAgent,
     /// Where markers and jitter come from.
     pub random: Random,
+    /// Where waits tell how far they are. Default: nowhere.
+    pub progress: Progress,
 }
 
 impl Default for Settings {
@@ -58,6 +62,7 @@ impl Default for Settings {
             extra_roots_pem: None,
             user_agent: UserAgent::default(),
             random: Random::default(),
+            progress: Progress::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::lenient::read_integer;
 
@@ -50,6 +51,8 @@ pub struct ChatAssembly {
     message: Map<String, Value>,
     finish_reason: Option<String>,
     begun: bool,
+    /// Who is told the pieces of the text.
+    heard_by: Option<UnboundedSender<String>>,
 }
 
 impl fmt::Debug for ChatAssembly {
@@ -70,6 +73,12 @@ pub enum Pushed {
 }
 
 impl ChatAssembly {
+    /// One that passes the pieces of the answer's text on as they come.
+    #[must_use]
+    pub fn heard_by(pieces: UnboundedSender<String>) -> Self {
+        Self { heard_by: Some(pieces), ..Self::default() }
+    }
+
     /// Takes the data of one event in.
     pub fn push(&mut self, data: &str) -> Pushed {
         if data.trim() == "[DONE]" {
@@ -113,6 +122,9 @@ impl ChatAssembly {
         let Some(Value::Object(delta)) = choice.remove("delta").or(whole) else {
             return;
         };
+        if let (Some(pieces), Some(Value::String(text))) = (&self.heard_by, delta.get("content")) {
+            let _ = pieces.send(text.clone());
+        }
         for (name, value) in delta {
             match (self.message.get_mut(&name), value) {
                 (_, Value::Null) => {}

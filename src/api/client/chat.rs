@@ -13,7 +13,10 @@ use reqwest::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
 };
 use secrecy::ExposeSecret;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{Instant, timeout},
+};
 
 use crate::api::{
     chat::{ChatAnswer, ChatAssembly, ChatRequest, EventError, EventStream, Pushed},
@@ -59,15 +62,36 @@ impl Client {
     /// ```
     pub async fn chat(&self, request: &ChatRequest, context: &Context) -> Result<ChatAnswer, Error> {
         context.check().map_err(|ended| ended.error(ENDPOINT))?;
-        context.run(self.persist_chat(request, context)).await.map_err(|ended| ended.error(ENDPOINT))?
+        let chat = self.persist_chat(request, None, context);
+        context.run(chat).await.map_err(|ended| ended.error(ENDPOINT))?
     }
 
-    async fn persist_chat(&self, request: &ChatRequest, context: &Context) -> Result<ChatAnswer, Error> {
+    /// The same, telling the pieces of the answer's text as they come. An answer that comes whole comes in no pieces.
+    ///
+    /// # Errors
+    /// Those of [`Self::chat`]; what was told until then is part of no answer.
+    pub async fn chat_in_pieces(
+        &self,
+        request: &ChatRequest,
+        pieces: UnboundedSender<String>,
+        context: &Context,
+    ) -> Result<ChatAnswer, Error> {
+        context.check().map_err(|ended| ended.error(ENDPOINT))?;
+        let chat = self.persist_chat(request, Some(pieces), context);
+        context.run(chat).await.map_err(|ended| ended.error(ENDPOINT))?
+    }
+
+    async fn persist_chat(
+        &self,
+        request: &ChatRequest,
+        pieces: Option<UnboundedSender<String>>,
+        context: &Context,
+    ) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
         let mut attempt = 1;
         loop {
-            let mut assembly = ChatAssembly::default();
+            let mut assembly = pieces.clone().map_or_else(ChatAssembly::default, ChatAssembly::heard_by);
             let error = match self.attempt_chat(body.clone(), attempt, &mut assembly).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if assembly.has_content() || !error.is_retryable() => return Err(error),

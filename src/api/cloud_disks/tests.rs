@@ -384,6 +384,6 @@ async fn look_alikes_are_living_marked_and_not_in_the_journal() {
     });
     let (_folder, journal) = journal();
     let listing = client.cloud_disks().snapshot(&context(60)).await.unwrap();
-    let found = CloudDisks::look_alikes(&listing, "data", &journal);
+    let found = CloudDisks::look_alikes(&listing, "data", &journal, "key");
     assert_eq!(found.iter().map(|disk| disk.id).collect::<Vec<_>>(), [1]);
 }

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    CreateInstance, CreatedInstance, Endpoint, ImageSelector, Random, Settings, SpecSelector, TokenSource, marker,
+    CreateInstance, CreatedInstance, Ending, Endpoint, Follower, ImageSelector, Progress, Random, Settings,
+    SpecSelector, TokenSource, marker,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
@@ -240,13 +241,16 @@ async fn an_undocumented_refusal_is_believed_when_nothing_shows_up() {
 async fn stock_is_waited_for_politely_when_asked() {
     let (_folder, journal) = journal();
     let start = Instant::now();
-    let (client, ledger) =
-        serve(
-            move |_| async move { if start.elapsed() < Duration::from_secs(600) { refusal(160_004) } else { made() } },
-        );
+    let settings = Settings { progress: Progress::beside(&journal), ..testing::settings() };
+    let (client, ledger) = serve_with(settings, move |_| async move {
+        if start.elapsed() < Duration::from_secs(600) { refusal(160_004) } else { made() }
+    });
     let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(1200)));
     let accepted = create_with(&client, &journal, options, &context(3600)).await.unwrap();
     accepted.entry.handed_over().unwrap();
+    let told = Follower::beside(&journal).look().unwrap().told;
+    let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
+    assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(Ending::Done))]);
     assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
 
     let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(60)));

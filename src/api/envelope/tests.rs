@@ -58,12 +58,12 @@ fn error_of_one_word_is_an_error(#[case] body: &str, #[case] code: Code) {
 #[case(r#"{"result":{"a":1},"code":0,"message":"success"}"#)]
 #[case(r#"{"result":{"a":1},"code":200}"#)]
 fn success_is_success(#[case] body: &str) {
-    assert_eq!(opened(200, &[], body).unwrap().result, json!({"a": 1}));
+    assert_eq!(opened(200, &[], body).unwrap().value(), json!({"a": 1}));
 }
 
 #[test]
 fn missing_result_is_null() {
-    assert_eq!(opened(200, &[], r#"{"response_metadata":{}}"#).unwrap().result, Value::Null);
+    assert_eq!(opened(200, &[], r#"{"response_metadata":{}}"#).unwrap().value(), Value::Null);
 }
 
 #[rstest]
@@ -111,5 +111,5 @@ fn a_gateway_that_says_why_is_quoted() {
 
 #[test]
 fn no_content_is_a_success_without_a_result() {
-    assert_eq!(opened(204, &[], "").unwrap().result, Value::Null);
+    assert_eq!(opened(204, &[], "").unwrap().value(), Value::Null);
 }

@@ -94,7 +94,7 @@ async fn look_alikes_are_living_marked_and_not_in_the_journal() {
     });
     let folder = tempfile::tempdir().unwrap();
     let listing = client.instances().snapshot(&context(60)).await.unwrap();
-    let found = Instances::look_alikes(&listing, "web", &Journal::new(folder.path()));
+    let found = Instances::look_alikes(&listing, "web", &Journal::new(folder.path()), "key");
     let uids: Vec<_> = found.iter().map(|instance| instance.uid.as_str()).collect();
     assert_eq!(uids, ["a"]);
 }

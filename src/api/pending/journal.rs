@@ -244,14 +244,18 @@ impl Journal {
         super::entry::remove(&listed.path.with_extension("lock"))
     }
 
-    /// The names that this journal's creates sent.
-    pub(in crate::api) fn markers(&self, kind: Kind) -> Vec<String> {
-        let files = self.files().unwrap_or_default();
-        files
-            .iter()
-            .filter_map(|path| read(path).ok())
-            .filter(|record| record.kind == kind)
-            .map(|record| record.marker)
+    /// The names that are sent by creates which somebody still answers for: an owner that lives, this key's own next create, or a
+    /// report. What a dead run of another folder or configuration sent is taken up by nobody here.
+    pub(in crate::api) fn explained(&self, kind: Kind, key: &str) -> Vec<String> {
+        let is_explained = |listed: &Listed| {
+            listed.owner_lives
+                || listed.record.key == key
+                || matches!(listed.record.phase, Phase::HandedOver | Phase::Unexplained)
+        };
+        let entries = self.list().unwrap_or_default().entries.into_iter();
+        entries
+            .filter(|listed| listed.record.kind == kind && is_explained(listed))
+            .map(|listed| listed.record.marker)
             .collect()
     }
 

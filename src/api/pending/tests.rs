@@ -100,7 +100,7 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].record.phase, Phase::HandedOver);
     assert!(!listed[0].owner_lives);
-    assert_eq!(journal.markers(Kind::Instance), ["web-00000001"]);
+    assert_eq!(journal.explained(Kind::Instance, "another"), ["web-00000001"]);
     assert!(!journal.seen(Kind::Instance, "ins-2").unwrap());
     assert!(journal.seen(Kind::Instance, "ins-1").unwrap());
     assert!(journal.list().unwrap().entries.is_empty());
@@ -201,4 +201,17 @@ fn randomness_that_is_none_is_an_error_and_no_endless_search() {
     let constant = Random::new(|| 7);
     let _first = journal.begin(&begin("key"), &constant).unwrap();
     journal.begin(&begin("key"), &constant).unwrap_err();
+}
+
+#[test]
+fn what_a_dead_run_sent_is_explained_to_its_own_next_create_only() {
+    let (_folder, journal, random) = journal();
+    let owned = journal.begin(&begin("key"), &random).unwrap();
+    let explained = |key| journal.explained(Kind::Instance, key);
+    assert_eq!(explained("of another folder"), ["web-00000001"], "its owner lives");
+    drop(owned);
+    assert_eq!(explained("key"), ["web-00000001"]);
+    assert_eq!(explained("of another folder"), Vec::<String>::new());
+    claim(&journal, "key").unwrap().unexplained().unwrap();
+    assert_eq!(explained("of another folder"), ["web-00000001"], "it is reported");
 }

@@ -13,7 +13,6 @@ pub use instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, Insta
 pub use spec::Spec;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// A record of a list: it has a key, by which lists are ordered and pages are told apart.
 pub trait Record: DeserializeOwned + Send + Sync + 'static {
@@ -25,6 +24,6 @@ pub trait Record: DeserializeOwned + Send + Sync + 'static {
 }
 
 /// Reads one record; none when it lacks its key.
-pub(super) fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
-    serde_json::from_value(value).ok()
+pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
+    serde_json::from_slice(json).ok()
 }

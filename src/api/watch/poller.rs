@@ -20,6 +20,7 @@ use crate::api::{
     context::{Context, Ended},
     error::{Error, WaitEnded},
     listing::Listing,
+    progress::Step,
     records::Record,
     watch::{Sighting, pace},
 };
@@ -54,6 +55,14 @@ pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
 
     /// Status and progress, for people.
     fn describe(record: &Self::Record) -> String;
+
+    /// The same for who looks on.
+    fn step(record: &Self::Record) -> Step {
+        Step::new(Self::describe(record))
+    }
+
+    /// What it is called at the moment.
+    fn name(record: &Self::Record) -> Option<&str>;
 }
 
 /// Asks on behalf of all who wait. Its task lives while anybody does.
@@ -101,6 +110,8 @@ impl<S: Source> Poller<S> {
         mut until: impl FnMut(&Sighting<S::Record>) -> bool + Send,
     ) -> Result<Sighting<S::Record>, Error> {
         let mut place = self.join(client, key);
+        let mut task = client.settings().progress.task(S::NOUN, key);
+        let mut has_waited = false;
         loop {
             let told = context.run(place.told.changed()).await;
             let news = match told {
@@ -113,8 +124,17 @@ impl<S: Source> Poller<S> {
                 News::Nothing => {}
                 News::Seen(sighting) => {
                     if until(&sighting) {
+                        task.done(sighting.record().map(S::step));
+                        if has_waited {
+                            // What was asked before shows the thing as it was.
+                            client.note_change();
+                        }
                         return Ok(Sighting::clone(&sighting));
                     }
+                    if let Some(record) = sighting.record() {
+                        task.sees(S::step(record), S::name(record));
+                    }
+                    has_waited = true;
                 }
             }
         }

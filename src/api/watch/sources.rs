@@ -7,6 +7,7 @@ use crate::api::{
     endpoint::Endpoint,
     error::Error,
     listing::{Listing, paged},
+    progress::Step,
     records::{CloudDisk, Instance, InstanceUid, PrivateImage},
     request::Request,
     retry::Retry,
@@ -33,6 +34,10 @@ impl Source for CloudDisks {
             (None, None) => "without a status".to_owned(),
         };
         disk.size_gb.map_or_else(|| status.clone(), |size| format!("{status} with {size} GB"))
+    }
+
+    fn name(disk: &CloudDisk) -> Option<&str> {
+        disk.name.as_deref()
     }
 }
 
@@ -68,6 +73,10 @@ impl Source for Instances {
     fn describe(instance: &Instance) -> String {
         instance.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string)
     }
+
+    fn name(instance: &Instance) -> Option<&str> {
+        instance.name.as_deref()
+    }
 }
 
 /// They have no detail (service API, Images).
@@ -84,12 +93,25 @@ impl Source for PrivateImages {
     }
 
     fn describe(image: &PrivateImage) -> String {
-        let status = match image.image_status {
-            Some(0) => "creating".to_owned(),
-            Some(1) => "ready".to_owned(),
-            Some(number) => format!("with status {number}"),
-            None => "without a status".to_owned(),
-        };
+        let status = image_status(image);
         image.push_progress.map_or_else(|| status.clone(), |progress| format!("{status} with {progress} % pushed"))
+    }
+
+    fn step(image: &PrivateImage) -> Step {
+        let percent = image.push_progress.and_then(|percent| u8::try_from(percent).ok());
+        Step { percent, ..Step::new(image_status(image)) }
+    }
+
+    fn name(image: &PrivateImage) -> Option<&str> {
+        image.image_name.as_deref()
+    }
+}
+
+fn image_status(image: &PrivateImage) -> String {
+    match image.image_status {
+        Some(0) => "creating".to_owned(),
+        Some(1) => "ready".to_owned(),
+        Some(number) => format!("with status {number}"),
+        None => "without a status".to_owned(),
     }
 }

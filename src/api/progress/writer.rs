@@ -1,0 +1,241 @@
+use std::{
+    fmt,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+
+use super::{
+    directory,
+    event::{Ending, Event, VERSION},
+};
+use crate::api::Journal;
+
+/// A run writes no more than this, in bytes.
+const MOST: usize = 512 * 1024;
+
+/// So many files of earlier runs are kept: they tell how long things take.
+const KEPT: usize = 16;
+
+/// How many runs this process has told of.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// The longest text of an event, in characters.
+const LONGEST: usize = 160;
+
+/// Where waits tell how far they are. Cheap to clone; all clones write one file, which is made with the first event.
+#[derive(Clone, Default)]
+pub struct Progress {
+    shared: Option<Arc<Shared>>,
+}
+
+struct Shared {
+    directory: PathBuf,
+    file: Mutex<Output>,
+    tasks: AtomicU64,
+}
+
+enum Output {
+    /// Nothing can be written, or nothing more.
+    Closed,
+    Open(Open),
+    Unopened,
+}
+
+struct Open {
+    file: File,
+    written: usize,
+    /// Locked until the process ends.
+    _lock: File,
+}
+
+/// How far something is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The phase, in a word or two.
+    pub phase: String,
+    /// How far the phase is, 0 to 100.
+    pub percent: Option<u8>,
+    /// What is done in it. No secret.
+    pub detail: Option<String>,
+}
+
+impl Step {
+    /// A phase of which no more is known.
+    pub fn new(phase: impl Into<String>) -> Self {
+        Self { phase: phase.into(), ..Self::default() }
+    }
+}
+
+/// One wait. It tells nothing until it has seen something, and its end when it is dropped.
+#[derive(Debug)]
+pub struct Task {
+    progress: Progress,
+    event: Event,
+    is_told: bool,
+}
+
+impl Progress {
+    /// Tells it in a file beside a journal. The default tells it nobody.
+    #[must_use]
+    pub fn beside(journal: &Journal) -> Self {
+        let directory = directory(journal);
+        let shared = Shared { directory, file: Mutex::new(Output::Unopened), tasks: AtomicU64::new(0) };
+        Self { shared: Some(Arc::new(shared)) }
+    }
+
+    /// Begins a wait for a thing: what one calls its kind, and its id or name.
+    #[must_use]
+    pub fn task(&self, kind: &str, id: impl fmt::Display) -> Task {
+        let number = self.shared.as_ref().map_or(0, |shared| shared.tasks.fetch_add(1, Ordering::Relaxed));
+        let now = now();
+        let event = Event {
+            version: VERSION,
+            at: now,
+            task: number,
+            since: now,
+            kind: kind.to_owned(),
+            id: id.to_string(),
+            name: None,
+            phase: String::new(),
+            percent: None,
+            detail: None,
+            ended: None,
+        };
+        Task { progress: self.clone(), event, is_told: false }
+    }
+
+    fn write(&self, event: &Event) {
+        let Some(shared) = &self.shared else { return };
+        let mut output = shared.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if matches!(*output, Output::Unopened) {
+            *output = open(&shared.directory).map_or_else(|error| closed(&error), Output::Open);
+        }
+        if let Output::Open(open) = &mut *output
+            && let Err(error) = open.append(event)
+        {
+            *output = closed(&error);
+        }
+    }
+}
+
+impl Task {
+    /// Tells how far the thing is, and what it is called, when that is news.
+    pub fn sees(&mut self, step: Step, name: Option<&str>) {
+        let next = Event { name: name.map(short).or_else(|| self.event.name.clone()), ..self.at(step) };
+        if !self.is_told || next != self.event {
+            self.event = Event { at: now(), ..next };
+            self.is_told = true;
+            self.progress.write(&self.event);
+        }
+    }
+
+    /// Says that what was waited for has come, and how it is then. A wait that had nothing to tell has no end either.
+    pub fn done(mut self, last: Option<Step>) {
+        if let Some(last) = last {
+            self.event = self.at(last);
+        }
+        self.end(Ending::Done);
+    }
+
+    fn at(&self, step: Step) -> Event {
+        let Step { phase, percent, detail } = step;
+        Event {
+            phase: short(&phase),
+            percent: percent.map(|percent| percent.min(100)),
+            detail: detail.as_deref().map(short),
+            ..self.event.clone()
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if self.is_told && self.event.ended.is_none() {
+            self.event.at = now();
+            self.event.ended = Some(ending);
+            self.progress.write(&self.event);
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.end(Ending::Stopped);
+    }
+}
+
+impl Open {
+    fn append(&mut self, event: &Event) -> io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        if self.written + line.len() > MOST {
+            // The lock stays, and says that the run goes on.
+            return Ok(());
+        }
+        self.written += line.len();
+        self.file.write_all(&line)
+    }
+}
+
+/// Makes the file of this process and its lock, and clears away those of runs long past.
+fn open(directory: &Path) -> io::Result<Open> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)?;
+    clear(directory)?;
+    // A provider that is configured twice in one process has two files, be it in one millisecond.
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("run-{:014}-{}-{number}", now(), std::process::id());
+    let lock = make(&directory.join(format!("{name}.lock")))?;
+    lock.try_lock().map_err(io::Error::other)?;
+    Ok(Open { file: make(&directory.join(format!("{name}.jsonl")))?, written: 0, _lock: lock })
+}
+
+fn make(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn clear(directory: &Path) -> io::Result<()> {
+    let mut runs: Vec<PathBuf> = fs::read_dir(directory)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    runs.sort();
+    let old = runs.len().saturating_sub(KEPT);
+    for run in runs.iter().take(old).filter(|run| !super::follow::is_alive(run)) {
+        let _ = fs::remove_file(run);
+        let _ = fs::remove_file(run.with_extension("lock"));
+    }
+    Ok(())
+}
+
+fn closed(error: &io::Error) -> Output {
+    tracing::debug!(%error, "progress is not told");
+    Output::Closed
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.shared.as_ref().map(|shared| &shared.directory);
+        formatter.debug_struct("Progress").field("directory", &directory).finish_non_exhaustive()
+    }
+}
