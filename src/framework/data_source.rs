@@ -5,6 +5,7 @@ use super::{
     model::Model,
     resource::{Context, Outcome},
     schema::Schema,
+    server::DEFAULT_TIMEOUT,
 };
 
 /// A thing that is only read.
@@ -22,7 +23,7 @@ pub trait DataSource: Send + Sync + 'static {
 
     /// How long a read may take.
     fn timeout(&self) -> Duration {
-        Duration::from_secs(5 * 60)
+        DEFAULT_TIMEOUT
     }
 
     /// Rules between attributes, judged without the service. Unknown values obey every rule.

@@ -1,5 +1,15 @@
 //! The object-safe twins of the typed traits: the same steps on plain values.
 
+mod action;
+mod ephemeral;
+mod function;
+mod list_resource;
+
+pub(super) use action::AnyAction;
+pub(super) use ephemeral::AnyEphemeralResource;
+pub(super) use function::AnyFunction;
+pub(super) use list_resource::AnyListResource;
+
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -7,6 +17,7 @@ use super::{
     data_source::DataSource,
     diagnostics::Diagnostics,
     fill::conform,
+    identity::{Identity, IdentitySchema},
     model::{ModelError, from_value, to_value},
     resource::{Context, Create, Outcome, Plan, PlanContext, Resource, State, Update},
     schema::Schema,
@@ -19,6 +30,7 @@ pub(super) struct Erased<T> {
     typed: T,
     schema: Schema,
     ty: Type,
+    identity: Option<IdentitySchema>,
 }
 
 /// A resource whose models are plain values.
@@ -39,6 +51,10 @@ pub(super) trait AnyResource<C>: Send + Sync {
     async fn update(&self, change: Update<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
     async fn delete(&self, current: State<Value>, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
     async fn import(&self, id: &str, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
+    fn identity(&self) -> Option<&IdentitySchema>;
+    fn upgrade_identity(&self, version: i64, identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics>;
+    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics>;
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Result<Value, ModelError>;
 }
 
 /// A data source whose models are plain values.
@@ -55,8 +71,8 @@ pub(super) trait AnyDataSource<C>: Send + Sync {
 impl<R: Resource> Erased<R> {
     pub(super) fn resource(typed: R) -> Self {
         let schema = typed.schema().with_block(typed.timeouts().block());
-        let ty = schema.ty();
-        Self { typed, schema, ty }
+        let (ty, identity) = (schema.ty(), typed.identity());
+        Self { typed, schema, ty, identity }
     }
 }
 
@@ -64,7 +80,7 @@ impl<D: DataSource> Erased<D> {
     pub(super) fn data_source(typed: D) -> Self {
         let schema = typed.schema();
         let ty = schema.ty();
-        Self { typed, schema, ty }
+        Self { typed, schema, ty, identity: None }
     }
 }
 
@@ -168,6 +184,24 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
 
     async fn import(&self, id: &str, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
         self.outcome(self.typed.import(id, context).await)
+    }
+
+    fn identity(&self) -> Option<&IdentitySchema> {
+        self.identity.as_ref()
+    }
+
+    fn upgrade_identity(&self, version: i64, identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+        self.typed.upgrade_identity(version, identity)
+    }
+
+    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+        self.typed.import_id(identity)
+    }
+
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Result<Value, ModelError> {
+        let mut config = from_value(&config)?;
+        self.typed.generate(&mut config, diagnostics);
+        self.value(&config)
     }
 }
 

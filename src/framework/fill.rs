@@ -21,6 +21,13 @@ pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
     })
 }
 
+/// The value with null for everything that is hidden: what a list shows is printed in clear.
+pub(super) fn without_secrets(schema: &Schema, value: &Value) -> Value {
+    walk_schema(schema, value, &|attribute, value| {
+        if attribute.sensitive || attribute.write_only { Value::Null } else { value }
+    })
+}
+
 fn walk_schema(schema: &Schema, value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
     let mut walked = walk(&schema.attributes, value, change);
     for block in &schema.blocks {

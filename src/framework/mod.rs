@@ -1,14 +1,21 @@
 //! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private data and
 //! the life-cycle traits. It knows nothing of gRPC and nothing of the service.
 
+mod action;
 mod assumed;
 mod attr;
 mod config_rules;
 mod correlate;
 mod data_source;
 mod diagnostics;
+mod ephemeral;
 mod erased;
 mod fill;
+mod function;
+mod generate;
+mod held;
+mod identity;
+mod list_resource;
 mod model;
 mod path;
 mod plan_rules;
@@ -21,9 +28,14 @@ mod settle;
 pub mod timeouts;
 pub mod value;
 
+pub use action::{Action, Progress};
 pub use attr::{Attr, Secret};
 pub use data_source::DataSource;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use ephemeral::{EphemeralResource, Open, Opened, Renewed};
+pub use function::{Function, FunctionError, Parameter, Signature};
+pub use identity::{Identity, IdentityAttribute, IdentitySchema};
+pub use list_resource::{Found, ListEvent, ListResource, Listed};
 pub use model::{Model, ModelError, from_value, project, shape, to_value};
 pub use path::{Path, Step};
 pub use private::Private;

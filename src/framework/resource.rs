@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
+    identity::{Identity, IdentitySchema},
     model::Model,
     path::Path,
     private::Private,
@@ -82,6 +83,29 @@ pub trait Resource: Send + Sync + 'static {
         current: State<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+
+    /// What identifies one of them. None: it can be neither listed nor imported by identity.
+    fn identity(&self) -> Option<IdentitySchema> {
+        None
+    }
+
+    /// Brings the JSON of an identity that an older version wrote into today's layout.
+    fn upgrade_identity(&self, version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+        Err(Diagnostic::error(
+            "The identity is of an unknown version",
+            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+        )
+        .into())
+    }
+
+    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the schema tells
+    /// that need not be said, and knows nothing of arguments that exclude each other.
+    fn generate(&self, _config: &mut Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that is said.
+    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+        Ok(identity.texts().join("/"))
+    }
 
     /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in by the
     /// framework.

@@ -24,6 +24,8 @@ pub struct ApplyResponse {
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
+    /// What identifies the thing, as soon as that is known.
+    pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -31,6 +33,12 @@ pub struct ApplyResponse {
 impl<P: Provider> Server<P> {
     /// Carries out a planned change (plugin protocol, ApplyResourceChange).
     pub async fn apply(&self, type_name: &str, request: ApplyRequest) -> ApplyResponse {
+        let mut response = self.answer_apply(type_name, request).await;
+        response.identity = self.identity(type_name, &response.state);
+        response
+    }
+
+    async fn answer_apply(&self, type_name: &str, request: ApplyRequest) -> ApplyResponse {
         let before = (request.prior.clone(), request.private.clone());
         let ready = self.resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
         let (resource, client) = match ready {
@@ -67,14 +75,14 @@ async fn carry_out<C>(
 }
 
 fn unchanged((state, private): (Value, Private), diagnostics: Diagnostics) -> ApplyResponse {
-    ApplyResponse { state, private, diagnostics }
+    ApplyResponse { state, private, identity: None, diagnostics }
 }
 
 fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
     let mut diagnostics = outcome.diagnostics;
     match outcome.state {
         None if !diagnostics.has_errors() => {
-            ApplyResponse { state: Value::Null, private: Private::default(), diagnostics }
+            ApplyResponse { state: Value::Null, private: Private::default(), identity: None, diagnostics }
         }
         None => unchanged(before, diagnostics),
         Some(state) => {
@@ -85,7 +93,8 @@ fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
                      It is still in the state.",
                 );
             }
-            ApplyResponse { state: state.unknown_as_null(), private: outcome.private, diagnostics }
+            let state = state.unknown_as_null();
+            ApplyResponse { state, private: outcome.private, identity: None, diagnostics }
         }
     }
 }
@@ -112,5 +121,6 @@ fn changed<C>(
     if !diagnostics.has_errors() {
         confirm(&before.0, planned, &mut private);
     }
-    ApplyResponse { state: without_write_only(resource.schema(), &state), private, diagnostics }
+    let state = without_write_only(resource.schema(), &state);
+    ApplyResponse { state, private, identity: None, diagnostics }
 }

@@ -1,18 +1,59 @@
 use super::Server;
-use crate::framework::{ModelError, Provider, Type, schema::Schema};
+use crate::framework::{
+    ModelError, Provider, Signature, Type,
+    erased::AnyFunction,
+    schema::{Attribute, AttributeType, Presence, Schema},
+};
+
+/// Names at the top of a configuration that the core keeps for itself (plugin protocol, schema validity).
+const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"];
+const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 
 impl<P: Provider> Server<P> {
     /// Everything that is wrong with the declarations: schemas that the core would refuse, and models that do not have the
     /// attributes of their schema. A test holds every provider to none.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let provider = crate::framework::shape::<P::Model>();
-        compare("the provider", &self.schemas.provider, provider, &mut faults);
+        let provider = &self.schemas.provider;
+        compare("the provider", provider, crate::framework::shape::<P::Model>(), &mut faults);
+        reserve("the provider", provider, &RESERVED_IN_PROVIDERS, &mut faults);
+        refuse_write_only("the provider", provider, &mut faults);
         for (name, resource) in &self.resources {
             compare(name, resource.schema(), resource.shape(), &mut faults);
+            reserve(name, resource.schema(), &RESERVED, &mut faults);
+            let identity = resource.identity().map(|identity| identity.faults(resource.schema()));
+            faults.extend(identity.into_iter().flatten().map(|fault| format!("{name}: {fault}")));
         }
         for (name, source) in &self.data_sources {
             compare(name, source.schema(), source.shape(), &mut faults);
+            reserve(name, source.schema(), &RESERVED, &mut faults);
+            refuse_write_only(name, source.schema(), &mut faults);
+        }
+        for (name, resource) in &self.ephemeral_resources {
+            compare(name, resource.schema(), resource.shape(), &mut faults);
+            reserve(name, resource.schema(), &RESERVED, &mut faults);
+            refuse_write_only(name, resource.schema(), &mut faults);
+        }
+        for (name, list) in &self.list_resources {
+            let name = format!("the list of {name}");
+            let shapes = list.shapes();
+            let item = shapes.as_ref().map(|(_, item)| item.clone()).ok();
+            compare(&name, list.schema(), shapes.map(|(config, _)| config), &mut faults);
+            block_of_config(&name, list.schema(), &mut faults);
+            let resource = self.resources.get(list.type_name()).filter(|resource| resource.identity().is_some());
+            if resource.is_none_or(|resource| Some(as_model(&resource.schema().ty())) != item) {
+                faults.push(format!(
+                    "{name}: there is no resource with an identity and with the model of what is listed"
+                ));
+            }
+        }
+        for (name, action) in &self.actions {
+            let name = format!("the action {name}");
+            compare(&name, action.schema(), action.shape(), &mut faults);
+            block_of_config(&name, action.schema(), &mut faults);
+        }
+        for (name, function) in &self.functions {
+            check_function(name, function.as_ref(), &mut faults);
         }
         faults
     }
@@ -27,6 +68,72 @@ fn compare(name: &str, schema: &Schema, shape: Result<Type, ModelError>, faults:
         }
         Ok(_) => {}
     }
+}
+
+fn reserve(name: &str, schema: &Schema, reserved: &[&str], faults: &mut Vec<String>) {
+    let names = schema.attributes.iter().map(|a| &a.name).chain(schema.blocks.iter().map(|b| &b.name));
+    let taken = names.filter(|taken| reserved.contains(&taken.as_str()));
+    faults.extend(taken.map(|taken| format!("{name}: the core keeps the name {taken} for itself")));
+}
+
+/// Only what is managed may have write-only attributes (plugin protocol, sensitive, write-only, deprecated).
+fn refuse_write_only(name: &str, schema: &Schema, faults: &mut Vec<String>) {
+    fn holds_one(attribute: &Attribute) -> bool {
+        match &attribute.ty {
+            AttributeType::Nested(_, children) => attribute.write_only || children.iter().any(holds_one),
+            AttributeType::Plain(_) => attribute.write_only,
+        }
+    }
+    let held = schema.attributes.iter().filter(|attribute| holds_one(attribute));
+    faults.extend(held.map(|attribute| format!("{name}: {} is write-only, or holds what is", attribute.name)));
+}
+
+/// What is only configured has nothing that the provider would set, and nothing that it would keep secret from a state.
+fn block_of_config(name: &str, schema: &Schema, faults: &mut Vec<String>) {
+    refuse_write_only(name, schema, faults);
+    let computed = schema.attributes.iter().filter(|attribute| attribute.presence == Presence::Computed);
+    faults.extend(computed.map(|attribute| format!("{name}: {} is computed", attribute.name)));
+}
+
+fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<String>) {
+    let signature = function.signature();
+    let mut fault = |text: &str| faults.push(format!("function {name}: {text}"));
+    if signature.summary.is_empty() || signature.description.is_empty() {
+        fault("there is no description");
+    }
+    let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
+    for (position, parameter) in parameters.iter().enumerate() {
+        if parameter.description.is_empty() {
+            fault("a parameter has no description");
+        }
+        if parameters.iter().skip(position + 1).any(|other| other.name == parameter.name) {
+            fault("two parameters have the same name");
+        }
+    }
+    for name in parameters.iter().map(|parameter| parameter.name.as_str()).chain([name]) {
+        if !name.starts_with(|c: char| c.is_ascii_lowercase())
+            || !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        {
+            fault("a name is not lower case letters, digits and underscores, beginning with a letter");
+        }
+    }
+    match function.shapes() {
+        Err(error) => fault(&format!("a model cannot be probed: {error}")),
+        Ok((arguments, output)) => {
+            if arguments != as_model(&arguments_type(&signature)) {
+                fault("the model of the arguments is not the parameters");
+            }
+            if output != as_model(&signature.returns) {
+                fault("the model of the result is not its type");
+            }
+        }
+    }
+}
+
+fn arguments_type(signature: &Signature) -> Type {
+    let single = signature.parameters.iter().map(|parameter| (parameter.name.clone(), parameter.ty.clone()));
+    let rest = signature.variadic.iter().map(|parameter| (parameter.name.clone(), Type::list(parameter.ty.clone())));
+    Type::object(single.chain(rest))
 }
 
 /// The type as a model can express it: a set is a sequence there.

@@ -1,9 +1,19 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Diagnostics, Private, Provider, Value,
+    Diagnostic, Diagnostics, Identity, Private, Provider, Value,
     assumed::assume,
+    erased::AnyResource,
     fill::{fill_defaults, without_write_only},
 };
+
+/// What an import names.
+#[derive(Clone, Debug)]
+pub enum ImportTarget {
+    /// The import id.
+    Id(String),
+    /// The identity; newer cores offer that in import blocks.
+    Identity(Value),
+}
 
 /// What an import found.
 #[derive(Debug)]
@@ -12,21 +22,31 @@ pub struct ImportResponse {
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
+    /// What identifies the thing.
+    pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
 
 impl<P: Provider> Server<P> {
-    /// Imports by id (plugin protocol, import). Arguments with a default get it, so that the plan that follows is empty.
-    pub async fn import(&self, type_name: &str, id: &str) -> ImportResponse {
-        let failed = |diagnostics| ImportResponse { state: Value::Null, private: Private::default(), diagnostics };
-        let ready = self.resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
-        let (resource, client) = match ready {
+    /// Imports by id or identity (plugin protocol, import). Arguments with a default get it, so that the plan that follows is empty.
+    pub async fn import(&self, type_name: &str, target: ImportTarget) -> ImportResponse {
+        let failed = |diagnostics| ImportResponse {
+            state: Value::Null,
+            private: Private::default(),
+            identity: None,
+            diagnostics,
+        };
+        let ready = self.resource(type_name).and_then(|resource| {
+            let id = import_id(resource, &target)?;
+            Ok((resource, id, self.configuration().client()?))
+        });
+        let (resource, id, client) = match ready {
             Ok(ready) => ready,
             Err(diagnostics) => return failed(diagnostics),
         };
         let context = self.context(client, resource.timeouts(&Value::Null).read);
-        let outcome = match resource.import(id, context).await {
+        let outcome = match resource.import(&id, context).await {
             Ok(outcome) => outcome,
             Err(error) => return failed(model_fault(&error)),
         };
@@ -38,12 +58,31 @@ impl<P: Provider> Server<P> {
                 let mut private = outcome.private;
                 assume(schema, &state, &mut private);
                 let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
-                ImportResponse { state, private, diagnostics }
+                let identity = self.identity(type_name, &state);
+                ImportResponse { state, private, identity, diagnostics }
             }
             None => {
                 diagnostics.error("Nothing to import", format!("There is no {type_name} with the id {id:?}."));
                 failed(diagnostics)
             }
         }
+    }
+}
+
+fn import_id<C>(resource: &dyn AnyResource<C>, target: &ImportTarget) -> Result<String, Diagnostics> {
+    let identity = match target {
+        ImportTarget::Id(id) => return Ok(id.clone()),
+        ImportTarget::Identity(identity) => identity,
+    };
+    let schema = resource.identity().ok_or_else(|| {
+        let detail = format!("A {} is imported by its id.", resource.type_name());
+        Diagnostics::from(Diagnostic::error("Nothing is imported by identity here", detail))
+    })?;
+    match schema.missing(identity) {
+        Some(attribute) => {
+            let detail = format!("The identity of the import must say {}.", attribute.name);
+            Err(Diagnostic::error("An incomplete identity", detail).into())
+        }
+        None => resource.import_id(&Identity(identity.clone())),
     }
 }

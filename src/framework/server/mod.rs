@@ -1,11 +1,16 @@
 //! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes, calls in here,
 //! and encodes.
 
+mod action;
 mod apply;
 mod configure;
 mod data_source;
+mod ephemeral;
 mod faults;
+mod function;
+mod generate;
 mod import;
+mod list_resource;
 mod plan;
 mod read;
 mod upgrade;
@@ -23,18 +28,27 @@ use tokio_util::sync::CancellationToken;
 pub use apply::{ApplyRequest, ApplyResponse};
 pub use configure::ConfigureRequest;
 pub use data_source::{DataSourceResponse, Deferral};
-pub use import::ImportResponse;
+pub use ephemeral::OpenResponse;
+pub use function::CallError;
+pub use import::{ImportResponse, ImportTarget};
+pub use list_resource::ListRequest;
 pub use plan::{PlanRequest, PlanResponse};
 pub use read::{ReadRequest, ReadResponse};
 
 use self::configure::Configuration;
 use super::{
     diagnostics::Diagnostics,
-    erased::{AnyDataSource, AnyResource},
+    erased::{AnyAction, AnyDataSource, AnyEphemeralResource, AnyFunction, AnyListResource, AnyResource},
+    function::Signature,
+    held::Holder,
+    identity::IdentitySchema,
     provider::Provider,
     resource::Context,
     schema::Schema,
 };
+
+/// How long a step may take whose kind has no timeouts of its own.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// A provider being served: its schemas, built once, and its current configuration.
 pub struct Server<P: Provider> {
@@ -42,6 +56,11 @@ pub struct Server<P: Provider> {
     schemas: Schemas,
     resources: BTreeMap<&'static str, Box<dyn AnyResource<P::Client>>>,
     data_sources: BTreeMap<&'static str, Box<dyn AnyDataSource<P::Client>>>,
+    ephemeral_resources: BTreeMap<&'static str, Box<dyn AnyEphemeralResource<P::Client>>>,
+    functions: BTreeMap<&'static str, Box<dyn AnyFunction>>,
+    list_resources: BTreeMap<&'static str, Box<dyn AnyListResource<P::Client>>>,
+    actions: BTreeMap<&'static str, Box<dyn AnyAction<P::Client>>>,
+    held: Holder,
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
     stop: Mutex<CancellationToken>,
@@ -57,6 +76,16 @@ pub struct Schemas {
     pub resources: BTreeMap<&'static str, Schema>,
     /// Of the data sources.
     pub data_sources: BTreeMap<&'static str, Schema>,
+    /// Of the ephemeral resources.
+    pub ephemeral_resources: BTreeMap<&'static str, Schema>,
+    /// Of the `config` blocks of the list resources.
+    pub list_resources: BTreeMap<&'static str, Schema>,
+    /// Of the `config` blocks of the actions.
+    pub actions: BTreeMap<&'static str, Schema>,
+    /// Of the identities of those resources that have one.
+    pub identities: BTreeMap<&'static str, IdentitySchema>,
+    /// The signatures of the functions, by name.
+    pub functions: BTreeMap<&'static str, Signature>,
 }
 
 tokio::task_local! {
@@ -79,16 +108,39 @@ impl<P: Provider> Server<P> {
             registry.resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
         let data_sources: BTreeMap<_, _> =
             registry.data_sources.into_iter().map(|source| (source.type_name(), source)).collect();
+        let ephemeral_resources: BTreeMap<_, _> =
+            registry.ephemeral_resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
+        let functions: BTreeMap<_, _> =
+            registry.functions.into_iter().map(|function| (function.name(), function)).collect();
+        let list_resources: BTreeMap<_, _> =
+            registry.list_resources.into_iter().map(|list| (list.type_name(), list)).collect();
+        let actions: BTreeMap<_, _> = registry.actions.into_iter().map(|action| (action.type_name(), action)).collect();
         let schemas = Schemas {
             provider: provider.schema(),
             resources: resources.iter().map(|(name, resource)| (*name, resource.schema().clone())).collect(),
             data_sources: data_sources.iter().map(|(name, source)| (*name, source.schema().clone())).collect(),
+            ephemeral_resources: ephemeral_resources
+                .iter()
+                .map(|(name, resource)| (*name, resource.schema().clone()))
+                .collect(),
+            list_resources: list_resources.iter().map(|(name, list)| (*name, list.schema().clone())).collect(),
+            actions: actions.iter().map(|(name, action)| (*name, action.schema().clone())).collect(),
+            identities: resources
+                .iter()
+                .filter_map(|(name, resource)| Some((*name, resource.identity()?.clone())))
+                .collect(),
+            functions: functions.iter().map(|(name, function)| (*name, function.signature())).collect(),
         };
         Self {
             provider,
             schemas,
             resources,
             data_sources,
+            ephemeral_resources,
+            functions,
+            list_resources,
+            actions,
+            held: Holder::new(unheard.clone()),
             configuration: RwLock::new(Configuration::Missing),
             stop: Mutex::new(unheard.child_token()),
             unheard,
@@ -133,6 +185,20 @@ impl<P: Provider> Server<P> {
 
     fn any_data_source(&self, type_name: &str) -> Result<&dyn AnyDataSource<P::Client>, Diagnostics> {
         self.data_sources.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("data source", type_name))
+    }
+
+    fn ephemeral_resource(&self, type_name: &str) -> Result<&dyn AnyEphemeralResource<P::Client>, Diagnostics> {
+        let resource = self.ephemeral_resources.get(type_name);
+        resource.map(AsRef::as_ref).ok_or_else(|| unknown_type("ephemeral resource", type_name))
+    }
+
+    fn list_resource(&self, type_name: &str) -> Result<&dyn AnyListResource<P::Client>, Diagnostics> {
+        let list = self.list_resources.get(type_name);
+        list.map(AsRef::as_ref).ok_or_else(|| unknown_type("list resource", type_name))
+    }
+
+    fn any_action(&self, type_name: &str) -> Result<&dyn AnyAction<P::Client>, Diagnostics> {
+        self.actions.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("action", type_name))
     }
 
     fn configuration(&self) -> Configuration<P::Client> {

@@ -33,6 +33,9 @@ pub struct PlanResponse {
     pub replace: Vec<Path>,
     /// What the plan keeps for the apply.
     pub private: Private,
+    /// What identifies the thing, where that is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an identity that
+    /// is not, though the protocol allows it.
+    pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -75,7 +78,10 @@ impl<P: Provider> Server<P> {
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
         let refined = match resource.plan(draft, PlanContext { client, cancel: self.cancel() }).await {
             Ok(refined) => refined,
-            Err(error) => return failed(request, model_fault(&error)),
+            Err(error) => {
+                let proposed = without_write_only(schema, &request.proposed);
+                return failed(PlanRequest { proposed, ..request }, model_fault(&error));
+            }
         };
         let planned = match refined.planned {
             Some(refined) => without_write_only(schema, &guarded(schema, &request.config, &refined, &planned)),
@@ -91,10 +97,19 @@ impl<P: Provider> Server<P> {
             replace.sort();
             replace.dedup();
         }
-        PlanResponse { planned, replace, private: refined.private, diagnostics: refined.diagnostics }
+        // While it lives, a thing is the one that it was.
+        let lives = if request.prior.is_null() { &planned } else { &request.prior };
+        let identity = resource.identity().and_then(|identity| identity.of(lives)).filter(Value::is_wholly_known);
+        PlanResponse { planned, replace, private: refined.private, identity, diagnostics: refined.diagnostics }
     }
 }
 
 fn failed(request: PlanRequest, diagnostics: Diagnostics) -> PlanResponse {
-    PlanResponse { planned: request.proposed, replace: Vec::new(), private: request.private, diagnostics }
+    PlanResponse {
+        planned: request.proposed,
+        replace: Vec::new(),
+        private: request.private,
+        identity: None,
+        diagnostics,
+    }
 }

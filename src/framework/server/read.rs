@@ -20,6 +20,8 @@ pub struct ReadResponse {
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
+    /// What identifies the thing.
+    pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -28,7 +30,13 @@ impl<P: Provider> Server<P> {
     /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as they are.
     pub async fn read(&self, type_name: &str, request: ReadRequest) -> ReadResponse {
         let ReadRequest { state, private } = request;
-        let unchanged = |diagnostics| ReadResponse { state: state.clone(), private: private.clone(), diagnostics };
+        let identity = |state: &Value| self.identity(type_name, state);
+        let unchanged = |diagnostics| ReadResponse {
+            state: state.clone(),
+            private: private.clone(),
+            identity: identity(&state),
+            diagnostics,
+        };
         let configuration = self.configuration();
         if matches!(configuration, Configuration::Unknown(_)) {
             return unchanged(Diagnostics::new());
@@ -47,7 +55,8 @@ impl<P: Provider> Server<P> {
                 let state = outcome
                     .state
                     .map_or(Value::Null, |state| without_write_only(resource.schema(), &state.unknown_as_null()));
-                ReadResponse { state, private: outcome.private, diagnostics: outcome.diagnostics }
+                let identity = identity(&state);
+                ReadResponse { state, private: outcome.private, identity, diagnostics: outcome.diagnostics }
             }
         }
     }

@@ -1,5 +1,5 @@
 use super::Server;
-use crate::framework::{Diagnostics, Provider, Value, fill::without_write_only};
+use crate::framework::{Diagnostic, Diagnostics, Provider, Value, fill::without_write_only};
 
 impl<P: Provider> Server<P> {
     /// Brings the JSON of a stored state into today's layout. Cores ask for every stored state, whatever its version
@@ -12,6 +12,30 @@ impl<P: Provider> Server<P> {
     ) -> Result<serde_json::Value, Diagnostics> {
         let resource = self.resource(type_name)?;
         if version == resource.schema().version { Ok(state) } else { resource.upgrade(version, state) }
+    }
+
+    /// Brings the JSON of a stored identity into today's layout. Cores ask only where the version is another one.
+    pub fn upgrade_identity(
+        &self,
+        type_name: &str,
+        version: i64,
+        identity: serde_json::Value,
+    ) -> Result<serde_json::Value, Diagnostics> {
+        let resource = self.resource(type_name)?;
+        match resource.identity() {
+            Some(schema) if schema.version == version => Ok(identity),
+            Some(_) => resource.upgrade_identity(version, identity),
+            None => Err(Diagnostic::error(
+                "There is no identity",
+                format!("This version of the provider has no identity for {type_name}. The state is unchanged."),
+            )
+            .into()),
+        }
+    }
+
+    /// What identifies the thing of a state, where its type has an identity.
+    pub(super) fn identity(&self, type_name: &str, state: &Value) -> Option<Value> {
+        self.resources.get(type_name)?.identity()?.of(state)
     }
 
     /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.

@@ -1,0 +1,119 @@
+//! The configuration that a state could have come from, for imports that have none yet.
+
+use super::{
+    schema::{Attribute, AttributeType, Presence, Schema},
+    value::Value,
+};
+
+/// A configuration whose plan is empty for this state, as far as the schema can tell: what the provider alone sets is left out, and
+/// so is what has its default, what is deprecated and need not be said, and what is write-only.
+pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
+    let attributes = schema.attributes.iter();
+    let mut config = Value::object(
+        attributes.map(|attribute| (attribute.name.clone(), configured(attribute, state).unwrap_or_default())),
+    );
+    for block in &schema.blocks {
+        let inner = object(&block.attributes, state.attribute(&block.name));
+        config.set_attribute(&block.name, inner.unwrap_or_default());
+    }
+    config
+}
+
+/// What a configuration says for an attribute of a state; none where it would have to say what the state does not hold.
+fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
+    let value = state.attribute(&attribute.name);
+    let is_default = attribute.default.as_ref() == Some(value);
+    let is_dropped = attribute.deprecated.is_some() && attribute.presence != Presence::Required;
+    match &attribute.ty {
+        _ if attribute.presence == Presence::Computed || is_default || is_dropped => Some(Value::Null),
+        _ if attribute.write_only => (attribute.presence != Presence::Required).then_some(Value::Null),
+        _ if value.is_null() => (attribute.presence != Presence::Required).then_some(Value::Null),
+        AttributeType::Plain(_) => Some(value.clone()),
+        // What the provider may decide, it goes on deciding.
+        AttributeType::Nested(_, children) if attribute.is_computed() => {
+            Some(nested(children, value).unwrap_or_default())
+        }
+        AttributeType::Nested(_, children) => nested(children, value),
+    }
+}
+
+fn object(attributes: &[Attribute], state: &Value) -> Option<Value> {
+    let Value::Object(_) = state else { return Some(Value::Null) };
+    let said = attributes.iter().map(|attribute| Some((attribute.name.clone(), configured(attribute, state)?)));
+    said.collect::<Option<_>>().map(Value::Object)
+}
+
+fn nested(children: &[Attribute], value: &Value) -> Option<Value> {
+    let objects = |elements: &[Value]| elements.iter().map(|element| object(children, element)).collect::<Option<_>>();
+    Some(match value {
+        Value::Object(_) => object(children, value)?,
+        Value::List(elements) => Value::List(objects(elements)?),
+        Value::Set(elements) => match Value::set(objects(elements)?) {
+            // Elements that differ in what the provider alone sets would be one.
+            Value::Set(said) if said.len() != elements.len() => return None,
+            said => said,
+        },
+        Value::Map(elements) => Value::Map(
+            elements
+                .iter()
+                .map(|(key, element)| Some((key.clone(), object(children, element)?)))
+                .collect::<Option<_>>()?,
+        ),
+        other => other.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framework::{
+        schema::{Block, Nesting},
+        value::Type,
+    };
+
+    #[test]
+    fn what_need_not_be_said_is_left_out() {
+        let disk = vec![
+            Attribute::required("size", Type::Number, "Size."),
+            Attribute::computed("path", Type::String, "Path."),
+        ];
+        let text = |name| Attribute::optional(name, Type::String, "Any.");
+        let schema = Schema::new(
+            "A machine.",
+            vec![
+                Attribute::computed("id", Type::String, "Id."),
+                Attribute::with_default("renew", Type::Bool, false, "Renew."),
+                Attribute::with_default("wait", Type::Bool, true, "Wait."),
+                text("name"),
+                text("old").deprecated("Use name."),
+                text("password").write_only(),
+                Attribute::optional_computed("region", Type::String, "Region."),
+                Attribute::optional("disks", AttributeType::Nested(Nesting::Set, disk), "Disks."),
+            ],
+        )
+        .with_block(Block {
+            name: "timeouts".to_owned(),
+            description: "Timeouts.".to_owned(),
+            attributes: vec![text("create")],
+        });
+        let disk = |path: Value| Value::object([("size", 5.into()), ("path", path)]);
+        let machine = |id: Value, renew: Value, old: Value, path: Value, timeouts: Value| {
+            Value::object([
+                ("id", id),
+                ("renew", renew),
+                ("wait", false.into()),
+                ("name", "a".into()),
+                ("old", old),
+                ("password", Value::Null),
+                ("region", "here".into()),
+                ("disks", Value::set(vec![disk(path)])),
+                ("timeouts", timeouts),
+            ])
+        };
+        for timeouts in [Value::Null, Value::object([("create", "5m".into())])] {
+            let state = machine("i".into(), false.into(), "b".into(), "/a".into(), timeouts.clone());
+            let expected = machine(Value::Null, Value::Null, Value::Null, Value::Null, timeouts);
+            assert_eq!(configuration(&schema, &state), expected);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use super::{
+    schema::{Attribute, AttributeType, Nesting, Schema},
+    value::{Type, Value},
+};
+
+/// What tells one thing of a type from all others, for imports and lists (plugin protocol, identity). It never changes while the
+/// thing lives.
+#[derive(Clone, Debug)]
+pub struct IdentitySchema {
+    /// Version of the identity's layout, from 0; a stored identity of an older version is upgraded.
+    pub version: i64,
+    /// The attributes, in the order in which the docs list them.
+    pub attributes: Vec<IdentityAttribute>,
+}
+
+/// One attribute of an identity: the copy of an attribute of the state.
+#[derive(Clone, Debug)]
+pub struct IdentityAttribute {
+    /// The name.
+    pub name: String,
+    /// A bool, number or string, or a list of one of them.
+    pub ty: Type,
+    /// The attribute of the state that it is a copy of, with dots into objects: `ssh.host`.
+    pub of: String,
+    /// Whether an import by identity must say it; if not, it may.
+    pub required: bool,
+    /// What it means, in Markdown.
+    pub description: String,
+}
+
+impl IdentityAttribute {
+    /// A copy of the state's attribute `of` that every import must say.
+    pub fn required(name: &str, of: &str, ty: Type, description: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), ty, of: of.to_owned(), required: true, description: description.into() }
+    }
+
+    /// A copy of the state's attribute `of` that an import may say.
+    pub fn optional(name: &str, of: &str, ty: Type, description: impl Into<String>) -> Self {
+        Self { required: false, ..Self::required(name, of, ty, description) }
+    }
+
+    fn copied<'a>(&self, state: &'a Value) -> &'a Value {
+        self.of.split('.').fold(state, Value::attribute)
+    }
+
+    fn copied_attribute<'a>(&self, schema: &'a Schema) -> Option<&'a Attribute> {
+        let mut names = self.of.split('.');
+        let first = schema.attribute(names.next()?);
+        names.fold(first, |object, name| match &object?.ty {
+            AttributeType::Nested(Nesting::Single, children) => children.iter().find(|child| child.name == name),
+            _ => None,
+        })
+    }
+}
+
+impl IdentitySchema {
+    /// A schema of version 0.
+    pub fn new(attributes: Vec<IdentityAttribute>) -> Self {
+        Self { version: 0, attributes }
+    }
+
+    /// The type of an identity.
+    pub fn ty(&self) -> Type {
+        Type::object(self.attributes.iter().map(|attribute| (attribute.name.clone(), attribute.ty.clone())))
+    }
+
+    /// The identity of a state; none where there is no state, or not yet what an import would need.
+    pub(super) fn of(&self, state: &Value) -> Option<Value> {
+        let whole = !state.is_null() && self.is_complete(|attribute| !attribute.copied(state).is_null());
+        whole.then(|| {
+            Value::object(
+                self.attributes.iter().map(|attribute| (attribute.name.clone(), attribute.copied(state).clone())),
+            )
+        })
+    }
+
+    /// The first attribute that an import must say and this identity does not.
+    pub(super) fn missing(&self, identity: &Value) -> Option<&IdentityAttribute> {
+        self.attributes.iter().find(|attribute| {
+            attribute.required && matches!(identity.attribute(&attribute.name), Value::Null | Value::Unknown)
+        })
+    }
+
+    /// What is wrong with the declaration, for a resource of this schema.
+    pub(super) fn faults(&self, schema: &Schema) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.version < 0 || self.attributes.is_empty() {
+            faults.push("an identity has a version from 0 and at least one attribute".to_owned());
+        }
+        for attribute in &self.attributes {
+            let is_plain = |ty: &Type| matches!(ty, Type::Bool | Type::Number | Type::String);
+            let takes = match &attribute.ty {
+                Type::List(element) => is_plain(element),
+                ty => is_plain(ty),
+            };
+            let of = attribute.copied_attribute(schema);
+            let is_copy = of.is_some_and(|of| matches!(&of.ty, AttributeType::Plain(ty) if *ty == attribute.ty));
+            if !takes
+                || !is_copy
+                || attribute.description.is_empty()
+                || of.is_some_and(|of| of.sensitive || of.write_only)
+            {
+                faults.push(format!(
+                    "the identity's {} is no described copy of a plain attribute that is no secret",
+                    attribute.name
+                ));
+            }
+        }
+        faults
+    }
+
+    fn is_complete(&self, has: impl Fn(&IdentityAttribute) -> bool) -> bool {
+        self.attributes.iter().filter(|attribute| attribute.required).all(&has) && self.attributes.iter().any(has)
+    }
+}
+
+/// An identity that an import names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity(pub(super) Value);
+
+impl Identity {
+    /// An attribute as text: a string as it is, a number in decimal, a bool as `true` or `false`; none where it is not said.
+    pub fn text(&self, name: &str) -> Option<String> {
+        match self.0.attribute(name) {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(truth) => Some(truth.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The texts of all attributes that are said, in the order of their names.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let Value::Object(attributes) = &self.0 else { return Vec::new() };
+        attributes.keys().filter_map(|name| self.text(name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity() -> IdentitySchema {
+        IdentitySchema::new(vec![
+            IdentityAttribute::required("number", "id", Type::Number, "Its number."),
+            IdentityAttribute::optional("host", "host", Type::String, "Where."),
+        ])
+    }
+
+    #[test]
+    fn a_state_has_its_identity_as_soon_as_it_can_be_imported() {
+        let state = |id: Value| Value::object([("id", id), ("host", Value::Null), ("more", "x".into())]);
+        let expected = Value::object([("number", 7.into()), ("host", Value::Null)]);
+        assert_eq!(identity().of(&state(7.into())), Some(expected));
+        assert_eq!(identity().of(&state(Value::Null)), None);
+        assert_eq!(identity().of(&Value::Null), None);
+        assert!(identity().of(&state(Value::Unknown)).is_some_and(|identity| !identity.is_wholly_known()));
+    }
+
+    #[test]
+    fn what_an_identity_copies_is_checked() {
+        let schema = |id| Schema::new("Any.", vec![id, Attribute::optional("host", Type::String, "Where.")]);
+        let number = || Attribute::computed("id", Type::Number, "Id.");
+        assert_eq!(identity().faults(&schema(number())), Vec::<String>::new());
+        for id in [
+            Attribute::computed("id", Type::String, "Of another type."),
+            Attribute::computed("other", Type::Number, "Of another name."),
+            number().sensitive(),
+        ] {
+            assert_eq!(identity().faults(&schema(id)).len(), 1);
+        }
+        assert!(!IdentitySchema::new(vec![]).faults(&schema(number())).is_empty());
+    }
+
+    #[test]
+    fn an_identity_copies_from_within_an_object() {
+        let identity = |of| IdentitySchema::new(vec![IdentityAttribute::optional("host", of, Type::String, "Where.")]);
+        let host = Attribute::optional("host", Type::String, "Where.");
+        let ssh = Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, vec![host]), "How.");
+        let schema = Schema::new("Any.", vec![ssh]);
+        assert_eq!(identity("ssh.host").faults(&schema), Vec::<String>::new());
+        assert_eq!((identity("ssh").faults(&schema).len(), identity("ssh.port").faults(&schema).len()), (1, 1));
+        let state = Value::object([("ssh", Value::object([("host", "there".into())]))]);
+        assert_eq!(identity("ssh.host").of(&state), Some(Value::object([("host", "there".into())])));
+        assert_eq!(identity("ssh.host").of(&Value::object([("ssh", Value::Null)])), None);
+    }
+}
