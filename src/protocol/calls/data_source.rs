@@ -1,9 +1,9 @@
 use crate::{
-    framework::{Diagnostics, Provider, server::Deferral},
+    framework::{Diagnostics, Provider},
     protocol::{
         convert,
         service::{Answer as _, Call, Driver},
-        tfplugin6::{Deferred, deferred::Reason, read_data_source, validate_data_resource_config},
+        tfplugin6::{read_data_source, validate_data_resource_config},
     },
 };
 
@@ -41,12 +41,7 @@ impl Call for read_data_source::Request {
         let mut response = read_data_source::Response {
             state: convert::written(ty, &read.state, &mut diagnostics),
             diagnostics: Vec::new(),
-            deferred: read.deferred.map(|deferral| Deferred {
-                reason: match deferral {
-                    Deferral::ProviderConfigUnknown => Reason::ProviderConfigUnknown,
-                }
-                .into(),
-            }),
+            deferred: read.deferred.map(convert::deferred),
         };
         response.say(diagnostics);
         Ok(response)

@@ -6,7 +6,7 @@ use crate::{
         convert,
         service::{Call, Driver},
         tfplugin6::{
-            Schema as WireSchema, ServerCapabilities, get_functions, get_metadata, get_provider_schema,
+            ActionSchema, Schema as WireSchema, ServerCapabilities, get_metadata, get_provider_schema,
             get_resource_identity_schemas,
         },
     },
@@ -30,6 +30,26 @@ impl Call for get_metadata::Request {
                 .keys()
                 .map(|&name| get_metadata::ResourceMetadata { type_name: name.to_owned() })
                 .collect(),
+            list_resources: schemas
+                .list_resources
+                .keys()
+                .map(|&name| get_metadata::ListResourceMetadata { type_name: name.to_owned() })
+                .collect(),
+            actions: schemas
+                .actions
+                .keys()
+                .map(|&name| get_metadata::ActionMetadata { type_name: name.to_owned() })
+                .collect(),
+            functions: schemas
+                .functions
+                .keys()
+                .map(|&name| get_metadata::FunctionMetadata { name: name.to_owned() })
+                .collect(),
+            ephemeral_resources: schemas
+                .ephemeral_resources
+                .keys()
+                .map(|&name| get_metadata::EphemeralMetadata { type_name: name.to_owned() })
+                .collect(),
             ..Self::Response::default()
         })
     }
@@ -45,6 +65,18 @@ impl Call for get_provider_schema::Request {
             provider: Some(convert::schema(&schemas.provider)),
             resource_schemas: by_name(&schemas.resources),
             data_source_schemas: by_name(&schemas.data_sources),
+            ephemeral_resource_schemas: by_name(&schemas.ephemeral_resources),
+            list_resource_schemas: by_name(&schemas.list_resources),
+            action_schemas: schemas
+                .actions
+                .iter()
+                .map(|(&name, schema)| (name.to_owned(), ActionSchema { schema: Some(convert::schema(schema)) }))
+                .collect(),
+            functions: schemas
+                .functions
+                .iter()
+                .map(|(&name, signature)| (name.to_owned(), convert::function(signature)))
+                .collect(),
             server_capabilities: Some(capabilities()),
             ..Self::Response::default()
         });
@@ -56,28 +88,25 @@ impl Call for get_resource_identity_schemas::Request {
     type Response = get_resource_identity_schemas::Response;
     const NAME: &'static str = "GetResourceIdentitySchemas";
 
-    async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        Ok(Self::Response::default())
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let identities = driver.server.schemas().identities.iter();
+        Ok(get_resource_identity_schemas::Response {
+            identity_schemas: identities
+                .map(|(&name, schema)| (name.to_owned(), convert::identity_schema(schema)))
+                .collect(),
+            diagnostics: Vec::new(),
+        })
     }
 }
 
-impl Call for get_functions::Request {
-    type Response = get_functions::Response;
-    const NAME: &'static str = "GetFunctions";
-
-    async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        Ok(Self::Response::default())
-    }
-}
-
-/// Destroys are planned too, and a core that knows the schemas already need not ask for them in each process
+/// Destroys are planned too, configurations are generated, and a core that knows the schemas already need not ask for them in each process
 /// (plugin protocol, capabilities).
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities {
         plan_destroy: true,
         get_provider_schema_optional: true,
         move_resource_state: false,
-        generate_resource_config: false,
+        generate_resource_config: true,
     }
 }
 

@@ -1,9 +1,15 @@
 use crate::{
-    framework::{Diagnostic, Diagnostics, Private, Provider, server::ReadRequest},
+    framework::{
+        Diagnostic, Diagnostics, Private, Provider,
+        server::{ImportTarget, ReadRequest},
+    },
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver},
-        tfplugin6::{RawState, import_resource_state, read_resource, upgrade_resource_state, validate_resource_config},
+        service::{Answer as _, Call, Driver, not_offered},
+        tfplugin6::{
+            RawState, import_resource_state, read_resource, upgrade_resource_identity, upgrade_resource_state,
+            validate_resource_config,
+        },
     },
 };
 
@@ -37,7 +43,8 @@ impl Call for upgrade_resource_state::Request {
         let ty = driver.resource_type(&self.type_name)?;
         let stored = stored_state(self.raw_state.as_ref())?;
         let upgraded = driver.server.upgrade(&self.type_name, self.version, stored)?;
-        let state = driver.server.without_write_only(&self.type_name, &convert::read_state(ty, &upgraded)?);
+        let state = convert::read_stored(ty, &upgraded, "stored state")?;
+        let state = driver.server.without_write_only(&self.type_name, &state);
         let mut diagnostics = Diagnostics::new();
         let mut response = upgrade_resource_state::Response {
             upgraded_state: convert::written(ty, &state, &mut diagnostics),
@@ -61,6 +68,7 @@ impl Call for read_resource::Request {
         read_resource::Response {
             new_state: self.current_state.clone(),
             private: self.private.clone(),
+            new_identity: self.current_identity.clone(),
             ..Self::Response::default()
         }
     }
@@ -76,6 +84,11 @@ impl Call for read_resource::Request {
         let mut response = read_resource::Response {
             new_state: convert::written(ty, &read.state, &mut diagnostics),
             private: read.private.encode(),
+            new_identity: convert::identity(
+                driver.identity_type(&self.type_name),
+                read.identity.as_ref(),
+                &mut diagnostics,
+            ),
             ..Self::Response::default()
         };
         response.say(diagnostics);
@@ -93,7 +106,14 @@ impl Call for import_resource_state::Request {
 
     async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
         let ty = driver.resource_type(&self.type_name)?;
-        let import = driver.server.import(&self.type_name, &self.id).await;
+        let identity_type = driver.identity_type(&self.type_name);
+        let target = match (identity_type, &self.identity) {
+            (Some(ty), Some(identity)) if self.id.is_empty() => {
+                ImportTarget::Identity(convert::read(ty, identity.identity_data.as_ref(), "identity")?)
+            }
+            _ => ImportTarget::Id(self.id.clone()),
+        };
+        let import = driver.server.import(&self.type_name, target).await;
         let mut diagnostics = import.diagnostics;
         let mut response = Self::Response::default();
         if !diagnostics.has_errors() {
@@ -101,9 +121,34 @@ impl Call for import_resource_state::Request {
                 type_name: self.type_name.clone(),
                 state: convert::written(ty, &import.state, &mut diagnostics),
                 private: import.private.encode(),
-                identity: None,
+                identity: convert::identity(identity_type, import.identity.as_ref(), &mut diagnostics),
             });
         }
+        response.say(diagnostics);
+        Ok(response)
+    }
+}
+
+impl Call for upgrade_resource_identity::Request {
+    type Response = upgrade_resource_identity::Response;
+    const NAME: &'static str = "UpgradeResourceIdentity";
+
+    fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = driver.identity_type(&self.type_name).ok_or_else(|| not_offered("identity of", &self.type_name))?;
+        // A state without an identity comes with no JSON at all.
+        let json = self.raw_identity.as_ref().map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty());
+        let stored = stored_json(json.unwrap_or(b"{}"), "identity")?;
+        let upgraded = driver.server.upgrade_identity(&self.type_name, self.version, stored)?;
+        let identity = convert::read_stored(ty, &upgraded, "stored identity")?;
+        let mut diagnostics = Diagnostics::new();
+        let mut response = upgrade_resource_identity::Response {
+            upgraded_identity: convert::identity(Some(ty), Some(&identity), &mut diagnostics),
+            diagnostics: Vec::new(),
+        };
         response.say(diagnostics);
         Ok(response)
     }
@@ -120,10 +165,14 @@ fn stored_state(raw: Option<&RawState>) -> Result<serde_json::Value, Diagnostics
         )
         .into());
     }
+    stored_json(json, "state")
+}
+
+fn stored_json(json: &[u8], what: &str) -> Result<serde_json::Value, Diagnostics> {
     serde_json::from_slice(json).map_err(|_| {
         Diagnostic::error(
-            "The stored state cannot be read",
-            "What the core sent as the stored state is not JSON. The state is unchanged.",
+            format!("The stored {what} cannot be read"),
+            format!("What the core sent as the stored {what} is not JSON. The state is unchanged."),
         )
         .into()
     })

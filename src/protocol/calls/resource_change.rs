@@ -10,6 +10,9 @@ use crate::{
     },
 };
 
+/// The msgpack of null.
+const NIL: u8 = 0xc0;
+
 impl Call for plan_resource_change::Request {
     type Response = plan_resource_change::Response;
     const NAME: &'static str = "PlanResourceChange";
@@ -22,6 +25,7 @@ impl Call for plan_resource_change::Request {
         plan_resource_change::Response {
             planned_state: self.proposed_new_state.clone(),
             planned_private: self.prior_private.clone(),
+            planned_identity: self.prior_identity.clone(),
             ..Self::Response::default()
         }
     }
@@ -41,6 +45,11 @@ impl Call for plan_resource_change::Request {
             planned_state: convert::written(ty, &plan.planned, &mut diagnostics),
             requires_replace: convert::paths(&plan.replace),
             planned_private: plan.private.encode(),
+            planned_identity: convert::identity(
+                driver.identity_type(&self.type_name),
+                plan.identity.as_ref(),
+                &mut diagnostics,
+            ),
             ..Self::Response::default()
         };
         response.say(diagnostics);
@@ -58,9 +67,13 @@ impl Call for apply_resource_change::Request {
 
     /// What was there before. A transport error in its place would lose what exists (plugin protocol, status errors).
     fn fallback(&self) -> Self::Response {
+        // The planned identity of what did not exist may hold unknown values, which an apply must not answer.
+        let prior = self.prior_state.as_ref().map_or(&[][..], |prior| &prior.msgpack);
+        let existed = !matches!(prior, [] | [NIL]);
         apply_resource_change::Response {
             new_state: self.prior_state.clone(),
             private: self.planned_private.clone(),
+            new_identity: self.planned_identity.clone().filter(|_| existed),
             ..Self::Response::default()
         }
     }
@@ -78,6 +91,11 @@ impl Call for apply_resource_change::Request {
         let mut response = apply_resource_change::Response {
             new_state: convert::written(ty, &apply.state, &mut diagnostics),
             private: apply.private.encode(),
+            new_identity: convert::identity(
+                driver.identity_type(&self.type_name),
+                apply.identity.as_ref(),
+                &mut diagnostics,
+            ),
             ..Self::Response::default()
         };
         response.say(diagnostics);

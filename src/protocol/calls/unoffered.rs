@@ -6,11 +6,8 @@ use crate::{
     protocol::{
         service::{Call, Driver, not_offered},
         tfplugin6::{
-            StateRange, call_function, close_ephemeral_resource, configure_state_store, delete_state,
-            generate_resource_config, get_states, invoke_action, list_resource, lock_state, move_resource_state,
-            open_ephemeral_resource, plan_action, read_state_bytes, renew_ephemeral_resource, unlock_state,
-            upgrade_resource_identity, validate_action_config, validate_ephemeral_resource_config,
-            validate_list_resource_config, validate_state_store, write_state_bytes,
+            StateRange, configure_state_store, delete_state, get_states, lock_state, move_resource_state,
+            read_state_bytes, unlock_state, validate_state_store, write_state_bytes,
         },
     },
 };
@@ -33,24 +30,12 @@ macro_rules! unoffered {
 }
 
 unoffered! {
-    "CallFunction" call_function.name -> Response: "function";
-    "CloseEphemeralResource" close_ephemeral_resource.type_name -> Response: "ephemeral resource";
     "ConfigureStateStore" configure_state_store.type_name -> Response: "state store";
     "DeleteState" delete_state.type_name -> Response: "state store";
-    "GenerateResourceConfig" generate_resource_config.type_name -> Response: "generator of configuration for";
     "GetStates" get_states.type_name -> Response: "state store";
-    "InvokeAction" invoke_action.action_type -> Event: "action";
-    "ListResource" list_resource.type_name -> Event: "list resource";
     "LockState" lock_state.type_name -> Response: "state store";
     "MoveResourceState" move_resource_state.target_type_name -> Response: "move from another type to";
-    "OpenEphemeralResource" open_ephemeral_resource.type_name -> Response: "ephemeral resource";
-    "PlanAction" plan_action.action_type -> Response: "action";
-    "RenewEphemeralResource" renew_ephemeral_resource.type_name -> Response: "ephemeral resource";
     "UnlockState" unlock_state.type_name -> Response: "state store";
-    "UpgradeResourceIdentity" upgrade_resource_identity.type_name -> Response: "identity of";
-    "ValidateActionConfig" validate_action_config.type_name -> Response: "action";
-    "ValidateEphemeralResourceConfig" validate_ephemeral_resource_config.type_name -> Response: "ephemeral resource";
-    "ValidateListResourceConfig" validate_list_resource_config.type_name -> Response: "list resource";
     "ValidateStateStoreConfig" validate_state_store.type_name -> Response: "state store";
 }
 

@@ -9,17 +9,25 @@ use crate::{
 /// Reads a value that the core sent. A missing or empty one is null; where both forms are there, msgpack counts
 /// (plugin protocol, field notes).
 pub(in crate::protocol) fn read(ty: &Type, value: Option<&DynamicValue>, name: &str) -> Result<Value, Diagnostics> {
-    let read = match value {
+    decoded(ty, value).map_err(|error| unreadable(name, &error))
+}
+
+/// The same of a function's argument, whose errors are texts.
+pub(in crate::protocol) fn argument(ty: &Type, value: &DynamicValue) -> Result<Value, String> {
+    decoded(ty, Some(value)).map_err(|error| format!("cannot be read: {error}"))
+}
+
+fn decoded(ty: &Type, value: Option<&DynamicValue>) -> Result<Value, DecodeError> {
+    match value {
         Some(value) if !value.msgpack.is_empty() => decode(ty, &value.msgpack),
         Some(value) if !value.json.is_empty() => decode_json(ty, &value.json, Unsaid::Refused),
         _ => Ok(Value::Null),
-    };
-    read.map_err(|error| unreadable(name, &error))
+    }
 }
 
-/// Reads the JSON of a stored state, which may be older than the schema.
-pub(in crate::protocol) fn read_state(ty: &Type, json: &serde_json::Value) -> Result<Value, Diagnostics> {
-    from_json(ty, json, Unsaid::Dropped).map_err(|error| unreadable("stored state", &error))
+/// Reads the JSON of something stored, which may be older than its schema.
+pub(in crate::protocol) fn read_stored(ty: &Type, json: &serde_json::Value, name: &str) -> Result<Value, Diagnostics> {
+    from_json(ty, json, Unsaid::Dropped).map_err(|error| unreadable(name, &error))
 }
 
 /// Writes a value for the core. What has the wrong type becomes null with an error, and the rest is written: a thing that exists is

@@ -94,7 +94,7 @@ async fn answer<P: Provider, C: Call>(driver: &Driver<P>, call: &C) -> C::Respon
     response
 }
 
-fn report(panic: &Panic) -> Diagnostics {
+pub(super) fn report(panic: &Panic) -> Diagnostics {
     let report_id = random_id();
     tracing::error!(report_id, panic.message, panic.location, "a call ended in a panic");
     Diagnostic::error(
@@ -108,7 +108,7 @@ fn report(panic: &Panic) -> Diagnostics {
 }
 
 /// 16 hex digits that tell one call or report from another in a log.
-fn random_id() -> String {
+pub(super) fn random_id() -> String {
     format!("{:016x}", rand::random::<u64>())
 }
 

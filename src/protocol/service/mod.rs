@@ -4,6 +4,7 @@ mod call;
 mod driver;
 mod panics;
 mod rpc;
+mod stream;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use tonic::service::Routes;
 
 pub(super) use call::{Answer, Call};
 pub(super) use driver::{Driver, not_offered};
+pub(super) use stream::{Events, StreamCall};
 
 use super::tfplugin6::provider_server::ProviderServer;
 use crate::framework::Provider;

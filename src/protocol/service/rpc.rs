@@ -6,6 +6,7 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use super::{
     Service,
     call::{Call, run},
+    stream::{EventStream, StreamCall, stream},
 };
 use crate::{
     framework::Provider,
@@ -27,6 +28,11 @@ impl<P: Provider> Service<P> {
     async fn call<C: Call>(&self, request: Request<C>) -> Result<C::Response> {
         let response = run(self.driver.clone(), &self.work, request.into_inner()).await;
         Ok(Response::new(response))
+    }
+
+    /// Answers a call with a stream of events.
+    fn stream<C: StreamCall>(&self, request: Request<C>) -> Result<EventStream<C::Event>> {
+        Ok(Response::new(stream(self.driver.clone(), &self.work, request.into_inner())))
     }
 
     /// Answers a call that takes a stream of answers with one.
@@ -195,10 +201,10 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(request).await
     }
 
-    type ListResourceStream = Once<result::Result<list_resource::Event, Status>>;
+    type ListResourceStream = EventStream<list_resource::Event>;
 
     async fn list_resource(&self, request: Request<list_resource::Request>) -> Result<Self::ListResourceStream> {
-        self.single(request).await
+        self.stream(request)
     }
 
     async fn validate_state_store_config(
@@ -260,9 +266,9 @@ impl<P: Provider> Rpc for Service<P> {
         self.call(request).await
     }
 
-    type InvokeActionStream = Once<result::Result<invoke_action::Event, Status>>;
+    type InvokeActionStream = EventStream<invoke_action::Event>;
 
     async fn invoke_action(&self, request: Request<invoke_action::Request>) -> Result<Self::InvokeActionStream> {
-        self.single(request).await
+        self.stream(request)
     }
 }
