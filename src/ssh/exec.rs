@@ -1,0 +1,118 @@
+//! One command in one channel.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use backon::{ExponentialBuilder, Retryable};
+use bytes::Bytes;
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelWriteHalf, Sig, client::Msg};
+use tokio::{runtime::Handle, time::sleep};
+
+use crate::ssh::{Error, Exit, Output, connection::Connection, error::said, output::Ends};
+
+/// What is sent at once.
+const PIECE: usize = 32 * 1024;
+
+/// How long a channel may be silent after its command ended. What the command left behind may hold the channel open
+/// for ever (`server &` without redirections), and nobody waits for that.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What of RFC 4254, section 5.2, is standard error.
+const STDERR: u32 = 1;
+
+impl Connection {
+    /// Runs a command, feeds it, and collects what it says, `kept` bytes of each output.
+    ///
+    /// May be dropped: the channel is closed then, and the command finds its input at an end.
+    pub(super) async fn exec(&self, command: &str, stdin: &[u8], kept: usize) -> Result<Output, Error> {
+        let (mut read, write) = self.channel().await?.split();
+        let write = Closing(Arc::new(write));
+        write.0.exec(true, command).await.map_err(|_| self.lost())?;
+        let mut feed = pin!(feed(&write.0, stdin));
+        let mut is_fed = false;
+        let (mut stdout, mut stderr) = (Ends::new(kept), Ends::new(kept));
+        let mut exit = None;
+        loop {
+            let message = tokio::select! {
+                message = read.wait() => message,
+                () = &mut feed, if !is_fed => {
+                    is_fed = true;
+                    continue;
+                }
+                () = sleep(GRACE), if exit.is_some() => break,
+            };
+            match message {
+                Some(ChannelMsg::Data { data }) => stdout.push(&data),
+                Some(ChannelMsg::ExtendedData { data, ext: STDERR }) => stderr.push(&data),
+                Some(ChannelMsg::ExitStatus { exit_status }) => exit = Some(Exit::Code(exit_status)),
+                Some(ChannelMsg::ExitSignal { signal_name, .. }) => exit = Some(Exit::Signal(name(&signal_name))),
+                Some(ChannelMsg::Failure) => {
+                    return Err(Error::NotRun { reason: "commands are not permitted".to_owned() });
+                }
+                Some(ChannelMsg::Close) | None => break,
+                Some(_) => {}
+            }
+        }
+        let exit = match exit {
+            Some(exit) => exit,
+            None if self.facts.is_gone() => return Err(self.lost()),
+            None => Exit::Missing,
+        };
+        let ((stdout, of_stdout), (stderr, of_stderr)) = (stdout.finish(), stderr.finish());
+        Ok(Output { stdout, stderr, exit, left_out: of_stdout + of_stderr })
+    }
+
+    /// A channel for a command. A server that has no session left is asked again for a while: it takes them back a
+    /// moment after a command's end, and may take fewer than usual (MaxSessions).
+    async fn channel(&self) -> Result<Channel<Msg>, Error> {
+        let pauses = ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(50))
+            .with_max_delay(Duration::from_millis(500))
+            .with_jitter()
+            .with_max_times(20);
+        let opened = (|| self.handle.channel_open_session()).retry(pauses).when(is_full).await;
+        opened.map_err(|error| match error {
+            russh::Error::ChannelOpenFailure(failure) => {
+                Error::NotRun { reason: said(&format!("it has no session for us ({failure:?})")) }
+            }
+            _ => self.lost(),
+        })
+    }
+}
+
+/// sshd calls it a failed connection, others a shortage.
+fn is_full(error: &russh::Error) -> bool {
+    use ChannelOpenFailure::{ConnectFailed, ResourceShortage};
+
+    matches!(error, russh::Error::ChannelOpenFailure(ConnectFailed | ResourceShortage))
+}
+
+/// Sends all there is and ends the input. A command that ends before it has read everything is no failure.
+async fn feed(channel: &ChannelWriteHalf<Msg>, stdin: &[u8]) {
+    for piece in stdin.chunks(PIECE) {
+        if channel.data_bytes(Bytes::copy_from_slice(piece)).await.is_err() {
+            return;
+        }
+    }
+    // An error means that the channel is gone, which its reader learns.
+    let _ = channel.eof().await;
+}
+
+fn name(signal: &Sig) -> String {
+    match signal {
+        Sig::Custom(name) => said(name),
+        known => format!("{known:?}"),
+    }
+}
+
+/// Closes its channel when dropped, so that an abandoned command does not hold it.
+struct Closing(Arc<ChannelWriteHalf<Msg>>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let channel = self.0.clone();
+        // Without a runtime the connection is over anyway.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { channel.close().await });
+        }
+    }
+}

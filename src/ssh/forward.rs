@@ -1,0 +1,115 @@
+//! A port here that leads there.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy, split},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::timeout,
+    try_join,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::ssh::{Error, Session, Stream};
+
+/// How many connections go through at a time; more wait to be accepted.
+const CONNECTIONS: usize = 64;
+
+/// What is read at once.
+const BUFFER: usize = 32 * 1024;
+
+/// A listener on 127.0.0.1 whose connections lead through a session. It ends, with its connections, when dropped.
+#[derive(Debug)]
+pub struct Forward {
+    address: SocketAddr,
+    _listening: AbortOnDropHandle<()>,
+}
+
+impl Forward {
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Session {
+    /// Listens on a free port of 127.0.0.1 and leads each connection to `host:port` as the server sees it.
+    ///
+    /// A connection that the server refuses is closed at once. The session stays as long as the forward.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`] when no port can be opened here.
+    pub async fn forward(self: Arc<Self>, host: &str, port: u16) -> Result<Forward, Error> {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let not_open = |error: io::Error| Error::Unreachable { address: here.to_string(), reason: error.to_string() };
+        let listener = TcpListener::bind(here).await.map_err(not_open)?;
+        let address = listener.local_addr().map_err(not_open)?;
+        let host = host.to_owned();
+        let listening = tokio::spawn(async move { self.lead(listener, host, port).await });
+        Ok(Forward { address, _listening: AbortOnDropHandle::new(listening) })
+    }
+
+    /// Serves a listener until it is aborted, cancelled, or the connection to the server is lost.
+    async fn lead(self: Arc<Self>, listener: TcpListener, host: String, port: u16) {
+        // Dropped with this task, and its connections with it.
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                () = self.cancel.cancelled() => return,
+                () = self.connection.facts.gone() => return,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept(), if connections.len() < CONNECTIONS => accepted,
+            };
+            match accepted {
+                Ok((local, _)) => {
+                    connections.spawn(through(self.clone(), local, host.clone(), port));
+                }
+                // A client that was gone already, or no descriptor left: the next may do.
+                Err(error) => {
+                    tracing::debug!(%error, "no connection accepted");
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+async fn through(session: Arc<Session>, local: TcpStream, host: String, port: u16) {
+    let _ = local.set_nodelay(true);
+    match session.open(&host, port).await {
+        // However it ends, both sides are closed then.
+        Ok(remote) => {
+            let _ = lead_both(local, remote, session.limits.idle).await;
+        }
+        Err(error) => tracing::debug!(%error, "a forwarded connection was not opened"),
+    }
+}
+
+/// Leads bytes both ways until both sides have said all. A client that takes nothing for so long is given up: what
+/// waits for it holds up the whole session.
+async fn lead_both(local: TcpStream, remote: Stream, idle: Duration) -> io::Result<()> {
+    let (mut local_read, mut local_write) = local.into_split();
+    let (mut remote_read, mut remote_write) = split(remote);
+    let there = async {
+        copy(&mut local_read, &mut remote_write).await?;
+        remote_write.shutdown().await
+    };
+    let back = async {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let read = remote_read.read(&mut buffer).await?;
+            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else {
+                return local_write.shutdown().await;
+            };
+            timeout(idle, local_write.write_all(piece)).await??;
+        }
+    };
+    try_join!(there, back).map(drop)
+}

@@ -1,0 +1,175 @@
+//! What a connection tells while it lives: which key the server holds, and how it ended.
+
+use std::sync::{Arc, OnceLock};
+
+use russh::{
+    Channel, ChannelId,
+    client::{self, ChannelOpenHandle, DisconnectReason, Msg},
+    keys::PublicKeyOrCertificate,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::ssh::{HostKey, Pin, error::said};
+
+/// What is known of a connection from outside.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    host_key: OnceLock<HostKey>,
+    end: OnceLock<String>,
+    /// Whether the server itself ended it.
+    dismissed: OnceLock<()>,
+    gone: CancellationToken,
+}
+
+impl Facts {
+    /// The key that the server showed, refused or not.
+    pub(super) fn host_key(&self) -> Option<&HostKey> {
+        self.host_key.get()
+    }
+
+    /// Why the connection ended.
+    pub(super) fn end(&self) -> String {
+        self.end.get().cloned().unwrap_or_else(|| "it was closed".to_owned())
+    }
+
+    /// Whether the connection was ended by a word of the server, as after too many refused credentials.
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.dismissed.get().is_some()
+    }
+
+    /// Whether the connection has ended. True before any of its channels looks ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.is_cancelled()
+    }
+
+    /// Waits until the connection has ended.
+    pub(super) async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+}
+
+/// Judges the host key, and notes what happens. Channels that a server wants to open are refused.
+#[derive(Debug)]
+pub(super) struct Handler {
+    pin: Option<Pin>,
+    facts: Arc<Facts>,
+    /// Dropped with the connection's task, before its channels are.
+    _gone: DropGuard,
+}
+
+impl Handler {
+    pub(super) fn new(pin: Option<Pin>, facts: Arc<Facts>) -> Self {
+        let gone = facts.gone.clone().drop_guard();
+        Self { pin, facts, _gone: gone }
+    }
+}
+
+impl client::Handler for Handler {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
+        let shown = HostKey::new(&shown.public_key());
+        // Asked again at every change of the session's keys: it has to stay the same server.
+        let is_the_same = *self.facts.host_key.get_or_init(|| shown.clone()) == shown;
+        Ok(is_the_same && self.pin.as_ref().is_none_or(|pin| pin.matches(&shown)))
+    }
+
+    async fn disconnected(&mut self, reason: DisconnectReason<Self::Error>) -> Result<(), Self::Error> {
+        let end = match reason {
+            DisconnectReason::ReceivedDisconnect(goodbye) => {
+                let _ = self.facts.dismissed.set(());
+                format!("the server said: {}", said(&goodbye.message))
+            }
+            DisconnectReason::Error(russh::Error::NoAuthMethod) => {
+                let _ = self.facts.dismissed.set(());
+                "the server takes nothing else".to_owned()
+            }
+            DisconnectReason::Error(russh::Error::KeepaliveTimeout | russh::Error::InactivityTimeout) => {
+                "the server does not answer any more".to_owned()
+            }
+            DisconnectReason::Error(russh::Error::Disconnect | russh::Error::HUP) => "it was closed".to_owned(),
+            DisconnectReason::Error(error) => said(&error.to_string()),
+        };
+        let _ = self.facts.end.set(end);
+        Ok(())
+    }
+
+    async fn server_channel_open_forwarded_tcpip(
+        &mut self,
+        _: Channel<Msg>,
+        _: &str,
+        _: u32,
+        _: &str,
+        _: u32,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn server_channel_open_forwarded_streamlocal(
+        &mut self,
+        _: Channel<Msg>,
+        _: &str,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn server_channel_open_agent_forward(
+        &mut self,
+        _: Channel<Msg>,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn should_accept_unknown_server_channel(&mut self, _: ChannelId, _: &str) -> bool {
+        false
+    }
+
+    async fn server_channel_open_session(
+        &mut self,
+        _: Channel<Msg>,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn server_channel_open_direct_tcpip(
+        &mut self,
+        _: Channel<Msg>,
+        _: &str,
+        _: u32,
+        _: &str,
+        _: u32,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn server_channel_open_direct_streamlocal(
+        &mut self,
+        _: Channel<Msg>,
+        _: &str,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    async fn server_channel_open_x11(
+        &mut self,
+        _: Channel<Msg>,
+        _: &str,
+        _: u32,
+        _: ChannelOpenHandle,
+        _: &mut client::Session,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}

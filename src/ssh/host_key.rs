@@ -1,0 +1,232 @@
+//! Who a server says it is, and who it has to be.
+
+use std::{fmt, str::FromStr};
+
+use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey, ssh_key::Fingerprint};
+
+use crate::ssh::Error;
+
+/// What is asked of a server, in this order, when the pin does not say. Signatures over SHA-1 are not among them.
+const ALGORITHMS: [Algorithm; 6] = [
+    Algorithm::Ed25519,
+    Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 },
+    Algorithm::Ecdsa { curve: EcdsaCurve::NistP384 },
+    Algorithm::Ecdsa { curve: EcdsaCurve::NistP521 },
+    Algorithm::Rsa { hash: Some(HashAlg::Sha512) },
+    Algorithm::Rsa { hash: Some(HashAlg::Sha256) },
+];
+
+/// The public key that a server proved to hold. Displayed as `ssh-ed25519 AAAA…`, and read from the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostKey(PublicKey);
+
+impl HostKey {
+    pub(super) fn new(key: &PublicKey) -> Self {
+        // Without the comment, which is no part of what was proved.
+        Self(PublicKey::new(key.key_data().clone(), ""))
+    }
+
+    /// The fingerprint as OpenSSH shows it, `SHA256:…`.
+    pub fn fingerprint(&self) -> String {
+        self.sha256().to_string()
+    }
+
+    /// The kind of key, as in `ssh-ed25519`.
+    pub fn algorithm(&self) -> String {
+        self.0.algorithm().to_string()
+    }
+
+    fn sha256(&self) -> Fingerprint {
+        self.0.fingerprint(HashAlg::Sha256)
+    }
+}
+
+impl fmt::Display for HostKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.to_openssh().map_err(|_| fmt::Error)?)
+    }
+}
+
+impl FromStr for HostKey {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let key = PublicKey::from_openssh(text.trim()).map_err(|_| bad("is no public key in OpenSSH's form"))?;
+        if key.algorithm().is_dsa() {
+            return Err(bad("is a DSA key, which is not accepted any more"));
+        }
+        Ok(Self::new(&key))
+    }
+}
+
+/// The host key that is accepted: a public key, or the fingerprint of one. Displayed as it was given, without comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Fingerprint(Fingerprint),
+    Key(HostKey),
+}
+
+impl Pin {
+    /// Whether a server that shows this key is the one.
+    pub fn matches(&self, key: &HostKey) -> bool {
+        match &self.0 {
+            Kind::Fingerprint(fingerprint) => *fingerprint == key.sha256(),
+            Kind::Key(pinned) => pinned == key,
+        }
+    }
+
+    /// The fingerprint of the key that is accepted, `SHA256:…`.
+    pub fn fingerprint(&self) -> String {
+        match &self.0 {
+            Kind::Fingerprint(fingerprint) => fingerprint.to_string(),
+            Kind::Key(key) => key.fingerprint(),
+        }
+    }
+
+    /// Whether the kind of the key is known, so that a server with several can be asked for it.
+    pub(super) fn knows_algorithm(&self) -> bool {
+        matches!(self.0, Kind::Key(_))
+    }
+}
+
+/// What to ask a server for: what the pin names first, so that a server with several keys shows that one.
+pub(super) fn algorithms(pin: Option<&Pin>) -> Vec<Algorithm> {
+    let mut algorithms = ALGORITHMS.to_vec();
+    if let Some(Pin(Kind::Key(key))) = pin {
+        // A stable sort: the rest keeps its order.
+        algorithms.sort_by_key(|algorithm| !is_of(algorithm, key));
+    }
+    algorithms
+}
+
+/// What is left to ask a server for that has shown a key already.
+pub(super) fn others(algorithms: &[Algorithm], shown: &HostKey) -> Vec<Algorithm> {
+    algorithms.iter().filter(|algorithm| !is_of(algorithm, shown)).cloned().collect()
+}
+
+/// An RSA key is one key under several names.
+fn is_of(algorithm: &Algorithm, key: &HostKey) -> bool {
+    match (algorithm, key.0.algorithm()) {
+        (Algorithm::Rsa { .. }, Algorithm::Rsa { .. }) => true,
+        (algorithm, of_key) => *algorithm == of_key,
+    }
+}
+
+impl From<HostKey> for Pin {
+    fn from(key: HostKey) -> Self {
+        Self(Kind::Key(key))
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Fingerprint(fingerprint) => fingerprint.fmt(formatter),
+            Kind::Key(key) => key.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for Pin {
+    type Err = Error;
+
+    /// Reads `ssh-ed25519 AAAA… comment` or `SHA256:…`; an error never repeats the text, which may be a private key.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        if text.starts_with("SHA256:") {
+            let fingerprint = text.trim_end_matches('=').parse();
+            return fingerprint
+                .map(|fingerprint| Self(Kind::Fingerprint(fingerprint)))
+                .map_err(|_| bad("is no whole SHA256 fingerprint (`SHA256:` and 43 characters)"));
+        }
+        if text.starts_with("-----BEGIN") {
+            return Err(bad("is a PEM block; a pin is the public half, as in /etc/ssh/ssh_host_ed25519_key.pub"));
+        }
+        if text.starts_with("MD5:") {
+            return Err(bad("is an MD5 fingerprint, which is too weak: `ssh-keygen -l -E sha256` shows the other"));
+        }
+        if text.split_whitespace().count() > 2 && text.split_whitespace().nth(1).is_some_and(is_kind_of_key) {
+            return Err(bad("begins with a host name, as in known_hosts: give the line without it"));
+        }
+        text.parse().map(|key: HostKey| key.into())
+    }
+}
+
+fn is_kind_of_key(word: &str) -> bool {
+    word.starts_with("ssh-") || word.starts_with("ecdsa-")
+}
+
+fn bad(reason: &str) -> Error {
+    Error::BadPin { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ED25519: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+    /// What `ssh-keygen -l` says of it.
+    const FINGERPRINT: &str = "SHA256:T7SvZ2cslqpPj6nKzitCBHHlpVF3r3MvLwmFL0fk0IE";
+
+    #[test]
+    fn a_pin_is_a_key_or_its_fingerprint() {
+        let key: HostKey = ED25519.parse().unwrap();
+        assert_eq!(key.to_string(), ED25519);
+        assert_eq!(key.fingerprint(), FINGERPRINT);
+        for text in [
+            ED25519.to_owned(),
+            format!("  {ED25519} root@host with words\n"),
+            FINGERPRINT.to_owned(),
+            format!("{FINGERPRINT}="),
+        ] {
+            let pin: Pin = text.parse().unwrap();
+            assert!(pin.matches(&key), "{text}");
+            assert_eq!(pin.fingerprint(), FINGERPRINT, "{text}");
+        }
+        assert_eq!(format!("{ED25519} comment").parse::<Pin>().unwrap().to_string(), ED25519);
+        assert_eq!(FINGERPRINT.parse::<Pin>().unwrap().to_string(), FINGERPRINT);
+        assert_eq!(Pin::from(key).to_string(), ED25519);
+    }
+
+    #[test]
+    fn another_key_is_refused() {
+        let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIN+Wjn4+4Fcvl2JlKpggT+wCRxpSvtqqpVrQrKN1/A22";
+        let other: HostKey = other.parse().unwrap();
+        assert!(!ED25519.parse::<Pin>().unwrap().matches(&other));
+        assert!(!FINGERPRINT.parse::<Pin>().unwrap().matches(&other));
+    }
+
+    #[test]
+    fn what_is_no_pin_is_told_without_repeating_it() {
+        for text in [
+            "",
+            "SHA256:",
+            "SHA256:abc",
+            "MD5:aa:bb",
+            "ssh-ed25519",
+            "ssh-ed25519 AAAA",
+            "256 SHA256:UCUiLr7Pjs9wFFJMDByLgc3NrtdU344OgUM45wZPcIQ root@host (ED25519)",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nPLANTED",
+            "@cert-authority * ssh-ed25519 AAAA",
+        ] {
+            let error = text.parse::<Pin>().unwrap_err().to_string();
+            assert!(!error.contains("PLANTED"), "{error}");
+        }
+        let known_hosts = format!("[10.0.0.1]:2222 {ED25519}").parse::<Pin>().unwrap_err().to_string();
+        assert!(known_hosts.contains("without it"), "{known_hosts}");
+    }
+
+    #[test]
+    fn the_pinned_kind_is_asked_for_first() {
+        let rsa = Algorithm::Rsa { hash: Some(HashAlg::Sha512) };
+        assert_eq!(algorithms(None), ALGORITHMS);
+        assert_eq!(algorithms(Some(&FINGERPRINT.parse().unwrap())), ALGORITHMS);
+        let key: HostKey = ED25519.parse().unwrap();
+        assert_eq!(algorithms(Some(&key.clone().into()))[0], Algorithm::Ed25519);
+        assert!(!others(&ALGORITHMS, &key).contains(&Algorithm::Ed25519));
+        assert!(others(&ALGORITHMS, &key).contains(&rsa));
+    }
+}

@@ -1,0 +1,194 @@
+//! Private keys and certificates, from text to what signs.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use russh::keys::{self, Algorithm, Certificate, HashAlg, PrivateKey, decode_secret_key};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::ssh::{Credentials, Error};
+
+/// What the keys of a target are, read.
+pub(super) struct Identities {
+    /// Each with the certificate when it is theirs.
+    pub(super) keys: Vec<Identity>,
+    /// A certificate that belongs to none of them: the agent may hold its key.
+    pub(super) certificate: Option<Certificate>,
+}
+
+/// A private key, and the certificate for it.
+pub(super) struct Identity {
+    pub(super) key: Arc<PrivateKey>,
+    pub(super) certificate: Option<Certificate>,
+    /// Which of the credentials it is, as in `private key`.
+    what: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fingerprint = self.key.fingerprint(HashAlg::Sha256);
+        write!(formatter, "{} {} {fingerprint}", self.what, self.key.algorithm())
+    }
+}
+
+/// Reads what is given in full, and no file.
+pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
+    let mut keys = Vec::new();
+    if let Some(text) = &credentials.private_key {
+        keys.push(identity(text, "private key".to_owned())?);
+    }
+    let certificate = credentials.certificate.as_deref().map(certificate).transpose()?;
+    let mut identities = Identities { keys, certificate };
+    identities.pair();
+    let has_other_keys = credentials.private_key_file.is_some() || credentials.agent.is_some();
+    if identities.certificate.is_some() && !has_other_keys {
+        return Err(bad_certificate("it belongs to another key than the one that is given"));
+    }
+    Ok(identities)
+}
+
+/// Reads the key file, too.
+pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> {
+    let mut identities = given(credentials)?;
+    if let Some(path) = &credentials.private_key_file {
+        identities.keys.push(from_file(path).await?);
+        identities.pair();
+        if identities.certificate.is_some() && credentials.agent.is_none() {
+            return Err(bad_certificate("it belongs to another key than those that are given"));
+        }
+    }
+    Ok(identities)
+}
+
+impl Identities {
+    /// Gives the certificate to the key that it is for.
+    fn pair(&mut self) {
+        let Some(certificate) = &self.certificate else { return };
+        let owner = self.keys.iter_mut().find(|one| one.key.public_key().key_data() == certificate.public_key());
+        if let Some(owner) = owner {
+            owner.certificate = self.certificate.take();
+        }
+    }
+}
+
+async fn from_file(path: &Path) -> Result<Identity, Error> {
+    let what = format!("private key file {}", path.display());
+    let text = tokio::fs::read_to_string(path).await;
+    let text = text.map_err(|error| Error::BadKey { what: what.clone(), reason: error.to_string() })?;
+    identity(&SecretString::from(text), what)
+}
+
+fn identity(text: &SecretString, what: String) -> Result<Identity, Error> {
+    let key = Arc::new(private_key(text, &what)?);
+    Ok(Identity { key, certificate: None, what })
+}
+
+fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
+    let bad = |reason: &str| Error::BadKey { what: what.to_owned(), reason: reason.to_owned() };
+    // Indented here-documents and Windows line ends are forgiven.
+    let lines: Vec<&str> = text.expose_secret().lines().map(str::trim).collect();
+    if lines.iter().all(|line| line.is_empty()) {
+        return Err(bad("it is empty"));
+    }
+    if lines.iter().any(|line| is_mark_of_encryption(line)) {
+        return Err(Error::EncryptedKey { what: what.to_owned() });
+    }
+    let is_private = |line: &&str| line.contains("PRIVATE KEY-----") || line.starts_with("PuTTY-User-Key-File-");
+    if !lines.iter().any(is_private) {
+        return Err(bad("it is no private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
+    }
+    let text = SecretString::from(lines.join("\n"));
+    match decode_secret_key(text.expose_secret(), None) {
+        Ok(key) if key.is_encrypted() => Err(Error::EncryptedKey { what: what.to_owned() }),
+        Ok(key) => match key.algorithm() {
+            Algorithm::Ecdsa { .. } | Algorithm::Ed25519 | Algorithm::Rsa { .. } => Ok(key),
+            Algorithm::SkEcdsaSha2NistP256 | Algorithm::SkEd25519 => {
+                Err(bad("its hardware is reached by an agent only"))
+            }
+            other => Err(bad(&format!("keys of the kind {other} are not supported"))),
+        },
+        Err(keys::Error::KeyIsEncrypted) => Err(Error::EncryptedKey { what: what.to_owned() }),
+        Err(keys::Error::UnknownAlgorithm(_)) => Err(bad("keys of its kind are not supported")),
+        // The reader's own words could hold a part of what it read.
+        Err(_) => Err(bad("it is damaged, or of a kind that is not supported")),
+    }
+}
+
+/// PKCS#8, the older headers of OpenSSL, and PuTTY; OpenSSH's own form says it inside.
+fn is_mark_of_encryption(line: &str) -> bool {
+    let putty = line.strip_prefix("Encryption:").is_some_and(|cipher| cipher.trim() != "none");
+    line == "-----BEGIN ENCRYPTED PRIVATE KEY-----" || line == "Proc-Type: 4,ENCRYPTED" || putty
+}
+
+fn certificate(text: &str) -> Result<Certificate, Error> {
+    let text = text.trim();
+    let certificate = Certificate::from_openssh(text)
+        .map_err(|_| bad_certificate("it is no OpenSSH certificate (one line, as in a `-cert.pub` file)"))?;
+    if !certificate.cert_type().is_user() {
+        return Err(bad_certificate("it is the certificate of a host, not of a user"));
+    }
+    Ok(certificate)
+}
+
+fn bad_certificate(reason: &str) -> Error {
+    Error::BadKey { what: "certificate".to_owned(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8410, section 10.3: the private half alone, and both.
+    const PKCS8: [&str; 2] = [
+        "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
+-----END PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----
+MHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
+oB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB
+Z9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PRIVATE KEY-----",
+    ];
+
+    fn with_key(text: &str) -> Credentials {
+        Credentials { private_key: Some(text.into()), ..Credentials::default() }
+    }
+
+    #[test]
+    fn an_ed25519_key_may_be_in_pkcs8() {
+        for text in PKCS8 {
+            let identities = given(&with_key(text)).unwrap();
+            let shown: Vec<String> = identities.keys.iter().map(ToString::to_string).collect();
+            assert_eq!(shown, ["private key ssh-ed25519 SHA256:ebCT4wkJOqO5AIlHG03cHvn3Cr3ZZEEh8m81duHhR3Q"]);
+        }
+    }
+
+    #[test]
+    fn an_encrypted_key_of_another_program_is_told_as_such() {
+        for text in [
+            "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: aes256-cbc\nComment: x",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES-EDE3-CBC,00\n\nMIIB",
+        ] {
+            let error = with_key(text).check().unwrap_err();
+            assert!(matches!(error, Error::EncryptedKey { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_told() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+        for text in ["", "PLANTED", key] {
+            let mut credentials = with_key(PKCS8[0]);
+            credentials.certificate = Some(text.to_owned());
+            let error = credentials.check().unwrap_err();
+            assert!(error.to_string().contains("it is no OpenSSH certificate"), "{error}");
+            assert!(!error.to_string().contains("PLANTED"));
+        }
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        Credentials::default().check().unwrap();
+        assert!(given(&Credentials::default()).unwrap().keys.is_empty());
+    }
+}

@@ -1,0 +1,210 @@
+//! The login: what the server takes, and what we have.
+
+use russh::{
+    AgentAuthError, MethodKind, MethodSet, Signer,
+    client::{AuthResult, Handle, KeyboardInteractiveAuthResponse},
+    keys::{
+        self, Algorithm, Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg, agent::AgentIdentity, signature,
+        ssh_encoding::Encode,
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::timeout;
+
+use crate::ssh::{
+    Error, Limits, Target, agent,
+    error::said,
+    handler::{Facts, Handler},
+    identity::{Identities, Identity},
+};
+
+/// Tries what is given, each where the server takes its method.
+pub(super) async fn login(
+    handle: &mut Handle<Handler>,
+    facts: &Facts,
+    target: &Target,
+    identities: &Identities,
+    limits: &Limits,
+) -> Result<(), Error> {
+    let unreachable = |reason: String| Error::Unreachable { address: target.address(), reason };
+    let mut login = Login { handle, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
+    let Ok(outcome) = timeout(limits.connect, login.run(target, identities)).await else {
+        return Err(unreachable("it does not finish the login".to_owned()));
+    };
+    let Login { offered, mut tried, .. } = login;
+    match outcome {
+        Ok(true) => return Ok(()),
+        // The connection ended by itself: nobody judged the credentials.
+        Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
+        Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
+        Ok(false) | Err(_) => {}
+    }
+    if facts.is_dismissed() {
+        tried.push(facts.end());
+    }
+    let offered = offered.iter().map(|method| <&str>::from(method).to_owned()).collect();
+    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered })
+}
+
+/// A login under way.
+pub(super) struct Login<'a> {
+    handle: &'a mut Handle<Handler>,
+    user: &'a str,
+    /// What the server takes, as of the last answer that said so.
+    offered: MethodSet,
+    /// What was tried, for the error.
+    tried: Vec<String>,
+}
+
+impl Login<'_> {
+    /// Whether anything was accepted.
+    async fn run(&mut self, target: &Target, identities: &Identities) -> Result<bool, russh::Error> {
+        let credentials = &target.credentials;
+        // Asks what it takes; a server that wants nothing lets us in here.
+        let asked = self.handle.authenticate_none(self.user).await?;
+        if self.is_in(asked, None) {
+            return Ok(true);
+        }
+        for identity in &identities.keys {
+            if self.takes(MethodKind::PublicKey) && self.offer_key(identity).await? {
+                return Ok(true);
+            }
+        }
+        if let Some(socket) = &credentials.agent
+            && self.takes(MethodKind::PublicKey)
+            && agent::offer(self, socket, identities.certificate.as_ref()).await?
+        {
+            return Ok(true);
+        }
+        match &credentials.password {
+            Some(password) if self.takes(MethodKind::Password) => {
+                let asked = self.handle.authenticate_password(self.user, password.expose_secret()).await?;
+                if self.is_in(asked, Some("password".to_owned())) {
+                    return Ok(true);
+                }
+                // More than one thing may be asked for: what is left may be the questions.
+                let asks_more = self.tried.last().is_some_and(|tried| tried.ends_with(MORE));
+                Ok(asks_more && self.takes(MethodKind::KeyboardInteractive) && self.answer(password).await?)
+            }
+            Some(password) if self.takes(MethodKind::KeyboardInteractive) => self.answer(password).await,
+            _ => Ok(false),
+        }
+    }
+
+    fn takes(&self, method: MethodKind) -> bool {
+        self.offered.contains(&method)
+    }
+
+    /// Notes an answer, and what it was to.
+    pub(super) fn is_in(&mut self, answer: AuthResult, tried: Option<String>) -> bool {
+        let AuthResult::Failure { remaining_methods, partial_success } = answer else { return true };
+        if !remaining_methods.is_empty() {
+            self.offered = remaining_methods;
+        }
+        self.tried.extend(tried.map(|tried| if partial_success { tried + MORE } else { tried }));
+        false
+    }
+
+    /// Notes what could not even be tried.
+    pub(super) fn note(&mut self, what: String) {
+        self.tried.push(what);
+    }
+
+    pub(super) fn handle(&mut self) -> (&mut Handle<Handler>, String) {
+        (self.handle, self.user.to_owned())
+    }
+
+    /// The hash that an RSA key signs with here; other keys need none. Never SHA-1.
+    pub(super) async fn hash(&self, algorithm: &Algorithm) -> Result<Option<HashAlg>, russh::Error> {
+        if !matches!(algorithm, Algorithm::Rsa { .. }) {
+            return Ok(None);
+        }
+        let known = self.handle.best_supported_rsa_hash().await?.flatten();
+        Ok(known.or(Some(HashAlg::Sha512)))
+    }
+
+    /// Offers a key: with its certificate, then without.
+    async fn offer_key(&mut self, identity: &Identity) -> Result<bool, russh::Error> {
+        if let Some(certificate) = &identity.certificate {
+            let tried = format!("{identity} with certificate {:?}", said(certificate.key_id()));
+            let answer = self.offer_certificate(certificate, &mut Own(&identity.key)).await;
+            let answer = answer.map_err(|error| match error {
+                AgentAuthError::Send(_) => russh::Error::SendError,
+                AgentAuthError::Key(error) => error.into(),
+            })?;
+            if self.is_in(answer, Some(tried)) {
+                return Ok(true);
+            }
+        }
+        let hash = self.hash(&identity.key.algorithm()).await?;
+        let key = PrivateKeyWithHashAlg::new(identity.key.clone(), hash);
+        let answer = self.handle.authenticate_publickey(self.user, key).await?;
+        Ok(self.is_in(answer, Some(identity.to_string())))
+    }
+
+    /// Offers a certificate that somebody signs for.
+    pub(super) async fn offer_certificate<S: Signer>(
+        &mut self,
+        certificate: &Certificate,
+        signer: &mut S,
+    ) -> Result<AuthResult, S::Error> {
+        // Our own keys sign with SHA-512 and an agent does as it is told, whatever the server lists.
+        let is_rsa = matches!(certificate.algorithm(), Algorithm::Rsa { .. });
+        let hash = is_rsa.then_some(HashAlg::Sha512);
+        self.handle.authenticate_certificate_with(self.user, certificate.clone(), hash, signer).await
+    }
+
+    /// Answers the server's question for a password, once; questions for anything else have no answer.
+    async fn answer(&mut self, password: &SecretString) -> Result<bool, russh::Error> {
+        /// Servers ask once, and some send an empty round after it.
+        const ROUNDS: usize = 5;
+
+        let mut is_told = false;
+        let mut answer = self.handle.authenticate_keyboard_interactive_start(self.user, None).await?;
+        for _ in 0..ROUNDS {
+            let prompts = match answer {
+                KeyboardInteractiveAuthResponse::Success => return Ok(true),
+                KeyboardInteractiveAuthResponse::Failure { remaining_methods, partial_success } => {
+                    let answer = AuthResult::Failure { remaining_methods, partial_success };
+                    return Ok(self.is_in(answer, Some("password, as an answer (keyboard-interactive)".to_owned())));
+                }
+                KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => prompts,
+            };
+            let answers = match &*prompts {
+                [] => Vec::new(),
+                [prompt] if !prompt.echo && !is_told => {
+                    is_told = true;
+                    vec![password.expose_secret().to_owned()]
+                }
+                [prompt, ..] => {
+                    let question = said(&prompt.prompt);
+                    self.note(format!("keyboard-interactive, which asks for more than a password: {question:?}"));
+                    return Ok(false);
+                }
+            };
+            answer = self.handle.authenticate_keyboard_interactive_respond(answers).await?;
+        }
+        Ok(false)
+    }
+}
+
+/// What is noted of a credential that was accepted and was not enough.
+const MORE: &str = " (accepted, and more is asked for)";
+
+/// Signs with a key of ours, in the form that the protocol wants: RFC 4252, section 7.
+struct Own<'a>(&'a PrivateKey);
+
+impl Signer for Own<'_> {
+    type Error = AgentAuthError;
+
+    async fn auth_sign(
+        &mut self,
+        _: &AgentIdentity,
+        _: Option<HashAlg>,
+        mut to_sign: Vec<u8>,
+    ) -> Result<Vec<u8>, Self::Error> {
+        let signature = signature::Signer::try_sign(self.0, &to_sign).map_err(|_| keys::Error::KeyIsCorrupt)?;
+        signature.encode_prefixed(&mut to_sign).map_err(keys::Error::from)?;
+        Ok(to_sign)
+    }
+}
