@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ImageKind, Spec, World};
+use super::{Host, ImageKind, Spec, World};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     secret::Secret,
@@ -155,6 +155,8 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) release_ms: i64,
     /// The end of the prepaid term; 0 without one.
     pub(in crate::sandbox) rent_deadline_ms: i64,
+    #[serde(default)]
+    pub(in crate::sandbox) host: Host,
 }
 
 impl Instance {
@@ -231,6 +233,7 @@ impl World {
             stop_ms: 0,
             release_ms: 0,
             rent_deadline_ms: 0,
+            host: Host::default(),
         };
         let account = instance.account.clone();
         self.instances.push(instance);
@@ -238,7 +241,7 @@ impl World {
     }
 }
 
-/// The port of an instance's SSH: invented until instances can be logged into.
+/// The port of an instance's SSH until one is listened on.
 pub(in crate::sandbox) fn ssh_port(id: i64) -> i64 {
     20_000 + id.rem_euclid(40_000)
 }

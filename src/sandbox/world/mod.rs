@@ -7,6 +7,7 @@
 mod account;
 mod catalogue;
 mod disk;
+mod host;
 mod image;
 mod instance;
 mod model;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::{
     account::Account,
     disk::{Binding, Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk},
+    host::Host,
     image::{ImageKind, PrivateImage, PublicImage, Push, uuid, version_of},
     instance::{Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port},
     model::ChatModel,
@@ -34,7 +36,7 @@ use super::{
 };
 
 /// The version of the state file.
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 
 /// Everything the simulated service knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,6 +10,13 @@ impl World {
     /// Does it, now.
     pub(in crate::sandbox) fn mutate(&mut self, mutation: Mutation, now_ms: i64) -> Result<(), MutationError> {
         match mutation {
+            Mutation::ChangeHostKey { uid } => self.any_instance(&uid)?.host.key_generation += 1,
+            Mutation::DelaySshd { uid, ms } => self.any_instance(&uid)?.host.sshd_delay_ms = Some(i64::from(ms)),
+            Mutation::RebootInstance { uid } => {
+                let host = &mut self.any_instance(&uid)?.host;
+                host.reboots += 1;
+                host.rebooted_ms = now_ms;
+            }
             Mutation::ReleaseDisk { id } => {
                 let index = self.disk_index(id)?;
                 self.end_disk(index, now_ms);
@@ -77,6 +84,14 @@ impl World {
                 }
             }
             Mutation::SetInstanceStatus { uid, status } => self.set_instance_status(&uid, status, now_ms)?,
+            Mutation::SetMachine { uid, toolkit, driver } => {
+                let host = &mut self.any_instance(&uid)?.host;
+                if toolkit.is_some() {
+                    host.toolkit = toolkit;
+                }
+                set(&mut host.has_driver, driver);
+            }
+            Mutation::SetSshd { uid, up } => self.any_instance(&uid)?.host.is_sshd_down = !up,
             Mutation::SetUnreleasable { uid, unreleasable } => self.any_instance(&uid)?.unreleasable = unreleasable,
             Mutation::SetModel { name, enabled } => match self.models.iter_mut().find(|model| model.name == name) {
                 Some(model) => model.enabled = enabled,

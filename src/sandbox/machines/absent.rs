@@ -1,0 +1,31 @@
+//! No machines, where the system is no Unix.
+
+use tokio_util::task::TaskTracker;
+
+use super::MachineView;
+use crate::sandbox::{
+    options::{Error, Options},
+    world::World,
+};
+
+/// The machines of a sandbox: none.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Machines;
+
+impl Machines {
+    pub(in crate::sandbox) fn new(_options: &Options) -> Result<Self, Error> {
+        Ok(Self)
+    }
+
+    pub(in crate::sandbox) fn follow(&mut self, _world: &mut World, _sshd_start_ms: i64, _now_ms: i64) {}
+
+    pub(in crate::sandbox) fn view(&self) -> Vec<MachineView> {
+        Vec::new()
+    }
+
+    pub(in crate::sandbox) fn end(self) -> TaskTracker {
+        let tasks = TaskTracker::new();
+        tasks.close();
+        tasks
+    }
+}

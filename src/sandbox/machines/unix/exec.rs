@@ -1,0 +1,174 @@
+//! A command of a session: run by the system's shell, as sshd runs one without a terminal.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::{ffi::OsStringExt, process::ExitStatusExt},
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use russh::{
+    Channel, ChannelId, ChannelMsg, Sig,
+    server::{Handle, Msg},
+};
+use tokio::{
+    io::{AsyncWriteExt, copy},
+    process::{Child, ChildStdin, Command},
+    sync::mpsc,
+};
+
+use super::guest::Guest;
+
+/// Runs a command, or a shell that reads its commands, until it and all who hold its output have ended; or until the client has gone. What
+/// then still runs goes on without anyone to talk to.
+pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel: Channel<Msg>, client: Handle) {
+    let id = channel.id();
+    let (mut output, mut errors) = (channel.make_writer(), channel.make_writer_ext(Some(1)));
+    let mut child = match spawn(&guest, command) {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = errors.write_all(format!("{error}\n").as_bytes()).await;
+            let _ = client.exit_status_request(id, 255).await;
+            let _ = client.close(id).await;
+            return;
+        }
+    };
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let input = child.stdin.take().map(feed);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let outputs = async {
+        let stdout = async {
+            if let Some(mut pipe) = stdout {
+                let _ = copy(&mut pipe, &mut output).await;
+            }
+        };
+        let stderr = async {
+            if let Some(mut pipe) = stderr {
+                let _ = copy(&mut pipe, &mut errors).await;
+            }
+        };
+        tokio::join!(stdout, stderr);
+    };
+    // As sshd: the status is told when the command ends, and the channel is closed when nobody holds its output any more.
+    let ended = async {
+        let status = async {
+            if let Ok(status) = child.wait().await {
+                tell(&client, id, status).await;
+            }
+        };
+        tokio::join!(status, outputs);
+    };
+    tokio::select! {
+        () = ended => {
+            let _ = client.eof(id).await;
+            let _ = client.close(id).await;
+        }
+        () = listen(&mut channel, input, group) => {}
+    }
+}
+
+fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
+    let mut shell = Command::new("/bin/sh");
+    if let Some(command) = command {
+        shell.arg("-c").arg(OsString::from_vec(command));
+    }
+    shell
+        .env_clear()
+        .envs(guest.environment())
+        .current_dir(guest.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A group of its own, which signals of the client go to.
+        .process_group(0)
+        .spawn()
+}
+
+/// Writes to the command whatever is sent; the pipe is closed when the sender is dropped. A command that does not read holds up nobody.
+fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
+    let (sender, mut pieces) = mpsc::unbounded_channel::<Bytes>();
+    tokio::spawn(async move {
+        while let Some(piece) = pieces.recv().await {
+            if pipe.write_all(&piece).await.is_err() {
+                return;
+            }
+        }
+    });
+    sender
+}
+
+/// Hears the client until it has gone.
+async fn listen(channel: &mut Channel<Msg>, mut input: Option<mpsc::UnboundedSender<Bytes>>, group: Option<Pid>) {
+    while let Some(message) = channel.wait().await {
+        match message {
+            ChannelMsg::Data { data } => {
+                if let Some(input) = &input {
+                    // One that has ended reads no more.
+                    let _ = input.send(data);
+                }
+            }
+            ChannelMsg::Eof => input = None,
+            ChannelMsg::Signal { signal } => {
+                if let (Some(group), Some(signal)) = (group, signal_of(&signal)) {
+                    let _ = killpg(group, signal);
+                }
+            }
+            ChannelMsg::Close => return,
+            _ => {}
+        }
+    }
+}
+
+async fn tell(client: &Handle, id: ChannelId, status: ExitStatus) {
+    let _ = match (status.code(), status.signal().and_then(|signal| Signal::try_from(signal).ok())) {
+        (Some(code), _) => client.exit_status_request(id, u32::try_from(code).unwrap_or(255)).await,
+        (None, Some(signal)) => {
+            let core = status.core_dumped();
+            client.exit_signal_request(id, sig_of(signal), core, String::new(), String::new()).await
+        }
+        (None, None) => client.exit_status_request(id, 255).await,
+    };
+}
+
+/// The signal of a name (RFC 4254, 6.9).
+fn signal_of(name: &Sig) -> Option<Signal> {
+    match name {
+        Sig::ABRT => Some(Signal::SIGABRT),
+        Sig::ALRM => Some(Signal::SIGALRM),
+        Sig::FPE => Some(Signal::SIGFPE),
+        Sig::HUP => Some(Signal::SIGHUP),
+        Sig::ILL => Some(Signal::SIGILL),
+        Sig::INT => Some(Signal::SIGINT),
+        Sig::KILL => Some(Signal::SIGKILL),
+        Sig::PIPE => Some(Signal::SIGPIPE),
+        Sig::QUIT => Some(Signal::SIGQUIT),
+        Sig::SEGV => Some(Signal::SIGSEGV),
+        Sig::TERM => Some(Signal::SIGTERM),
+        Sig::USR1 => Some(Signal::SIGUSR1),
+        Sig::Custom(name) => format!("SIG{name}").parse().ok(),
+    }
+}
+
+fn sig_of(signal: Signal) -> Sig {
+    match signal {
+        Signal::SIGABRT => Sig::ABRT,
+        Signal::SIGALRM => Sig::ALRM,
+        Signal::SIGFPE => Sig::FPE,
+        Signal::SIGHUP => Sig::HUP,
+        Signal::SIGILL => Sig::ILL,
+        Signal::SIGINT => Sig::INT,
+        Signal::SIGKILL => Sig::KILL,
+        Signal::SIGPIPE => Sig::PIPE,
+        Signal::SIGQUIT => Sig::QUIT,
+        Signal::SIGSEGV => Sig::SEGV,
+        Signal::SIGTERM => Sig::TERM,
+        Signal::SIGUSR1 => Sig::USR1,
+        other => Sig::Custom(other.as_str().trim_start_matches("SIG").to_owned()),
+    }
+}
