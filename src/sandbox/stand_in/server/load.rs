@@ -1,0 +1,198 @@
+//! Loading a model: what goes wrong with it, and what it then does.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    super::{
+        gguf::Gguf,
+        models::{BAD_TEMPLATE, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS},
+    },
+    Context,
+    options::FlashAttention,
+};
+
+/// Architectures that a server knows.
+const ARCHITECTURES: [&str; 12] = [
+    "llama",
+    "deepseek2",
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "mixtral",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "qwen3moe",
+    "starcoder2",
+];
+
+/// How long a token takes on the GPU, and on the CPU.
+const TOKEN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
+
+/// What happens at a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnChat {
+    Answer,
+    Crash,
+    CrashSecond,
+    Empty,
+    Error,
+    Hang,
+    Killed,
+}
+
+/// A model that is loaded.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    /// The context that a request may fill, in tokens.
+    pub(super) context: u64,
+    pub(super) trained_context: u64,
+    pub(super) size: u64,
+    pub(super) template: String,
+    pub(super) token: Duration,
+    pub(super) on_chat: OnChat,
+}
+
+/// A model that is not: the lines that say why.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) lines: Vec<String>,
+    pub(super) ending: Ending,
+}
+
+/// How a server ends that cannot load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Aborted,
+    /// It says so and ends by itself.
+    Exits,
+    Killed,
+}
+
+/// What was found in the file, before the data is loaded.
+#[derive(Debug)]
+pub(super) struct Found {
+    file: Gguf,
+    path: PathBuf,
+    size: u64,
+}
+
+impl Found {
+    /// How long the data takes to load.
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_millis(u64::from(self.file.number(LOAD_MS).unwrap_or(50)))
+    }
+}
+
+/// Opens the file and looks at its header.
+pub(super) fn find(context: &Context, path: PathBuf) -> Result<Found, Failure> {
+    let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
+    let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
+    let architecture = file.text("general.architecture").unwrap_or_default();
+    if !ARCHITECTURES.contains(&architecture) {
+        let line = format!("llama_model_load: error loading model: unknown model architecture: '{architecture}'");
+        return Err(refused(context, &path, vec![line]));
+    }
+    let key = format!("{architecture}.context_length");
+    if file.number(&key).is_none() {
+        let line = format!(
+            "llama_model_load: error loading model: error loading model hyperparameters: key not found in model: {key}"
+        );
+        return Err(refused(context, &path, vec![line]));
+    }
+    Ok(Found { file, path, size })
+}
+
+/// Loads the data, after its time.
+pub(super) fn load(context: &Context, found: &Found) -> Result<Model, Failure> {
+    let Found { file, path, size } = found;
+    let ended = |line: &str, ending| Failure { lines: vec![line.to_owned()], ending };
+    match file.text(ON_LOAD) {
+        Some("crash") => {
+            let line = "/build/ggml/src/ggml.c:4242: GGML_ASSERT(tensor->data != NULL) failed";
+            return Err(ended(line, Ending::Aborted));
+        }
+        Some("killed") => return Err(Failure { lines: Vec::new(), ending: Ending::Killed }),
+        Some("no_memory") => return Err(refused(context, path, no_memory(context))),
+        _ => {}
+    }
+    let is_quantized = !["bf16", "f16", "f32"].contains(&context.settings.cache_v.as_str());
+    if is_quantized && context.settings.flash_attention == FlashAttention::Off {
+        let line = if context.build.is_old() {
+            "llama_init_from_model: V cache quantization requires flash_attn"
+        } else {
+            "llama_init_from_model: quantized V cache requires flash_attn to be enabled"
+        };
+        let context_failed = "common_init_from_params: failed to create context with model".to_owned();
+        return Err(refused(context, path, vec![line.to_owned(), context_failed]));
+    }
+    let template = file.text(TEMPLATE).unwrap_or_default().to_owned();
+    if template == BAD_TEMPLATE && context.settings.jinja && !context.build.is_old() {
+        let lines = vec![
+            "init: chat template parsing error: Expected identifier".to_owned(),
+            "init: please consider disabling jinja via --no-jinja, or use a custom chat template via --chat-template"
+                .to_owned(),
+        ];
+        return Err(Failure { lines, ending: Ending::Exits });
+    }
+    let architecture = file.text("general.architecture").unwrap_or_default();
+    let trained_context = u64::from(file.number(&format!("{architecture}.context_length")).unwrap_or(4096));
+    let token = file.number(TOKEN_MS).map(|ms| Duration::from_millis(u64::from(ms)));
+    Ok(Model {
+        context: slot_context(context, trained_context),
+        trained_context,
+        size: *size,
+        template,
+        token: token.unwrap_or_else(|| if context.is_on_gpu() { TOKEN.0 } else { TOKEN.1 }),
+        on_chat: match file.text(ON_CHAT) {
+            Some("crash") => OnChat::Crash,
+            Some("crash_second") => OnChat::CrashSecond,
+            Some("empty") => OnChat::Empty,
+            Some("error") => OnChat::Error,
+            Some("hang") => OnChat::Hang,
+            Some("killed") => OnChat::Killed,
+            _ => OnChat::Answer,
+        },
+    })
+}
+
+/// What one request may fill. The new generation cuts it to what the model was trained for.
+fn slot_context(context: &Context, trained: u64) -> u64 {
+    let asked = if context.settings.context == 0 { trained } else { context.settings.context };
+    let shares = u64::try_from(context.settings.parallel).unwrap_or(1).max(1);
+    let each = asked / shares;
+    if !context.build.is_old() && each > trained {
+        context.log.warn(&format!(
+            "srv    load_model: the slot context ({each}) exceeds the training context of the model ({trained}) - capping"
+        ));
+        return trained;
+    }
+    each
+}
+
+fn no_memory(context: &Context) -> Vec<String> {
+    let buffer = "llama_kv_cache_init: failed to allocate buffer for kv cache".to_owned();
+    let first = if context.is_on_gpu() {
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 39782.02 MiB on device 0: cudaMalloc failed: out of memory"
+    } else {
+        "ggml_aligned_malloc: insufficient memory (attempted to allocate 39782.02 MB)"
+    };
+    vec![first.to_owned(), buffer, "llama_init_from_model: failed to initialize the context".to_owned()]
+}
+
+/// A failure with the lines that follow from any.
+fn refused(context: &Context, path: &std::path::Path, mut lines: Vec<String>) -> Failure {
+    let path = path.display();
+    if context.build.is_old() {
+        lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
+        lines.push(format!("common_init_from_params: failed to load model '{path}'"));
+        lines.push(format!("srv    load_model: failed to load model, '{path}'"));
+        lines.push("main: exiting due to model loading error".to_owned());
+    } else {
+        lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
+        lines.push(format!("srv    load_model: failed to load model, '{path}'"));
+        lines.push("srv  llama_server: exiting due to model loading error".to_owned());
+    }
+    Failure { lines, ending: Ending::Exits }
+}

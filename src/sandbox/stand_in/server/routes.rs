@@ -1,0 +1,157 @@
+//! What is answered to whom, and when.
+
+use std::sync::{Arc, OnceLock, atomic::AtomicU64};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{Context, answers, chat, load::Model, metrics::Metrics};
+
+/// A server: what it is, and what it has done.
+#[derive(Debug)]
+pub(super) struct App {
+    pub(super) context: Context,
+    /// Set when it is loaded; none within for a server that chooses models by request.
+    model: OnceLock<Option<Model>>,
+    pub(super) metrics: Metrics,
+    pub(super) chats: AtomicU64,
+    pub(super) slots: Semaphore,
+    /// Cancelled when it is told to end.
+    pub(super) stopping: CancellationToken,
+}
+
+impl App {
+    pub(super) fn new(context: Context) -> Self {
+        let slots = Semaphore::new(context.settings.slot_count());
+        Self {
+            context,
+            model: OnceLock::new(),
+            metrics: Metrics::default(),
+            chats: AtomicU64::new(0),
+            slots,
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn is_loaded(&self, model: Option<Model>) {
+        // It is loaded once.
+        let _ = self.model.set(model);
+    }
+
+    pub(super) fn model(&self) -> Option<&Model> {
+        self.model.get()?.as_ref()
+    }
+}
+
+pub(super) fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new()
+        .route("/health", get(health))
+        .route("/v1/models", get(models))
+        .route("/models", get(models))
+        .route("/props", get(props).post(set_props))
+        .route("/metrics", get(metrics))
+        .route("/slots", get(slots))
+        .route("/chat/completions", post(chat::complete))
+        .route("/v1/chat/completions", post(chat::complete));
+    if !app.context.build.is_old() {
+        router = router.route("/v1/health", get(health));
+    }
+    router
+        .method_not_allowed_fallback(not_found)
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// What comes before every answer: the key, then whether the model is loaded.
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_health = path == "/health" || path == "/v1/health";
+    if !is_health && !has_key(&app, request.headers()) {
+        return error(&app, 401, "authentication_error", "Invalid API Key");
+    }
+    if app.model.get().is_none() {
+        return match path {
+            "/" => not_found(State(app)).await,
+            _ => error(&app, 503, "unavailable_error", "Loading model"),
+        };
+    }
+    next.run(request).await
+}
+
+fn has_key(app: &App, headers: &HeaderMap) -> bool {
+    let keys = &app.context.settings.keys;
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let bearer = text(header::AUTHORIZATION.as_str()).strip_prefix("Bearer ").unwrap_or_default();
+    let own = if bearer.is_empty() && !app.context.build.is_old() { text("x-api-key") } else { bearer };
+    keys.is_empty() || keys.iter().any(|key| key == own)
+}
+
+/// An error as both generations shape it; the order of the keys is another in each.
+pub(super) fn error(app: &App, code: u16, kind: &str, message: &str) -> Response {
+    let message = json!(message);
+    let text = if app.context.build.is_old() {
+        format!(r#"{{"error":{{"code":{code},"message":{message},"type":"{kind}"}}}}"#)
+    } else {
+        format!(r#"{{"error":{{"message":{message},"type":"{kind}","code":{code}}}}}"#)
+    };
+    raw(code, text)
+}
+
+pub(super) fn raw(code: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"))], text)
+        .into_response()
+}
+
+async fn health() -> Response {
+    raw(200, r#"{"status":"ok"}"#.to_owned())
+}
+
+async fn models(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(answers::models(&app))
+}
+
+async fn props(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(answers::props(&app))
+}
+
+async fn set_props(State(app): State<Arc<App>>) -> Response {
+    if app.context.settings.props {
+        return raw(200, r#"{"success":true}"#.to_owned());
+    }
+    let text = "This server does not support changing global properties. Start it with `--props`";
+    error(&app, 501, "not_supported_error", text)
+}
+
+async fn slots(State(app): State<Arc<App>>) -> Response {
+    if app.context.settings.slots {
+        return Json(answers::slots(&app)).into_response();
+    }
+    error(&app, 501, "not_supported_error", "This server does not support slots endpoint. Start it with `--slots`")
+}
+
+async fn metrics(State(app): State<Arc<App>>) -> Response {
+    if !app.context.settings.metrics {
+        let text = "This server does not support metrics endpoint. Start it with `--metrics`";
+        return error(&app, 501, "not_supported_error", text);
+    }
+    let mut response = app.metrics.text(app.context.build.is_old()).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"));
+    headers.insert("Process-Start-Time-Unix", HeaderValue::from(app.metrics.started_us()));
+    response
+}
+
+async fn not_found(State(app): State<Arc<App>>) -> Response {
+    error(&app, 404, "not_found_error", "File Not Found")
+}

@@ -1,0 +1,170 @@
+//! From the port to the end: bind, load, serve, stop.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use tokio::{
+    runtime,
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Context, fate,
+    load::{self, Ending, Failure, Model},
+    port::{Port, Stream},
+    routes::{App, router},
+};
+
+/// Where an old server looks for its model when none is named.
+const OLD_MODEL: &str = "models/7B/ggml-model-f16.gguf";
+
+/// Runs a server to its end.
+pub(super) fn run(context: Context, ports: Option<PathBuf>) -> ExitCode {
+    let runtime = match runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            context.log.error(&format!("srv  llama_server: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(serve(Arc::new(App::new(context)), ports.as_deref()));
+    // Requests that still wait end with the process.
+    runtime.shutdown_background();
+    code
+}
+
+async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
+    let Context { build, settings, log, .. } = &app.context;
+    log.info(&format!("build: {} with stand-in for Linux x86_64", build.info()));
+    log.info("system info: n_threads = 2, n_threads_batch = 2, total_threads = 2");
+    let (host, port) = (settings.host.as_str(), settings.port);
+    let Ok(listening) = Port::listen(ports, host, port, build.is_old()).await else {
+        // The same words whatever the reason.
+        let prefix = if build.is_old() { "main" } else { "srv         start" };
+        log.error(&format!("{prefix}: couldn't bind HTTP server socket, hostname: {host}, port: {port}"));
+        if !build.is_old() {
+            log.error("srv  llama_server: exiting due to HTTP server error");
+        }
+        return ExitCode::FAILURE;
+    };
+    let connections = TaskTracker::new();
+    let accepting = tokio::spawn(accept(listening, app.clone(), connections.clone()));
+    log.info(&format!("{}: HTTP server is listening, hostname: {host}, port: {port}", main_name(&app)));
+    match load_model(&app).await {
+        Ok(model) => app.is_loaded(model),
+        Err(failure) => return fail(&app, &failure),
+    }
+    log.info(&format!("{}: model loaded", main_name(&app)));
+    // Only now are signals handled: before, they end it at once.
+    let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
+    let Ok((mut term, mut interrupt)) = signals else { return ExitCode::FAILURE };
+    log.info(&format!("{}: server is listening on http://{host}:{port}", main_name(&app)));
+    log.info("srv  update_slots: all slots are idle");
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    if build.is_old() {
+        log.raw("terminate called without an active exception");
+        fate::abort();
+    }
+    log.info("srv    operator(): operator(): cleaning up before exit...");
+    // The port closes at once; requests that are being answered keep the process, until their clients have gone.
+    accepting.abort();
+    app.stopping.cancel();
+    connections.close();
+    let again = async {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::select! {
+        () = again => {
+            log.raw("Received second interrupt, terminating immediately.");
+            ExitCode::FAILURE
+        }
+        () = connections.wait() => ExitCode::SUCCESS,
+    }
+}
+
+fn main_name(app: &App) -> &'static str {
+    if app.context.build.is_old() { "main" } else { "srv  llama_server" }
+}
+
+async fn accept(port: Port, app: Arc<App>, connections: TaskTracker) {
+    let router = router(app.clone());
+    loop {
+        match port.accept().await {
+            Ok(stream) => {
+                connections.spawn(converse(stream, router.clone(), app.clone()));
+            }
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) {
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    // However a connection ends, the client knows.
+    tokio::select! {
+        _ = &mut connection => {}
+        () = app.stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+/// The model; none for a new server that chooses models by request.
+async fn load_model(app: &App) -> Result<Option<Model>, Failure> {
+    let context = &app.context;
+    let path = match (&context.settings.model, context.build.is_old()) {
+        (Some(path), _) => path.clone(),
+        (None, true) => PathBuf::from(OLD_MODEL),
+        (None, false) => {
+            context.log.info("srv  llama_server: starting router server, no model will be loaded in this process");
+            return Ok(None);
+        }
+    };
+    context.log.info(&format!("srv    load_model: loading model '{}'", path.display()));
+    let found = load::find(context, path)?;
+    if !context.is_on_gpu() && context.settings.gpu_layers != Some(0) {
+        context.log.raw("warning: no usable GPU found, --gpu-layers option will be ignored");
+        context.log.raw("warning: one possible reason is that llama.cpp was compiled without GPU support");
+        context.log.raw("warning: consult docs/build.md for compilation instructions");
+    }
+    sleep(found.duration()).await;
+    let model = load::load(context, &found)?;
+    if context.is_on_gpu() && context.build.is_old() {
+        context.log.info("load_tensors: offloaded 2/2 layers to GPU");
+    }
+    Ok(Some(model))
+}
+
+fn fail(app: &App, failure: &Failure) -> ExitCode {
+    let log = &app.context.log;
+    for line in &failure.lines {
+        if failure.ending == Ending::Aborted { log.raw(line) } else { log.error(line) }
+    }
+    match failure.ending {
+        Ending::Aborted => fate::abort(),
+        Ending::Killed => fate::killed(),
+        // What an old one says when it ends with threads that still run.
+        Ending::Exits if app.context.build.is_old() => {
+            log.raw("terminate called without an active exception");
+            fate::abort();
+        }
+        Ending::Exits => {}
+    }
+    ExitCode::FAILURE
+}
