@@ -8,6 +8,7 @@
 //! | GET, POST, DELETE | `/sandbox/faults` | [`ArmedFault`](super::ArmedFault)s; arms a [`Fault`](super::Fault); disarms all |
 //! | GET, POST | `/sandbox/clock` | `{"now_ms": …}`; advances by `{"advance_ms": …}` |
 //! | POST | `/sandbox/mutate` | does a [`Mutation`](super::Mutation) |
+//! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that can be logged into |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it, what is left out being the default |
 //!
 //! What can be told to it, with its effects, is documented at those types. For example:
@@ -17,6 +18,8 @@
 //! POST /sandbox/faults  {"endpoint": "chat_completions", "when": "always", "action": {"slow_stream": {"ms": 200}}}
 //! POST /sandbox/mutate  {"set_disk_status": {"id": 801, "status": 8}}
 //! POST /sandbox/mutate  {"set_account": {"account": "main", "balance": 0}}
+//! POST /sandbox/mutate  {"set_sshd": {"uid": "ins-…", "up": false}}
+//! POST /sandbox/mutate  {"set_machine": {"uid": "ins-…", "toolkit": ""}}
 //! PUT  /sandbox/form    {"resize": "size_first", "chat_error": "envelope"}
 //! POST /sandbox/clock   {"advance_ms": 60000}
 //! ```
@@ -47,6 +50,7 @@ pub(super) fn router() -> Router<Sandbox> {
         .route("/faults", get(faults).post(arm).delete(disarm))
         .route("/clock", get(clock).post(advance))
         .route("/mutate", post(mutate))
+        .route("/machines", get(machines))
         .route("/form", get(form).put(set_form))
         .layer(middleware::from_fn(require_loopback))
 }
@@ -144,6 +148,10 @@ async fn mutate(State(sandbox): State<Sandbox>, Json(mutation): Json<Mutation>) 
     }
 }
 
+async fn machines(State(sandbox): State<Sandbox>) -> Json<Value> {
+    Json(json!({ "machines": sandbox.machines() }))
+}
+
 async fn form(State(sandbox): State<Sandbox>) -> Json<Form> {
     Json(sandbox.form())
 }
@@ -179,7 +187,7 @@ mod tests {
             assert!(is_understood, "{example}");
             count += 1;
         }
-        assert_eq!(count, 6);
+        assert_eq!(count, 8);
     }
 
     #[rstest]

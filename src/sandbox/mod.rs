@@ -9,7 +9,9 @@
 //! - [`Sandbox::start`] runs one inside a process; `terraform-provider-damodel sandbox` runs one from the command line.
 //! - [`Fault`] says what goes wrong, [`Mutation`] what happens behind the client's back, [`Ledger`] what was asked and what came of it.
 //! - The control interface under `/sandbox/` offers the same to other processes. It is not part of the service.
-//! - States follow from moments and the life clock on each request ([`LifeClock`]); nothing runs in the background.
+//! - States follow from moments and the life clock on each request ([`LifeClock`]); nothing of the service runs in the background.
+//! - A Running instance can be logged into: it has an sshd on a loopback port, a home, a port space of its own, and a public storage with an
+//!   inference server ([`stand_in`]). Its processes are real ones, and go on between requests.
 //!
 //! It is no security boundary: tokens follow from the seed, and whoever reaches the port controls it. So it listens on loopback only.
 
@@ -25,6 +27,7 @@ mod fault;
 mod fields;
 mod form;
 mod ledger;
+mod machines;
 mod mutation;
 mod options;
 mod query;
@@ -34,6 +37,7 @@ mod running;
 mod secret;
 mod server;
 mod service;
+pub mod stand_in;
 mod store;
 mod tempo;
 mod world;
@@ -50,6 +54,7 @@ pub use self::{
         Metadata, Order, Released, ReleasedDisks, Resize, Uploading,
     },
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
+    machines::MachineView,
     mutation::{Mutation, MutationError},
     options::{Error, Options},
     running::{Account, Running, Sandbox},

@@ -6,6 +6,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mutation {
+    /// An instance's sshd shows another host key from now on. Open sessions stay.
+    ChangeHostKey {
+        /// Its uid.
+        uid: String,
+    },
+    /// An instance's sshd listens so long after its being Running, or after its next reboot.
+    DelaySshd {
+        /// Its uid.
+        uid: String,
+        /// The milliseconds.
+        ms: u32,
+    },
+    /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd is back after its delay.
+    RebootInstance {
+        /// Its uid.
+        uid: String,
+    },
     /// A cloud disk is Released at once, mounted or not.
     ReleaseDisk {
         /// Its database id.
@@ -97,6 +114,22 @@ pub enum Mutation {
         uid: String,
         /// The word.
         status: String,
+    },
+    /// An instance's machine changes; what is left out stays. Programs that run there are not told.
+    SetMachine {
+        /// Its uid.
+        uid: String,
+        /// The version of its CUDA toolkit, such as `13.0`; an empty text removes it.
+        toolkit: Option<String>,
+        /// Whether its driver finds the GPU.
+        driver: Option<bool>,
+    },
+    /// An instance's sshd listens, or refuses connections. Open sessions stay.
+    SetSshd {
+        /// Its uid.
+        uid: String,
+        /// Whether it listens.
+        up: bool,
     },
     /// An instance refuses its release with 160012, or no longer.
     SetUnreleasable {

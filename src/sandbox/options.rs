@@ -1,6 +1,6 @@
 //! What a sandbox is started with.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 
@@ -30,6 +30,8 @@ pub struct Options {
     pub disk_change: Duration,
     /// From an accepted save of a private image to its being ready.
     pub image_push: Duration,
+    /// From an instance being Running, or rebooted, to its sshd listening.
+    pub sshd_start: Duration,
     /// How long after an accepted save another one of the same account is refused with 130003; zero: never.
     pub save_window: Duration,
     /// How many saves an account has on one day of UTC before 130008 (service API, Limits: "not shown").
@@ -42,6 +44,10 @@ pub struct Options {
     pub chat_key: Option<SecretString>,
     /// The host of image addresses. Kept in the state file with the images that bear it.
     pub registry_host: String,
+    /// The SSH keys that accounts have: the name that an instance is created with (`ssh_pubkey_name`), and the line as OpenSSH writes it.
+    pub keys: BTreeMap<String, String>,
+    /// This program, as a file: what the stand-ins in the instances are. None: instances have an sshd and a home, and no inference server.
+    pub executable: Option<PathBuf>,
     /// How many Running instances the main account has from the start, for load tests.
     pub generate_instances: u32,
     /// How many available cloud disks the main account has from the start, beside the seed's.
@@ -63,12 +69,15 @@ impl Default for Options {
             release: Duration::from_secs(1),
             disk_change: Duration::from_secs(1),
             image_push: Duration::from_secs(1),
+            sshd_start: Duration::ZERO,
             save_window: Duration::ZERO,
             daily_saves: 100,
             timestamp_tolerance: Duration::from_secs(300),
             token: None,
             chat_key: None,
             registry_host: "registry.damodel.test".to_owned(),
+            keys: BTreeMap::new(),
+            executable: None,
             generate_instances: 0,
             generate_disks: 0,
             generate_images: 0,
@@ -91,6 +100,17 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A line of [`Options::keys`] is no public key as OpenSSH writes it.
+    #[error("understand the SSH key {name:?}")]
+    Key {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The folder that holds the homes of the instances cannot be made.
+    #[error("make a folder for the instances")]
+    Homes(#[source] std::io::Error),
     /// The state file cannot be read or written.
     #[error("keep the state in {}", path.display())]
     State {

@@ -7,7 +7,7 @@ use std::{
 
 use secrecy::SecretString;
 use serde_json::Value;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,11 +15,15 @@ use super::{
     fault::{ArmedFault, Fault},
     form::Form,
     ledger::Ledger,
+    machines::{MachineView, Machines},
     mutation::{Mutation, MutationError},
     options::{Error, Options},
     server,
     service::Service,
 };
+
+/// How long sessions may take to end after they were cut.
+const END: Duration = Duration::from_secs(5);
 
 /// A handle on the simulated service. Clones are handles on the same one.
 #[derive(Clone, Debug)]
@@ -69,6 +73,7 @@ impl Sandbox {
         let listener = TcpListener::bind(options.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let mut service = Service::new(&options)?;
+        service.machines = Some(Machines::new(&options)?);
         let registry_host = service.world().registry_host.clone();
         let sandbox = Self { service: Arc::new(Mutex::new(service)) };
         let account = sandbox.accounts().into_iter().next();
@@ -114,6 +119,12 @@ impl Sandbox {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.lock().ledger()
+    }
+
+    /// The machines of the instances that can be logged into.
+    #[must_use]
+    pub fn machines(&self) -> Vec<MachineView> {
+        self.lock().machines()
     }
 
     /// Changes the world behind the client's back.
@@ -174,9 +185,15 @@ impl Sandbox {
 }
 
 impl Running {
-    /// Stops listening, cuts all connections, and returns when that is done.
+    /// Stops listening, cuts all connections, ends what runs in the instances, and returns when that is done.
     pub async fn stop(mut self) {
         self.stop.cancel();
+        let machines = self.sandbox.lock().machines.take();
+        if let Some(machines) = machines
+            && timeout(END, machines.end().wait()).await.is_err()
+        {
+            tracing::error!("an SSH session does not end");
+        }
         if let Some(task) = self.task.take()
             && let Err(error) = task.await
         {
@@ -188,5 +205,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
+        drop(self.sandbox.lock().machines.take());
     }
 }

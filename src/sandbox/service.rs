@@ -17,6 +17,7 @@ use super::{
     fault::{Action, Faults},
     form::Form,
     ledger::{Ledger, RequestEntry},
+    machines::{MachineView, Machines},
     mutation::{Mutation, MutationError},
     options::{Error, Options},
     random::Random,
@@ -72,6 +73,8 @@ pub(super) struct Service {
     world: World,
     requests: Vec<RequestEntry>,
     store: Option<Store>,
+    /// None where nobody logs in: without a runtime, and after the end.
+    pub(super) machines: Option<Machines>,
     ledger_file: Option<File>,
 }
 
@@ -122,6 +125,7 @@ impl Service {
             world,
             requests: Vec::new(),
             store,
+            machines: None,
             ledger_file: options.ledger.as_ref().map(open_ledger).transpose()?,
         };
         service.save()?;
@@ -168,6 +172,9 @@ impl Service {
     pub(super) fn settle(&mut self) -> i64 {
         let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
         self.world.settle(now_ms);
+        if let Some(machines) = &mut self.machines {
+            machines.follow(&mut self.world, self.tempo.sshd_start_ms, now_ms);
+        }
         now_ms
     }
 
@@ -183,6 +190,7 @@ impl Service {
     pub(super) fn mutate(&mut self, mutation: Mutation) -> Result<(), MutationError> {
         let now_ms = self.settle();
         self.world.mutate(mutation, now_ms)?;
+        self.settle();
         if let Err(error) = self.save() {
             tracing::error!(%error, "the state was not kept");
         }
@@ -198,6 +206,12 @@ impl Service {
     pub(super) fn ledger(&mut self) -> Ledger {
         self.settle();
         Ledger { requests: self.requests.clone(), life: self.world.life.clone() }
+    }
+
+    /// The machines that are switched on, or were and keep their home.
+    pub(super) fn machines(&mut self) -> Vec<MachineView> {
+        self.settle();
+        self.machines.as_ref().map(Machines::view).unwrap_or_default()
     }
 
     fn process(

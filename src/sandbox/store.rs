@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_state_of_version_1_is_read() {
-        let mut old = serde_json::to_value(World::seeded(&Options::default(), 1_770_000_000_000)).unwrap();
+        let options = Options { generate_instances: 1, ..Options::default() };
+        let mut old = serde_json::to_value(World::seeded(&options, 1_770_000_000_000)).unwrap();
         let world = old.as_object_mut().unwrap();
         world.insert("version".to_owned(), 1.into());
         world.remove("models");
@@ -90,6 +91,7 @@ mod tests {
             ("accounts", &["may_use_images", "saves"][..]),
             ("disk_specs", &["sold_out"]),
             ("disks", &["next", "visibility"]),
+            ("instances", &["host"]),
             ("private_images", &["push", "source", "visibility"]),
         ] {
             for record in world[list].as_array_mut().unwrap() {
@@ -108,8 +110,8 @@ mod tests {
     fn a_newer_version_and_a_broken_file_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.json");
-        fs::write(&path, r#"{"version": 3, "planets": 8}"#).unwrap();
-        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 3, .. })));
+        fs::write(&path, r#"{"version": 4, "planets": 8}"#).unwrap();
+        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 4, .. })));
         fs::write(&path, r#"{"version": 1"#).unwrap();
         assert!(matches!(Store::new(path).load(), Err(Error::StateContent { .. })));
     }

@@ -9,6 +9,7 @@ pub(super) struct Tempo {
     pub(super) release_ms: i64,
     pub(super) disk_change_ms: i64,
     pub(super) image_push_ms: i64,
+    pub(super) sshd_start_ms: i64,
     pub(super) save_window_ms: i64,
     pub(super) daily_saves: u32,
 }
@@ -20,6 +21,7 @@ impl Tempo {
             release_ms: milliseconds(options.release),
             disk_change_ms: milliseconds(options.disk_change),
             image_push_ms: milliseconds(options.image_push),
+            sshd_start_ms: milliseconds(options.sshd_start),
             save_window_ms: milliseconds(options.save_window),
             daily_saves: options.daily_saves,
         }

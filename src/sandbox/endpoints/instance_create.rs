@@ -10,7 +10,7 @@ use super::{Context, Endpoint, Input, instance_request::Request};
 use crate::sandbox::{
     errors::{Code, Refusal},
     ledger::{LifeKind, Thing},
-    world::{Instance, InstanceImage, Next, Spec, Step, internal_ip, ssh_port, version_of},
+    world::{Host, Instance, InstanceImage, Next, Spec, Step, internal_ip, ssh_port, version_of},
 };
 
 pub(super) const ENDPOINT: Endpoint =
@@ -160,6 +160,7 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
         stop_ms: 0,
         release_ms: rent_deadline_ms,
         rent_deadline_ms,
+        host: Host::default(),
     };
     let alias = instance.alias.clone();
     context.world.instances.push(instance);
