@@ -3,6 +3,7 @@ use std::{sync::Arc, time::Duration};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
+use super::Environment;
 use crate::{
     api::{self, CloudDisk, Instance, Journal, Kind, Listing, Witness},
     framework::{self, value::Number},
@@ -27,6 +28,8 @@ pub struct Client {
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// Working directory and workspace.
     pub(super) place: String,
+    /// Where files and the SSH agent of the operator are.
+    pub(super) environment: Environment,
     /// The instances there were before this run made any.
     pub(super) before: OnceCell<Arc<Listing<Instance>>>,
     /// The disks there were before this run made any.
@@ -65,6 +68,7 @@ impl Client {
             max_hourly_price: None,
             on_unreleasable: None,
             place,
+            environment: Environment::default(),
             before: OnceCell::new(),
             disks_before: OnceCell::new(),
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Environment, OnUnreleasable};
 use crate::{
-    api::{BaseUrl, Journal, PlainHttp, RequestRate, Settings, TokenSource, UserAgent},
+    api::{BaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
     framework::{
         Attr, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
@@ -183,6 +183,11 @@ pub(super) fn configure(
         Some(argv) => Some(TokenSource::Command(argv.clone())),
         None => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
     };
+    let pending = match text(&configuration.pending_dir, "DAMODEL_PENDING_DIR") {
+        Some(directory) => environment.path(&directory),
+        None => environment.data_directory().join("damodel-pending"),
+    };
+    let journal = Journal::new(pending);
     let settings = Settings {
         base_url,
         token,
@@ -204,6 +209,7 @@ pub(super) fn configure(
             ..defaults.user_agent
         },
         random: defaults.random,
+        progress: Progress::beside(&journal),
     };
     let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
     if on_unreleasable == Some(None) {
@@ -215,17 +221,14 @@ pub(super) fn configure(
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    let pending = match text(&configuration.pending_dir, "DAMODEL_PENDING_DIR") {
-        Some(directory) => environment.path(&directory),
-        None => environment.data_directory().join("damodel-pending"),
-    };
     let client = Client {
         region: text(&configuration.region, "DAMODEL_REGION"),
         registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
         preflight: configuration.preflight.known() != Some(&false),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         on_unreleasable: on_unreleasable.flatten(),
-        ..Client::new(crate::api::Client::new(settings), Journal::new(pending), environment.place())
+        environment: environment.clone(),
+        ..Client::new(crate::api::Client::new(settings), journal, environment.place())
     };
     Ok((Arc::new(client), diagnostics))
 }

@@ -1,4 +1,11 @@
-use std::{collections::BTreeMap, env, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    env, fmt,
+    path::{Path, PathBuf},
+};
+
+const HOME: &str = "HOME";
+const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
 /// The environment that the core passes on to the provider, and the directory that it works in.
 ///
@@ -15,7 +22,11 @@ impl Environment {
         Self {
             variables: env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .filter(|(name, _)| name.starts_with("DAMODEL_") || name.starts_with("TF_"))
+                .filter(|(name, _)| {
+                    name.starts_with("DAMODEL_")
+                        || name.starts_with("TF_")
+                        || [HOME, SSH_AGENT].contains(&name.as_str())
+                })
                 .collect(),
             directory: env::current_dir().unwrap_or_default(),
         }
@@ -48,9 +59,17 @@ impl Environment {
         format!("{}\0{workspace}", self.directory.display())
     }
 
-    /// A path as the operator means it: relative to the working directory.
+    /// A path as the operator means it: relative to the working directory, or in the home directory with `~/`.
     pub(super) fn path(&self, path: &str) -> PathBuf {
-        self.directory.join(path)
+        match (path.strip_prefix("~/"), self.variable(HOME)) {
+            (Some(rest), Some(home)) => Path::new(home).join(rest),
+            _ => self.directory.join(path),
+        }
+    }
+
+    /// The socket of the operator's SSH agent.
+    pub(super) fn ssh_agent(&self) -> Option<PathBuf> {
+        self.variable(SSH_AGENT).map(PathBuf::from)
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) const UNMOUNTING: i64 = 4;
 pub(super) const RELEASING: i64 = 5;
 pub(super) const MOUNTED: i64 = 6;
 pub(super) const RELEASED: i64 = 7;
+pub(super) const IN_ARREARS: i64 = 8;
 
 /// The status of a cloud disk (service API, Cloud disk).
 pub(super) fn disk_status(number: i64) -> String {
@@ -70,7 +71,7 @@ const DISK_STATUSES: [(i64, &str); 8] = [
     (RELEASING, "releasing"),
     (MOUNTED, "mounted"),
     (RELEASED, "released"),
-    (8, "in_arrears"),
+    (IN_ARREARS, "in_arrears"),
 ];
 
 /// `image_type`, which the service writes as a number or a word (service API, POST /api/instance/create).

@@ -1,0 +1,388 @@
+//! What each error means to an operator: one table says, for each endpoint and code, which attribute is to blame and what to do.
+
+use crate::api::{Code, Endpoint, Error, Missing, ServiceError};
+
+/// What an error means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meaning {
+    /// What went wrong, as it reads after "Cannot …: ".
+    pub(super) title: &'static str,
+    /// The attributes that may be to blame, the likeliest first.
+    pub(super) attributes: &'static [&'static str],
+    /// What to do.
+    pub(super) advice: &'static str,
+}
+
+/// What an error means, the service's own or another.
+pub(super) fn meaning(error: &Error) -> Meaning {
+    let (title, attributes, advice) = match (error.service(), error) {
+        (Some(service), _) if service.endpoint == Endpoint::ChatCompletions => chat(chat_code(service)),
+        (Some(service), _) => of_service(service.endpoint, service.code),
+        (None, Error::UndocumentedStatus(answer)) if answer.endpoint == Endpoint::ChatCompletions => {
+            chat(code_of_status(answer.status))
+        }
+        (None, _) => of_this_side(error),
+    };
+    Meaning { title, attributes, advice }
+}
+
+/// The attribute that an argument of the service is written as; none for a word that is no argument.
+pub(super) fn attribute_of(field: &str) -> Option<&'static str> {
+    FIELDS.iter().find(|(known, _)| *known == field).map(|(_, attribute)| *attribute)
+}
+
+/// The arguments of all endpoints (service API, Endpoints), with their attributes.
+const FIELDS: [(&str, &str); 40] = [
+    ("auto_renew", "auto_renew"),
+    ("capacity_type", "capacity_type"),
+    ("cluster_id", "cluster_id"),
+    ("data_disk_expand_size", "data_disk_expand_size_gb"),
+    ("data_disk_mount_path", "data_disk_mount_path"),
+    ("disk_name", "name"),
+    ("exist_disks", "exist_disks"),
+    ("external_ip", "external_ip"),
+    ("gpu_num", "gpu_num"),
+    ("image", "image"),
+    ("image_id", "image_id"),
+    ("image_name", "name"),
+    ("image_type", "image_type"),
+    ("instance_alias", "name"),
+    ("instance_hostname", "hostname"),
+    ("instance_uid", "instance_id"),
+    ("label", "label"),
+    ("login_method", "login_method"),
+    ("max_tokens", "max_tokens"),
+    ("messages", "messages"),
+    ("model", "model"),
+    ("mount_path", "mount_path"),
+    ("name", "name"),
+    ("name_or_uid", "name_or_uid"),
+    ("new_disks", "new_disks"),
+    ("object_mounts", "object_mounts"),
+    ("payment_type", "payment_type"),
+    ("purchase_duration", "purchase_duration"),
+    ("query", "query"),
+    ("region", "region"),
+    ("size_gb", "size_gb"),
+    ("spec_alias", "spec_alias"),
+    ("spec_id", "spec_id"),
+    ("spec_type", "spec_type"),
+    ("spec_types", "storage_classes"),
+    ("ssh_pubkey_id", "ssh_pubkey_id"),
+    ("ssh_pubkey_name", "ssh_pubkey_name"),
+    ("status", "status"),
+    ("support_ib_network", "support_ib_network"),
+    ("temperature", "temperature"),
+];
+
+type Row = (&'static str, &'static [&'static str], &'static str);
+
+/// The documented codes (service API, Errors).
+fn of_service(endpoint: Endpoint, code: Code) -> Row {
+    match code {
+        Code::InvalidParameter if endpoint == Endpoint::SpecList => (
+            "the service does not accept the query",
+            &["region", "capacity_type"],
+            "Check the region (the provider's, where none is set here) and the capacity type (ondemand or spot).",
+        ),
+        Code::InvalidParameter => {
+            ("the service does not accept a value", &[], "Correct the value that the service names, then apply again.")
+        }
+        Code::InvalidToken => (
+            "the service does not accept the API token",
+            &[],
+            "Check the provider's api_token (or DAMODEL_API_TOKEN, or api_token_command), that it belongs to base_url, and this \
+             machine's clock: the service refuses requests whose timestamp is off.",
+        ),
+        Code::InternalError => (
+            "the service had an internal error",
+            &[],
+            "Try again later; if it stays, give the ids below to the service's support.",
+        ),
+        Code::BalanceNotEnough => (
+            "the balance is too low",
+            &[],
+            "Top up the balance of the main account that the provider's api_token belongs to, then apply again.",
+        ),
+        Code::PermissionDenied => (
+            "permission denied",
+            &[],
+            "The sub-account of the provider's api_token lacks the permission. Grant it in the console, or use another token.",
+        ),
+        Code::UserCanNotCreateInstance => (
+            "the account may not create instances",
+            &[],
+            "The account of the provider's api_token, or its risk state, forbids it. Settle this with the service's support.",
+        ),
+        Code::CreateInstanceFailedForNotCertified => (
+            "the main account is not certified",
+            &[],
+            "Complete the real-name certification of the main account that the provider's api_token belongs to, in the console.",
+        ),
+        Code::ImageNameExisted
+        | Code::ImageUploading
+        | Code::ImageSaveBusy
+        | Code::ImageNoPrivilege
+        | Code::ImageUsedByInstance
+        | Code::ImageNotFound
+        | Code::ImageSaveCountExceeded => of_image(code),
+        Code::MountCloudDiskFailed | Code::ExceededCloudDiskMaxCount | Code::CreateCloudDiskError => {
+            of_disk(endpoint, code)
+        }
+        _ => of_instance(code),
+    }
+}
+
+fn of_instance(code: Code) -> Row {
+    match code {
+        Code::ResourceInsufficient | Code::NoMatchNode => (
+            "not enough stock",
+            &["gpu_num", "spec_id", "spec_type"],
+            "Nothing fits right now. Ask for fewer GPUs or another specification or region (the data source damodel_specs lists \
+             what is available), or set wait_for_capacity to keep asking.",
+        ),
+        Code::InstanceNotExistOrNoPrivilege => (
+            "the service does not know the instance",
+            &["instance_id"],
+            "It does not exist, or it belongs to another account than the provider's api_token. Check base_url and the token.",
+        ),
+        Code::InstanceNotExistOrAlreadyReleased => {
+            ("the instance does not exist or is released already", &[], "Run a plan to see what the service has now.")
+        }
+        Code::InstanceCanNotBeReleased => (
+            "the service forbids the release",
+            &[],
+            "Its status or billing does not allow it now; a prepaid machine can often be released only when its term ends. Try \
+             again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to drop it from the state and \
+             leave it to its term.",
+        ),
+        Code::SpecNotExistOrDisable => (
+            "the specification is missing, disabled or sold out",
+            &["spec_id", "spec_type"],
+            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this region, or set \
+             wait_for_capacity to keep asking.",
+        ),
+        Code::FailedForInvalidImage => (
+            "the image cannot be used",
+            &["image_id", "image"],
+            "It does not exist, is not ready, is disabled, or the account may not use it.",
+        ),
+        Code::CreateInstanceFailedCudaNotMatch => (
+            "the image needs a newer CUDA than the specification has",
+            &["image_id", "image"],
+            "Choose an image with an older CUDA, or a specification whose highest_cuda is at least the image's.",
+        ),
+        _ => (
+            "the service refused",
+            &[],
+            "This code is not documented. Go by the service's words below; its support can be asked with the ids.",
+        ),
+    }
+}
+
+fn of_disk(endpoint: Endpoint, code: Code) -> Row {
+    match code {
+        Code::MountCloudDiskFailed => (
+            "a cloud disk could not be mounted",
+            &["exist_disks", "new_disks"],
+            "Check that each disk is available, in the same region, and that no two share a mount path. In a replacement with \
+             create_before_destroy the old machine still holds its disks.",
+        ),
+        Code::ExceededCloudDiskMaxCount => (
+            "too many cloud disks",
+            &["exist_disks", "new_disks"],
+            "One instance takes at most 8 cloud disks, existing and new ones together.",
+        ),
+        _ => (
+            "a cloud disk could not be created",
+            if endpoint == Endpoint::CloudDiskCreate { &["spec_id"] } else { &["new_disks"] },
+            "Check the disk's specification and size; if they are right, try again later.",
+        ),
+    }
+}
+
+fn of_image(code: Code) -> Row {
+    match code {
+        Code::ImageNameExisted => (
+            "the image name exists",
+            &["name"],
+            "Names of private images are unique in an account. Choose another, or import the image that has it.",
+        ),
+        Code::ImageUploading => (
+            "another image is being created",
+            &["instance_id"],
+            "The service was asked until the timeout of this step ended. Apply again when the other image is ready, or raise the \
+             create timeout.",
+        ),
+        Code::ImageSaveBusy => (
+            "images are saved too often",
+            &["instance_id"],
+            "The service was asked until the timeout of this step ended. Apply again in a while, or raise the create timeout.",
+        ),
+        Code::ImageNoPrivilege => (
+            "no permission for the image",
+            &[],
+            "The provider's api_token may not change this image. Grant it in the console, or use another token.",
+        ),
+        Code::ImageUsedByInstance => (
+            "an instance is being created of the image",
+            &[],
+            "The service was asked until the timeout of this step ended. Try again when that instance runs.",
+        ),
+        Code::ImageNotFound => (
+            "the service does not know the image",
+            &[],
+            "It was deleted, or it belongs to another account than the provider's api_token. Check base_url and the token.",
+        ),
+        _ => (
+            "the day's number of image saves is reached",
+            &["instance_id"],
+            "The account of the provider's api_token has saved as many images today as it may. Apply again tomorrow.",
+        ),
+    }
+}
+
+/// The chat endpoint has a credential of its own, and arguments of its own.
+fn chat(code: Option<Code>) -> Row {
+    match code {
+        Some(Code::InvalidToken) => (
+            "the service does not accept the API key",
+            &[],
+            "Check the provider's api_key (or DAMODEL_API_KEY): it is created in the console, and belongs to base_url.",
+        ),
+        Some(Code::BalanceNotEnough) => {
+            ("the balance is too low", &[], "Top up the account that the provider's api_key belongs to.")
+        }
+        Some(Code::PermissionDenied) => (
+            "permission denied",
+            &["model"],
+            "The account of the provider's api_key may not use this model. Enable it in the console's model marketplace.",
+        ),
+        Some(Code::InvalidParameter) => (
+            "the service does not accept the question",
+            &["model"],
+            "Check model, which must be enabled in the console's model marketplace, messages, temperature and max_tokens.",
+        ),
+        Some(Code::InternalError) => {
+            ("the service had an internal error", &[], "Try again later; if it stays, ask the service's support.")
+        }
+        Some(_) | None => (
+            "the service refused",
+            &[],
+            "This answer is not documented. Go by the service's words below, and check the provider's base_url and api_key.",
+        ),
+    }
+}
+
+/// The code that an error of the chat endpoint stands for. Its format is not documented: a server that speaks as OpenAI's clients
+/// expect names it with a word, and any server has an HTTP status (service API, Errors).
+fn chat_code(error: &ServiceError) -> Option<Code> {
+    match (error.code, error.name.as_deref()) {
+        (Code::Other(_), Some("invalid_api_key" | "authentication_error")) => Some(Code::InvalidToken),
+        (Code::Other(_), Some("insufficient_quota")) => Some(Code::BalanceNotEnough),
+        (Code::Other(_), Some("permission_error")) => Some(Code::PermissionDenied),
+        (Code::Other(_), Some("model_not_found" | "invalid_request_error")) => Some(Code::InvalidParameter),
+        (Code::Other(_), Some("internal_error" | "server_error")) => Some(Code::InternalError),
+        (Code::Other(_), _) => code_of_status(error.status),
+        (code, _) => Some(code),
+    }
+}
+
+/// The code that an HTTP status stands for where nothing else is said.
+fn code_of_status(status: u16) -> Option<Code> {
+    match status {
+        400 | 404 | 422 => Some(Code::InvalidParameter),
+        401 => Some(Code::InvalidToken),
+        402 => Some(Code::BalanceNotEnough),
+        403 => Some(Code::PermissionDenied),
+        500..=599 => Some(Code::InternalError),
+        _ => None,
+    }
+}
+
+/// Errors that never were the service's.
+fn of_this_side(error: &Error) -> Row {
+    let (title, advice) = match error {
+        Error::Cancelled { .. } => ("it was stopped", "The run was told to stop."),
+        Error::DeadlinePassed { .. } => (
+            "the time ran out",
+            "The service did not answer within the timeout of this step. Raise it in the timeouts block.",
+        ),
+        Error::Journal(_) => (
+            "the note of the create could not be written",
+            "Before a create is sent it is written down, so that a killed run cannot lose a paid machine. Make the directory \
+             writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
+        ),
+        Error::Missing(Missing::BaseUrl) => (
+            "the service's address is not set",
+            "Set the provider's base_url, or the environment variable DAMODEL_BASE_URL.",
+        ),
+        Error::Missing(Missing::ApiToken) => (
+            "the API token is not set",
+            "Set the environment variable DAMODEL_API_TOKEN, or the provider's api_token or api_token_command.",
+        ),
+        Error::Missing(Missing::ApiKey) => {
+            ("the API key is not set", "Set the environment variable DAMODEL_API_KEY, or the provider's api_key.")
+        }
+        Error::NeverSent { .. } => (
+            "the service cannot be reached",
+            "Check the provider's base_url, the network, proxies and certificates. Nothing was sent.",
+        ),
+        Error::NoAnswer { .. } => {
+            ("the service did not answer", "The request was sent, and whether it took effect is not known.")
+        }
+        Error::Redirected { .. } => (
+            "the service answered with a redirect",
+            "Redirects are refused, since they would carry the API token elsewhere. Set base_url to the final address.",
+        ),
+        Error::Token(_) => (
+            "the API token could not be fetched",
+            "The program of api_token_command must print the token and end with success within 30 seconds.",
+        ),
+        Error::Transport { .. } => (
+            "no HTTP client could be made",
+            "Check the machine's certificate store and the provider's ca_certificate_file.",
+        ),
+        Error::Undecodable(_) | Error::UndocumentedStatus(_) => (
+            "the answer is not the service's",
+            "Something between here and the service, such as a proxy, may have answered. Check base_url.",
+        ),
+        Error::Unsettled(_) => (
+            "its outcome is not known",
+            "The answer was lost, or does not say whether anything was made, and nothing by its name has shown up yet. It is written \
+             down: the next apply of the same configuration looks for it before it creates anything.",
+        ),
+        Error::SeveralMatches { .. } => {
+            ("several things carry its name", "None of them was touched. Import the right one and release the others.")
+        }
+        Error::WaitEnded(_) => ("the wait ended", ""),
+        _ => ("it failed", ""),
+    };
+    (title, &[], advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_code_has_advice() {
+        let documented = [
+            100_002, 100_006, 100_014, 100_038, 100_042, 100_049, 130_001, 130_002, 130_003, 130_004, 130_005, 130_006,
+            130_008, 160_001, 160_003, 160_004, 160_012, 160_013, 160_014, 160_015, 160_019, 160_032, 180_007, 180_008,
+            180_009,
+        ];
+        let unknown = of_service(Endpoint::InstanceCreate, Code::Other(190_001));
+        for number in documented {
+            let row = of_service(Endpoint::InstanceCreate, Code::from_number(number));
+            assert!(row.0 != unknown.0 && !row.2.is_empty(), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_status_stands_for_a_code_where_a_chat_says_nothing_else() {
+        assert_eq!(chat(code_of_status(401)), chat(Some(Code::InvalidToken)));
+        assert_eq!(chat(code_of_status(404)).1, ["model"]);
+        assert_eq!(chat(code_of_status(418)), chat(None));
+    }
+}
