@@ -4,9 +4,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Client, errors::Failure};
 use crate::{
-    api::{self, Entry, Journal, Kind, Phase},
-    framework::{Diagnostic, Diagnostics},
+    api::{self, Entry, Kind, Phase},
+    framework::{Diagnostic, Diagnostics, Outcome, Private},
 };
+
+/// A create that the service accepted, and what has come of it.
+pub(super) struct Creation<'a, M> {
+    /// The state, from planned to wholly known.
+    pub(super) state: M,
+    /// What is kept beside it.
+    pub(super) private: Private,
+    /// Messages for the operator.
+    pub(super) diagnostics: Diagnostics,
+    pub(super) client: &'a Client,
+    /// The create timeout.
+    pub(super) limits: api::Context,
+    /// Cancelled when nobody will hear the answer.
+    pub(super) unheard: CancellationToken,
+}
+
+impl<M> Creation<'_, M> {
+    /// What exists now: the state holds it on every path.
+    pub(super) fn outcome(self) -> Outcome<M> {
+        Outcome::present(self.state, self.private).with(self.diagnostics)
+    }
+}
 
 /// A kind of thing that is created.
 #[derive(Clone, Copy, Debug)]
@@ -75,18 +97,19 @@ impl Noun {
         Failure { error, tried: format!("rename {title}"), now }.warning()
     }
 
-    /// What state things are in after a create that was not accepted.
-    pub(super) fn not_accepted(&self, error: &api::Error, journal: &Journal) -> String {
+    /// Says that a create was not accepted, and what state things are in now.
+    pub(super) fn not_accepted<'e>(&self, error: &'e api::Error, title: &str, client: &Client) -> Failure<'e> {
         let word = self.word;
-        match error {
+        let now = match error {
             api::Error::Unsettled(unsettled) => format!(
                 "Whether a {word} was made is not known. If there is one it is called {:?}, and the note of it is in {}.",
                 unsettled.marker,
-                journal.directory().display()
+                client.journal.directory().display()
             ),
             api::Error::SeveralMatches { .. } => format!("At least one {word} too many was made."),
             _ => "Nothing was created.".to_owned(),
-        }
+        };
+        Failure { error, tried: format!("create {title}"), now }
     }
 
     /// Warns of things that an earlier run made from the same configuration and answered, and that no state has shown since.

@@ -43,65 +43,85 @@ pub(super) struct Order<'a> {
     pub(super) data_disk_expand_size_gb: i64,
 }
 
-/// What one period of a specification costs, and how many hours it has.
-struct Period<'a> {
-    price: Option<&'a BigDecimal>,
-    data_disk_price: Option<&'a BigDecimal>,
-    discount: Option<&'a BigDecimal>,
-    discount_status: Option<i64>,
-    hours: u32,
+/// How a machine can be paid for (service API, POST /api/instance/create).
+pub(super) const PAYMENT_TYPES: &[&str] = &["Hourly", "Daily", "Weekly", "Monthly"];
+
+/// What a specification costs for one period of a payment type. The service names no price by the week.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prices {
+    /// Of one GPU.
+    pub(super) price: Option<BigDecimal>,
+    /// Of one GB of extra local data disk.
+    pub(super) data_disk_price: Option<BigDecimal>,
+    /// As the service reports it.
+    pub(super) discount: Option<BigDecimal>,
+    /// The word for its status.
+    pub(super) discount_status: Option<String>,
 }
 
 /// The cost of an order at the prices of a specification.
 pub(super) fn estimate(spec: &Spec, order: &Order<'_>) -> EstimatedCost {
+    cost(&Prices::of(spec, order.payment_type), order)
+}
+
+/// The cost of an order at these prices, which are those of its payment type.
+pub(super) fn cost(prices: &Prices, order: &Order<'_>) -> EstimatedCost {
     let mut cost = EstimatedCost { payment_type: order.payment_type.into(), ..EstimatedCost::default() };
-    let Some(period) = period(spec, order.payment_type) else { return cost };
-    let times = |price: Option<&BigDecimal>, count: i64| price.map(|price| price * BigDecimal::from(count));
-    let unit = times(period.price, order.gpu_num);
+    let Some(hours) = hours(order.payment_type) else { return cost };
+    let times = |price: &Option<BigDecimal>, count: i64| price.as_ref().map(|price| price * BigDecimal::from(count));
+    let unit = times(&prices.price, order.gpu_num);
     let disk = if order.data_disk_expand_size_gb == 0 {
         Some(BigDecimal::zero())
     } else {
-        times(period.data_disk_price, order.data_disk_expand_size_gb)
+        times(&prices.data_disk_price, order.data_disk_expand_size_gb)
     };
     if let (Some(unit), Some(disk)) = (&unit, &disk) {
         let sum = unit + disk;
         let periods = if order.payment_type == "Hourly" { 1 } else { order.purchase_duration };
-        cost.hourly_equivalent = rounded(&sum / BigDecimal::from(period.hours));
+        cost.hourly_equivalent = rounded(&sum / BigDecimal::from(hours));
         cost.period_total = Attr::Known((sum * BigDecimal::from(periods)).into());
     }
     cost.unit_price = unit.map(Number::from).into();
     cost.data_disk_price = disk.map(Number::from).into();
-    cost.discount = period.discount.cloned().map(Number::from).into();
-    cost.discount_status = period.discount_status.map(discount_status).into();
+    cost.discount = prices.discount.clone().map(Number::from).into();
+    cost.discount_status = prices.discount_status.clone().into();
     cost
 }
 
-/// The period of a payment type; the service names no price by the week.
-fn period<'a>(spec: &'a Spec, payment_type: &str) -> Option<Period<'a>> {
-    Some(match payment_type {
-        "Hourly" => Period {
-            price: spec.hourly_price.as_ref(),
-            data_disk_price: spec.hourly_data_disk_price.as_ref(),
-            discount: spec.hourly_discount.as_ref(),
-            discount_status: spec.hourly_discount_status,
-            hours: 1,
-        },
-        "Daily" => Period {
-            price: spec.daily_price.as_ref(),
-            data_disk_price: spec.daily_data_disk_price.as_ref(),
-            discount: spec.daily_discount.as_ref(),
-            discount_status: spec.daily_discount_status,
-            hours: 24,
-        },
-        "Monthly" => Period {
-            price: spec.monthly_price.as_ref(),
-            data_disk_price: spec.monthly_data_disk_price.as_ref(),
-            discount: spec.monthly_discount.as_ref(),
-            discount_status: spec.monthly_discount_status,
-            hours: HOURS_A_MONTH,
-        },
-        _ => return None,
-    })
+impl Prices {
+    fn of(spec: &Spec, payment_type: &str) -> Self {
+        match payment_type {
+            "Hourly" => Self {
+                price: spec.hourly_price.clone(),
+                data_disk_price: spec.hourly_data_disk_price.clone(),
+                discount: spec.hourly_discount.clone(),
+                discount_status: spec.hourly_discount_status.map(discount_status),
+            },
+            "Daily" => Self {
+                price: spec.daily_price.clone(),
+                data_disk_price: spec.daily_data_disk_price.clone(),
+                discount: spec.daily_discount.clone(),
+                discount_status: spec.daily_discount_status.map(discount_status),
+            },
+            "Monthly" => Self {
+                price: spec.monthly_price.clone(),
+                data_disk_price: spec.monthly_data_disk_price.clone(),
+                discount: spec.monthly_discount.clone(),
+                discount_status: spec.monthly_discount_status.map(discount_status),
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+/// The hours of a period, where it has a price.
+fn hours(payment_type: &str) -> Option<u32> {
+    match payment_type {
+        "Hourly" => Some(1),
+        "Daily" => Some(24),
+        "Monthly" => Some(HOURS_A_MONTH),
+        _ => None,
+    }
 }
 
 fn rounded(price: BigDecimal) -> Attr<Number> {
@@ -113,6 +133,11 @@ pub(super) fn attribute(name: &str, description: &str) -> Attribute {
     Attribute::computed(name, AttributeType::Nested(Nesting::Single, attributes()), description)
 }
 
+/// The type of a cost.
+pub(super) fn ty() -> Type {
+    Type::object(attributes().into_iter().map(|attribute| (attribute.name, attribute.ty.ty())))
+}
+
 fn attributes() -> Vec<Attribute> {
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
@@ -122,7 +147,11 @@ fn attributes() -> Vec<Attribute> {
         number("period_total", "Both, for all periods that are bought; for one hour when paid by the hour."),
         number("hourly_equivalent", "Both, for one hour; a month has 730 hours."),
         number("discount", "The discount as the service reports it; it is not applied."),
-        Attribute::computed("discount_status", Type::String, "The status of the discount."),
+        Attribute::computed(
+            "discount_status",
+            Type::String,
+            "`none`, `voided`, `not_yet_effective`, `expired`, `effective` or `effective_with_next`.",
+        ),
     ]
 }
 

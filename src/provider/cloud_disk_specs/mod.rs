@@ -90,6 +90,7 @@ impl DataSource for List {
                 Outcome::absent().with(failure.diagnostic(|name| match name {
                     "spec_alias" => !config.spec_alias.is_null(),
                     "storage_classes" => !config.storage_classes.is_null(),
+                    "support_ib_network" => !config.support_ib_network.is_null(),
                     _ => false,
                 }))
             }

@@ -1,5 +1,6 @@
 //! The data source `damodel_specs`: what machines a region has, at what price (service API, GET /api/spec/list).
 
+mod cheapest;
 mod filter;
 mod record;
 mod single;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::single::Single;
+pub(super) use self::{cheapest::CheapestSpec, single::Single};
 use self::{filter::Filter, record::SpecRecord};
 use super::{Client, client::limits, errors::Failure, images};
 use crate::{

@@ -1,0 +1,109 @@
+//! The function `cheapest_spec`.
+
+use serde::Deserialize;
+
+use super::record::{self, SpecRecord};
+use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
+
+/// `cheapest_spec(specs, gpu_num)`.
+#[derive(Debug)]
+pub(in crate::provider) struct CheapestSpec;
+
+/// Its arguments.
+#[derive(Debug, Deserialize)]
+pub(in crate::provider) struct Arguments {
+    specs: Vec<Attr<SpecRecord>>,
+    gpu_num: i64,
+}
+
+impl Function for CheapestSpec {
+    type Arguments = Arguments;
+    type Output = SpecRecord;
+
+    fn name(&self) -> &'static str {
+        "cheapest_spec"
+    }
+
+    fn signature(&self) -> Signature {
+        let record =
+            Type::object(record::attributes().into_iter().map(|attribute| (attribute.name, attribute.ty.ty())));
+        Signature {
+            summary: "The cheapest specification that can be created now".to_owned(),
+            description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs available in one \
+                          machine now; of several at the same price the one with the lowest `spec_id`. Stock and prices move: a \
+                          machine that is made of the result keeps its specification with `ignore_changes = [spec_id]`."
+                .to_owned(),
+            parameters: vec![
+                Parameter::new(
+                    "specs",
+                    Type::list(record.clone()),
+                    "The specifications to choose from: `specs` of `damodel_specs`, or some of them.",
+                ),
+                Parameter::new("gpu_num", Type::Number, "How many GPUs the machine is to have.")
+                    .validate(validator::between(1..=i64::MAX)),
+            ],
+            variadic: None,
+            returns: record,
+        }
+    }
+
+    fn call(&self, arguments: Arguments) -> Result<SpecRecord, FunctionError> {
+        let specs: Vec<SpecRecord> = arguments.specs.into_iter().filter_map(Attr::into_known).collect();
+        let most = specs.iter().filter_map(|spec| spec.max_gpu_count.known()).max().copied().unwrap_or(0);
+        if most <= 0 {
+            return Err(FunctionError::on("specs", "none of these specifications can be created now"));
+        }
+        let fits = |spec: &SpecRecord| spec.max_gpu_count.known().is_some_and(|count| *count >= arguments.gpu_num);
+        if most < arguments.gpu_num {
+            let text = format!("no machine with that many GPUs can be created now: at most {most} fit in one");
+            return Err(FunctionError::on("gpu_num", text));
+        }
+        let priced = specs.into_iter().filter(fits).filter(|spec| spec.hourly_price.known().is_some());
+        priced
+            .min_by(|a, b| (&a.hourly_price, &a.spec_id).cmp(&(&b.hourly_price, &b.spec_id)))
+            .ok_or_else(|| FunctionError::on("specs", "none of those that can be created now names an hourly price"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(id: i64, count: i64, price: Option<&str>) -> Attr<SpecRecord> {
+        Attr::Known(SpecRecord {
+            spec_id: id.into(),
+            max_gpu_count: count.into(),
+            hourly_price: price.map(|price| price.parse().unwrap()).into(),
+            ..SpecRecord::default()
+        })
+    }
+
+    fn cheapest(specs: Vec<Attr<SpecRecord>>, gpu_num: i64) -> Result<i64, FunctionError> {
+        CheapestSpec.call(Arguments { specs, gpu_num }).map(|spec| *spec.spec_id.known().unwrap())
+    }
+
+    #[test]
+    fn the_cheapest_that_fits_is_found() {
+        let specs = || {
+            vec![
+                spec(4, 8, Some("2")),
+                spec(3, 8, Some("2.0")),
+                spec(2, 1, Some("1")),
+                spec(1, 0, Some("0.5")),
+                Attr::Null,
+            ]
+        };
+        assert_eq!(cheapest(specs(), 1), Ok(2));
+        assert_eq!(cheapest(specs(), 2), Ok(3), "of equal prices the first by number");
+    }
+
+    #[test]
+    fn what_is_not_found_is_the_right_arguments_fault() {
+        let blamed = |specs, gpu_num| cheapest(specs, gpu_num).unwrap_err().parameter.unwrap();
+        assert_eq!(blamed(vec![], 1), "specs");
+        assert_eq!(blamed(vec![spec(1, 0, Some("1"))], 1), "specs");
+        assert_eq!(blamed(vec![spec(1, 8, None)], 1), "specs");
+        assert_eq!(blamed(vec![spec(1, 4, Some("1")), spec(2, 8, None)], 9), "gpu_num");
+        assert!(cheapest(vec![spec(1, 4, Some("1"))], 9).unwrap_err().text.contains("at most 4"));
+    }
+}
