@@ -1,7 +1,12 @@
 //! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check whose input
 //! is unknown is skipped; one that the service cannot answer is a warning.
 
-use super::{disks, model::Instance};
+use serde_json::Value;
+
+use super::{
+    disks::{self, is_bound},
+    model::Instance,
+};
 use crate::{
     api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
     framework::{Diagnostics, Path},
@@ -9,7 +14,7 @@ use crate::{
         Client,
         errors::Failure,
         images,
-        words::{AVAILABLE, MOUNTED, disk_status},
+        words::{IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING, disk_status},
     },
 };
 
@@ -25,12 +30,18 @@ pub(super) struct Findings {
     pub(super) diagnostics: Diagnostics,
 }
 
-/// Checks a planned create.
-pub(super) async fn check(planned: &mut Instance, client: &Client, limits: &Context) -> Findings {
+/// Checks a planned create of this configuration; `replaced` is the uid of the machine whose place it takes.
+pub(super) async fn check(
+    planned: &mut Instance,
+    config: &Instance,
+    replaced: Option<&str>,
+    client: &Client,
+    limits: &Context,
+) -> Findings {
     let mut findings = Findings::default();
-    findings.check_spec(planned, client, limits).await;
+    findings.check_spec(planned, config, client, limits).await;
     findings.check_image(planned, client, limits).await;
-    findings.check_existing_disks(planned, client, limits).await;
+    findings.check_existing_disks(planned, replaced, client, limits).await;
     findings.check_new_disks(planned, client, limits).await;
     findings
 }
@@ -45,9 +56,11 @@ pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option
 }
 
 impl Findings {
-    async fn check_spec(&mut self, planned: &Instance, client: &Client, limits: &Context) {
+    async fn check_spec(&mut self, planned: &Instance, config: &Instance, client: &Client, limits: &Context) {
         let Some(region) = planned.region.as_str() else { return };
-        if planned.spec_id.known().is_none() && (planned.spec_id.is_unknown() || planned.spec_type.known().is_none()) {
+        // A number that the configuration leaves open follows from the code; one that is not known yet wins over it.
+        let is_open = config.spec_id.is_unknown() || planned.spec_type.known().is_none();
+        if planned.spec_id.known().is_none() && is_open {
             return;
         }
         let specs = match client.api.specs().snapshot(region, limits).await {
@@ -145,7 +158,13 @@ impl Findings {
         }
     }
 
-    async fn check_existing_disks(&mut self, planned: &mut Instance, client: &Client, limits: &Context) {
+    async fn check_existing_disks(
+        &mut self,
+        planned: &mut Instance,
+        replaced: Option<&str>,
+        client: &Client,
+        limits: &Context,
+    ) {
         let Some(wanted) = planned.exist_disks.known().filter(|disks| !disks.is_empty()) else { return };
         let mut wanted = wanted.clone();
         let listing = match client.api.cloud_disks().snapshot(limits).await {
@@ -155,12 +174,58 @@ impl Findings {
         for (index, disk) in wanted.iter_mut().enumerate() {
             disk.find_uid(&listing);
             let Some(id) = disk.disk_id.known() else { continue };
-            if let Some(fault) = disk_fault(listing.find(id), *id, listing.complete) {
-                let path = Path::to("exist_disks").index(index).attribute("disk_id");
-                self.diagnostics.error_at(path, "The cloud disk cannot be mounted", fault);
+            let path = Path::to("exist_disks").index(index).attribute("disk_id");
+            match listing.find(id) {
+                Some(disk) => self.check_disk(disk, replaced, path),
+                None if listing.complete => self.diagnostics.error_at(
+                    path,
+                    "The cloud disk cannot be mounted",
+                    format!("There is no cloud disk with the id {id} in this account."),
+                ),
+                None => {}
             }
         }
         planned.exist_disks = wanted.into();
+    }
+
+    /// Holds a disk to its status. One that another machine holds may be free when the apply comes to it.
+    fn check_disk(&mut self, disk: &CloudDisk, replaced: Option<&str>, path: Path) {
+        let name = format!("Disk {} ({})", disk.id, disk.name.as_deref().unwrap_or_default());
+        match disk.status {
+            Some(MOUNTING | MOUNTED)
+                if disk.release_with_instance == Some(true) && replaced.is_some_and(|uid| is_bound(disk, uid)) =>
+            {
+                self.diagnostics.error_at(
+                    path,
+                    "The cloud disk goes with the replaced machine",
+                    format!(
+                        "{name} is released with the machine that is replaced (release_with_instance), and could not be mounted in \
+                         the new one. Replace the disk too: terraform apply -replace=<its address>."
+                    ),
+                );
+            }
+            Some(MOUNTING | MOUNTED)
+                if disk.multiple_mounting != Some(true) && !replaced.is_some_and(|uid| is_bound(disk, uid)) =>
+            {
+                let holders: Vec<String> =
+                    disk.binding_instances.iter().chain(&disk.binding_clusters).map(Value::to_string).collect();
+                self.diagnostics.warning_at(
+                    path,
+                    "The cloud disk is mounted",
+                    format!(
+                        "{name} is held by {}, and only one machine can mount it. Unless it is let go before, the service refuses \
+                         the create (180007), and nothing is bought.",
+                        if holders.is_empty() { "another machine".to_owned() } else { holders.join(", ") }
+                    ),
+                );
+            }
+            Some(status @ (RELEASING | RELEASED | IN_ARREARS)) => self.diagnostics.error_at(
+                path,
+                "The cloud disk cannot be mounted",
+                format!("{name} is {}, not available.", disk_status(status)),
+            ),
+            _ => {}
+        }
     }
 
     async fn check_new_disks(&mut self, planned: &Instance, client: &Client, limits: &Context) {
@@ -199,8 +264,19 @@ impl Findings {
     }
 }
 
-/// Rules on the number of disks, which need no service.
-pub(super) fn check_disk_count(config: &Instance, diagnostics: &mut Diagnostics) {
+/// Rules on the disks, which need no service.
+pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
+    let existing = config.exist_disks.known().map(Vec::as_slice).unwrap_or_default();
+    for (index, disk) in existing.iter().enumerate() {
+        let Some(id) = disk.disk_id.known() else { continue };
+        if existing.iter().take(index).any(|other| other.disk_id == disk.disk_id) {
+            diagnostics.error_at(
+                Path::to("exist_disks").index(index).attribute("disk_id"),
+                "A cloud disk is mounted once",
+                format!("Disk {id} is named twice."),
+            );
+        }
+    }
     let count = |disks: Option<usize>| disks.unwrap_or_default();
     let existing = count(config.exist_disks.known().map(Vec::len));
     let new = count(config.new_disks.known().map(Vec::len));
@@ -214,23 +290,6 @@ pub(super) fn check_disk_count(config: &Instance, diagnostics: &mut Diagnostics)
                 disks::MOST
             ),
         );
-    }
-}
-
-fn disk_fault(disk: Option<&CloudDisk>, id: i64, complete: bool) -> Option<String> {
-    let Some(disk) = disk else {
-        return complete.then(|| format!("There is no cloud disk with the id {id} in this account."));
-    };
-    let shared = disk.multiple_mounting == Some(true);
-    match disk.status {
-        None | Some(AVAILABLE) => None,
-        // Mounted by others, which a shared disk allows.
-        Some(MOUNTED) if shared => None,
-        Some(status) => Some(format!(
-            "Disk {id} ({}) is {}, not available.",
-            disk.name.as_deref().unwrap_or_default(),
-            disk_status(status)
-        )),
     }
 }
 

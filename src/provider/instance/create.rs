@@ -1,10 +1,9 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    disks::{Existing, New},
+    disks::{Existing, New, is_on_its_way},
     model::Instance,
     price, witness_key,
 };
@@ -13,8 +12,15 @@ use crate::{
         self, Accepted, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, InstanceStatus, Kind, Login,
         Origin, Payment, Sighting, SpecSelector,
     },
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private, timeouts::parse_duration},
-    provider::{Client, client::limits, creation::Noun, errors::Failure, presence, protection::Protected as _},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, timeouts::parse_duration},
+    provider::{
+        Client,
+        client::limits,
+        creation::{Creation, Noun},
+        errors::Failure,
+        presence,
+        protection::Protected as _,
+    },
 };
 
 const INSTANCE: Noun = Noun { kind: Kind::Instance, word: "instance", type_name: "damodel_instance" };
@@ -29,19 +35,19 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) -> Outcome<Instance> {
     let Create { config, mut planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
+    if let Err(diagnostic) = find_disks(&mut planned, client, &limits).await {
+        return Outcome::absent().with(diagnostic);
+    }
     match price::confirm(&planned, &mut private, client, &limits).await {
         Ok(cost) => planned.estimated_cost = cost,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
-    }
-    if let Err(diagnostic) = find_disks(&mut planned, client, &limits).await {
-        return Outcome::absent().with(diagnostic);
     }
     let request = match request(&planned, client) {
         Ok(request) => request,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     };
     let key = client.create_key(&format!("damodel_instance {}", request.wanted()));
-    let mut diagnostics = look_alikes(&planned, client, &limits).await;
+    let mut diagnostics = look_alikes(&planned, &key, client, &limits).await;
     let wait = planned.wait_for_capacity.as_str().and_then(parse_duration);
     let options = CreateOptions::waiting_for_capacity(wait);
     let accepted = client.api.instances().create(request, &key, &client.journal, options, &limits).await;
@@ -49,36 +55,18 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            let now = INSTANCE.not_accepted(&error, &client.journal);
-            let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
+            let failure = INSTANCE.not_accepted(&error, &planned.title(), client);
             let is_set = |name: &str| is_set(&config, name);
             return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
         }
     };
-    let mut creation = Creation {
-        state: planned,
-        private,
-        diagnostics: Diagnostics::new(),
-        client,
-        limits,
-        unheard: context.unheard.clone(),
-    };
+    let mut creation =
+        Creation { state: planned, private, diagnostics, client, limits, unheard: context.unheard.clone() };
     creation.follow(accepted).await;
-    diagnostics.extend(creation.diagnostics);
-    Outcome::present(creation.state, creation.private).with(diagnostics)
+    creation.outcome()
 }
 
-/// A create that the service accepted.
-struct Creation<'a> {
-    state: Instance,
-    private: Private,
-    diagnostics: Diagnostics,
-    client: &'a Client,
-    limits: api::Context,
-    unheard: CancellationToken,
-}
-
-impl Creation<'_> {
+impl Creation<'_, Instance> {
     async fn follow(&mut self, accepted: Accepted<CreatedInstance>) {
         let uid = accepted.made.uid.clone();
         tracing::info!(instance.id = %uid, "accepted");
@@ -212,27 +200,31 @@ fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagno
     })
 }
 
-/// Finds the uids of existing disks that the configuration names by number only.
+/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to be available.
 async fn find_disks(planned: &mut Instance, client: &Client, limits: &api::Context) -> Result<(), Diagnostic> {
     let Attr::Known(disks) = &mut planned.exist_disks else { return Ok(()) };
-    if disks.iter().all(|disk| disk.uid.known().is_some()) {
+    if disks.is_empty() {
         return Ok(());
     }
-    let listing = client.api.cloud_disks().snapshot(limits).await.map_err(|error| {
+    let failed = |error: &api::Error| {
         let now = "Nothing was created.".to_owned();
-        Failure { error: &error, tried: "look up the cloud disks to mount".to_owned(), now }.whole()
-    })?;
+        Failure { error, tried: "find the cloud disks to mount".to_owned(), now }.whole()
+    };
+    let cloud_disks = client.api.cloud_disks();
+    let listing = cloud_disks.snapshot(limits).await.map_err(|error| failed(&error))?;
     for (index, disk) in disks.iter_mut().enumerate() {
         disk.find_uid(&listing);
+        let id = disk.disk_id.known().copied().unwrap_or_default();
         if disk.uid.known().is_none() {
             return Err(Diagnostic::error(
                 "The cloud disk cannot be mounted",
-                format!(
-                    "There is no cloud disk with the id {} in this account. Nothing was created.",
-                    disk.disk_id.known().copied().unwrap_or_default()
-                ),
+                format!("There is no cloud disk with the id {id} in this account. Nothing was created."),
             )
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
+        }
+        if listing.find(&id).is_some_and(is_on_its_way) {
+            let is_settled = |seen: &Sighting<api::CloudDisk>| !seen.record().is_some_and(is_on_its_way);
+            cloud_disks.wait(id, limits, is_settled).await.map_err(|error| failed(&error))?;
         }
     }
     Ok(())
@@ -243,12 +235,12 @@ fn missing(attribute: &str, advice: &str) -> Diagnostic {
 }
 
 /// Warns of machines whose names look as if an earlier run had made them and lost its notes.
-async fn look_alikes(planned: &Instance, client: &Client, limits: &api::Context) -> Diagnostics {
+async fn look_alikes(planned: &Instance, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let Some(name) = planned.name.as_str() else { return diagnostics };
     match client.instances_before(limits).await {
         Ok(listing) => {
-            for instance in api::Instances::look_alikes(listing, name, &client.journal) {
+            for instance in api::Instances::look_alikes(listing, name, &client.journal, key) {
                 diagnostics.push(INSTANCE.look_alike(instance.uid.as_str(), instance.name.as_deref(), name));
             }
         }

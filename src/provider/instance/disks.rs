@@ -8,7 +8,10 @@ use crate::{
         Attr, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
     },
-    provider::rules,
+    provider::{
+        Client, rules,
+        words::{STARTING, UNMOUNTING},
+    },
 };
 
 /// How many cloud disks one instance takes (service API, Limits).
@@ -65,6 +68,30 @@ impl New {
     }
 }
 
+/// Finds the uids that are not known yet, in a list that all share.
+pub(super) async fn find_uids(
+    disks: &mut Attr<Vec<Existing>>,
+    client: &Client,
+    limits: &api::Context,
+) -> Result<(), api::Error> {
+    let Attr::Known(disks) = disks else { return Ok(()) };
+    if disks.iter().any(|disk| disk.uid.known().is_none()) {
+        let listing = client.api.cloud_disks().snapshot(limits).await?;
+        disks.iter_mut().for_each(|disk| disk.find_uid(&listing));
+    }
+    Ok(())
+}
+
+/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any that names the uid counts.
+pub(super) fn is_bound(disk: &api::CloudDisk, uid: &str) -> bool {
+    !uid.is_empty() && disk.binding_instances.iter().any(|binding| binding.to_string().contains(uid))
+}
+
+/// Whether a disk is about to be available: a create waits for it.
+pub(super) fn is_on_its_way(disk: &api::CloudDisk) -> bool {
+    matches!(disk.status, Some(STARTING | UNMOUNTING))
+}
+
 /// The three arguments (service API, POST /api/instance/create).
 pub(super) fn attributes() -> Vec<Attribute> {
     vec![
@@ -109,8 +136,7 @@ fn existing() -> Vec<Attribute> {
 
 fn new() -> Vec<Attribute> {
     vec![
-        Attribute::required("size_gb", Type::Number, "The capacity in GB, at least 20.")
-            .validate(validator::between(20..=i64::MAX)),
+        Attribute::required("size_gb", Type::Number, "The capacity in GB.").validate(validator::between(20..=i64::MAX)),
         Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
             .validate(validator::between(1..=i64::MAX)),
         mount_path("Where it is mounted."),

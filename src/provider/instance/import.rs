@@ -5,7 +5,11 @@ use crate::{
     provider::{Client, client::limits, errors::Failure, presence},
 };
 
-/// Imports by UID. Everything that the service reports is filled in; what it never reports stays null.
+/// Under this key an import tells the refresh that completes it that nobody has said yet whether credentials are kept.
+const IMPORTING: &str = "importing";
+
+/// Imports by UID. Everything that the service reports is filled in; what it never reports stays null. So do the credentials: an
+/// import does not see the configuration, which may not want them in the state.
 pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Instance> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let uid = InstanceUid::new(id.trim());
@@ -17,9 +21,11 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Insta
         Ok(Presence::Present(detail)) => {
             let mut private = Private::default();
             presence::seen(&mut private, &witness_key(&uid), client, &limits).await;
+            private.insert(IMPORTING, true);
             let mut state = Instance::default();
             state.take_detail(&detail);
             state.complete_image(client, &limits).await;
+            state.forget_credentials();
             Outcome::present(state, private)
         }
         Ok(Presence::Released(_)) => failed(
@@ -39,5 +45,13 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Insta
             };
             Outcome::absent().with(failure.whole())
         }
+    }
+}
+
+/// Leaves the credentials out of the refresh that belongs to an import. The next one keeps them if the state says so.
+pub(super) fn complete(state: &mut Instance, private: &mut Private) {
+    if private.entry::<bool>(IMPORTING) == Some(true) {
+        private.remove(IMPORTING);
+        state.forget_credentials();
     }
 }

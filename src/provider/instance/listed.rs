@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Instance;
 use crate::{
-    api::{self, InstanceFilter},
+    api::{self, InstanceFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type, project,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
         schema::{Attribute, AttributeType, Nesting},
     },
     provider::{Client, client::limits, errors::Failure},
@@ -64,49 +64,64 @@ impl DataSource for List {
     }
 
     fn schema(&self) -> Schema {
+        let mut attributes = arguments();
+        attributes.push(Attribute::computed(
+            "instances",
+            AttributeType::Nested(Nesting::List, self::attributes()),
+            "The instances that match, by UID, without their secrets.",
+        ));
         Schema::new(
             "The instances of the account. Released ones are shown as long as the service lists them.",
-            vec![
-                Attribute::optional("query", Type::String, "A part of the UID or name."),
-                Attribute::optional(
-                    "status",
-                    Type::String,
-                    "Only instances of this status: `Creating`, `Running`, `Stopped`, `Released`, `Failed`, …",
-                ),
-                Attribute::computed(
-                    "instances",
-                    AttributeType::Nested(Nesting::List, attributes()),
-                    "The instances that match, by UID, without their secrets.",
-                ),
-            ],
+            attributes,
         )
     }
 
     async fn read(&self, mut config: Instances, context: Context<Client>) -> Outcome<Instances> {
-        let filter = InstanceFilter { query: config.query.known().cloned(), status: config.status.known().cloned() };
-        let (instances, limits) = (context.client.api.instances(), limits(&context));
-        let listing = if filter == InstanceFilter::default() {
-            instances.snapshot(&limits).await
-        } else {
-            instances.list(&filter, &limits).await.map(Arc::new)
-        };
-        match listing {
+        match matching(&config.query, &config.status, &context).await {
             Ok(listing) => {
                 let mut records: Vec<Record> = listing.records.iter().map(Record::of).collect();
                 records.sort_by(|a, b| a.instance_uid.cmp(&b.instance_uid));
                 config.instances = Attr::Known(records);
                 Outcome::present(config, Private::default())
             }
-            Err(error) => {
-                let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
-                Outcome::absent().with(failure.diagnostic(|name| match name {
-                    "query" => !config.query.is_null(),
-                    "status" => !config.status.is_null(),
-                    _ => false,
-                }))
-            }
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }
+}
+
+/// The filters of the data source and of the list resource.
+pub(super) fn arguments() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("query", Type::String, "A part of the UID or name."),
+        Attribute::optional(
+            "status",
+            Type::String,
+            "Only instances of this status: `Creating`, `Running`, `Stopped`, `Released`, `Failed`, …",
+        ),
+    ]
+}
+
+/// The instances that the filters select.
+pub(super) async fn matching(
+    query: &Attr<String>,
+    status: &Attr<String>,
+    context: &Context<Client>,
+) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
+    let filter = InstanceFilter { query: query.known().cloned(), status: status.known().cloned() };
+    let (instances, limits) = (context.client.api.instances(), limits(context));
+    let listing = if filter == InstanceFilter::default() {
+        instances.snapshot(&limits).await
+    } else {
+        instances.list(&filter, &limits).await.map(Arc::new)
+    };
+    listing.map_err(|error| {
+        let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
+        failure.diagnostic(|name| match name {
+            "query" => !query.is_null(),
+            "status" => !status.is_null(),
+            _ => false,
+        })
+    })
 }
 
 impl Record {

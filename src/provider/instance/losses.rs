@@ -1,6 +1,6 @@
 //! What goes with a machine: its own disks, the cloud disks that are released with it, and what stays and is billed on.
 
-use super::model::Instance;
+use super::{disks::is_bound, model::Instance};
 use crate::{
     api::{self, CloudDisk, Listing},
     framework::Diagnostic,
@@ -61,13 +61,10 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
     let stated = instance.exist_disks.known().map(Vec::as_slice).unwrap_or_default();
     let of_state = |id: i64| stated.iter().find(|disk| disk.disk_id.known() == Some(&id));
     let uid = instance.id.as_str().unwrap_or_default();
-    let bound = |disk: &CloudDisk| {
-        !uid.is_empty() && disk.binding_instances.iter().any(|binding| binding.to_string().contains(uid))
-    };
     let mut disks: Vec<Mounted> = listing
         .into_iter()
         .flat_map(|listing| &listing.records)
-        .filter(|disk| !disk.is_released() && (bound(disk) || of_state(disk.id).is_some()))
+        .filter(|disk| !disk.is_released() && (is_bound(disk, uid) || of_state(disk.id).is_some()))
         .map(|disk| Mounted {
             name: format!(
                 "{} {:?} ({} GB)",

@@ -1,10 +1,13 @@
 //! `damodel_instance`: a machine, from its create to its release (service API, Instances).
 
+mod access;
 mod checks;
 mod create;
 mod delete;
 mod disks;
+mod generate;
 mod import;
+mod list;
 mod listed;
 mod losses;
 mod model;
@@ -20,13 +23,13 @@ mod validate;
 use std::time::Duration;
 
 use self::model::Instance;
-pub(super) use self::{listed::List, single::Single};
+pub(super) use self::{access::Access, list::ListAll, listed::List, single::Single};
 use super::{Client, protection::Protected, words::title};
 use crate::{
     api::InstanceUid,
     framework::{
-        self, Context, Create, Diagnostics, Outcome, Plan, PlanContext, Schema, State, Update,
-        timeouts::DefaultTimeouts,
+        self, Context, Create, Diagnostics, IdentityAttribute, IdentitySchema, Outcome, Plan, PlanContext, Schema,
+        State, Type, Update, timeouts::DefaultTimeouts,
     },
 };
 
@@ -44,6 +47,15 @@ impl framework::Resource for Resource {
 
     fn schema(&self) -> Schema {
         schema::schema()
+    }
+
+    fn identity(&self) -> Option<IdentitySchema> {
+        Some(IdentitySchema::new(vec![IdentityAttribute::required(
+            "instance_uid",
+            "id",
+            Type::String,
+            "The instance's UID (`ins-…`).",
+        )]))
     }
 
     fn timeouts(&self) -> DefaultTimeouts {
@@ -73,6 +85,10 @@ impl framework::Resource for Resource {
 
     async fn delete(&self, current: State<Instance>, context: Context<Client>) -> Outcome<Instance> {
         Box::pin(delete::delete(current, &context)).await
+    }
+
+    fn generate(&self, config: &mut Instance, diagnostics: &mut Diagnostics) {
+        generate::generate(config, diagnostics);
     }
 
     async fn import(&self, id: &str, context: Context<Client>) -> Outcome<Instance> {

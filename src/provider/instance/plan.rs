@@ -1,4 +1,4 @@
-use super::{checks, losses, model::Instance, price};
+use super::{checks, disks::find_uids, losses, model::Instance, price};
 use crate::{
     api::{self, Kind},
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
@@ -7,6 +7,7 @@ use crate::{
         client::planning_limits,
         presence::capitalized,
         protection::{self, Protected as _},
+        replacement,
     },
 };
 
@@ -54,8 +55,9 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
 
 /// Asks the service whether it would take the create, and for what price.
 async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context) {
-    let Some(planned) = &mut plan.planned else { return };
-    let findings = checks::check(planned, client, limits).await;
+    let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
+    let replaced = replacement::replaced(&plan.private);
+    let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
     if let Some(spec) = &findings.spec {
         price::quote(plan, spec, client);
@@ -115,7 +117,17 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 
 /// Says what a replacement deletes.
 async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
-    let (Some(prior), Some(path)) = (&plan.prior, plan.replace.first().cloned()) else { return };
+    let Some(prior) = &plan.prior else { return };
+    replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
+    let Some(path) = plan.replace.first().cloned() else {
+        // After an import the disks are named by number only.
+        if let (Some(planned), Some(client)) = (&mut plan.planned, client)
+            && let Err(error) = find_uids(&mut planned.exist_disks, client, limits).await
+        {
+            tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
+        }
+        return;
+    };
     if prior.is_protected() {
         return;
     }

@@ -1,4 +1,4 @@
-use super::{model::Instance, witness_key};
+use super::{import, model::Instance, witness_key};
 use crate::{
     api::{InstanceStatus, Presence},
     framework::{Context, Diagnostic, Outcome, State},
@@ -24,6 +24,7 @@ pub(super) async fn read(mut current: State<Instance>, context: &Context<Client>
             presence::seen(&mut current.private, &subject.key, client, &limits).await;
             current.state.take_detail(&detail);
             current.state.complete_image(client, &limits).await;
+            import::complete(&mut current.state, &mut current.private);
             let failed = detail.instance.status == Some(InstanceStatus::Failed);
             let outcome = Outcome::present(current.state, current.private);
             if failed { outcome.with(failed_warning(&subject.title)) } else { outcome }

@@ -46,6 +46,12 @@ impl Instance {
         self.jupyter_token = kept(&record.jupyter_token).into();
     }
 
+    /// Leaves the credentials out.
+    pub(super) fn forget_credentials(&mut self) {
+        self.ssh_password = Attr::Null;
+        self.jupyter_token = Attr::Null;
+    }
+
     /// Takes over all that the service reports.
     pub(super) fn take_detail(&mut self, detail: &InstanceDetail) {
         self.take_record(&detail.instance);

@@ -43,7 +43,7 @@ fn arguments() -> Vec<Attribute> {
             "How the machine is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, and the \
              service may refuse to release a prepaid machine before its term ends.",
         ))
-        .validate(validator::one_of(&["Hourly", "Daily", "Weekly", "Monthly"])),
+        .validate(validator::one_of(pricing::PAYMENT_TYPES)),
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
@@ -81,7 +81,7 @@ fn arguments() -> Vec<Attribute> {
             "data_disk_mount_path",
             Type::String,
             DEFAULT_MOUNT_PATH,
-            "Where the local data disk is mounted: an absolute path.",
+            "Where the local data disk is mounted.",
         ))
         .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path)),
         fixed(Attribute::optional_computed(
@@ -171,7 +171,8 @@ fn behaviour() -> Vec<Attribute> {
             "store_credentials",
             Type::Bool,
             true,
-            "Whether `ssh_password` and `jupyter_token` are kept in the state.",
+            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next apply keeps them \
+             unless this is `false`.",
         ),
     ]
 }

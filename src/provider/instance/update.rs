@@ -1,4 +1,4 @@
-use super::model::Instance;
+use super::{disks::find_uids, model::Instance};
 use crate::{
     framework::{Context, Outcome, Path, Update, to_value},
     provider::{Client, client::limits, errors::Failure, protection::Protected as _},
@@ -6,7 +6,7 @@ use crate::{
 
 /// Changes in place: the name is sent, everything else that may change without a new machine is the provider's own business.
 pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) -> Outcome<Instance> {
-    let Update { prior, planned, private, .. } = change;
+    let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let uid = prior.uid();
     if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name)) {
@@ -19,6 +19,9 @@ pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) 
             };
             return Outcome::present(prior, private).with(failure.whole().at(Path::to("name")));
         }
+    }
+    if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
+        tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
     }
     if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
         return Outcome::present(planned, private);

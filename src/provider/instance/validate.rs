@@ -1,4 +1,4 @@
-use super::{checks::check_disk_count, model::Instance};
+use super::{checks::check_disks, model::Instance};
 use crate::framework::{Diagnostics, Path};
 
 /// Rules between arguments that need no service (service API, POST /api/instance/create).
@@ -6,7 +6,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     payment(config, diagnostics);
     image_pair(config, diagnostics);
     login(config, diagnostics);
-    check_disk_count(config, diagnostics);
+    check_disks(config, diagnostics);
     if config.on_unreleasable.as_str() == Some("abandon") && config.auto_renew.known() == Some(&true) {
         diagnostics.error_at(
             Path::to("on_unreleasable"),
