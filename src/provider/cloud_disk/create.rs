@@ -1,13 +1,11 @@
-use tokio_util::sync::CancellationToken;
-
 use super::{CLOUD_DISK, model::CloudDisk, witness_key};
 use crate::{
     api::{self, Accepted, CloudDisks, CreateCloudDisk, CreateOptions, CreatedCloudDisk, Origin, Sighting},
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome},
     provider::{
         Client,
         client::limits,
-        errors::Failure,
+        creation::Creation,
         presence,
         protection::Protected as _,
         words::{AVAILABLE, MOUNTED, disk_status},
@@ -30,7 +28,7 @@ pub(super) async fn create(change: Create<CloudDisk>, context: &Context<Client>)
         ..CreateCloudDisk::new(*size, *spec)
     };
     let key = client.create_key(&format!("damodel_cloud_disk {}", request.wanted()));
-    let mut diagnostics = look_alikes(&planned, client, &limits).await;
+    let mut diagnostics = look_alikes(&planned, &key, client, &limits).await;
     let accepted =
         client.api.cloud_disks().create(request, &key, &client.journal, CreateOptions::default(), &limits).await;
     // Asked after the create, which may have waited for the end of the run that left them.
@@ -38,35 +36,17 @@ pub(super) async fn create(change: Create<CloudDisk>, context: &Context<Client>)
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            let now = CLOUD_DISK.not_accepted(&error, &client.journal);
-            let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
+            let failure = CLOUD_DISK.not_accepted(&error, &planned.title(), client);
             return Outcome::absent().with(diagnostics).with(failure.diagnostic(|name| is_set(&config, name)));
         }
     };
-    let mut creation = Creation {
-        state: planned,
-        private,
-        diagnostics: Diagnostics::new(),
-        client,
-        limits,
-        unheard: context.unheard.clone(),
-    };
+    let mut creation =
+        Creation { state: planned, private, diagnostics, client, limits, unheard: context.unheard.clone() };
     creation.follow(accepted).await;
-    diagnostics.extend(creation.diagnostics);
-    Outcome::present(creation.state, creation.private).with(diagnostics)
+    creation.outcome()
 }
 
-/// A create that the service accepted.
-struct Creation<'a> {
-    state: CloudDisk,
-    private: Private,
-    diagnostics: Diagnostics,
-    client: &'a Client,
-    limits: api::Context,
-    unheard: CancellationToken,
-}
-
-impl Creation<'_> {
+impl Creation<'_, CloudDisk> {
     async fn follow(&mut self, accepted: Accepted<CreatedCloudDisk>) {
         let id = accepted.made.id;
         tracing::info!(cloud_disk.id = id, "accepted");
@@ -120,12 +100,12 @@ fn unusable(title: &str, status: i64, accepted: &Accepted<CreatedCloudDisk>) -> 
 }
 
 /// Warns of disks whose names look as if an earlier run had made them and lost its notes.
-async fn look_alikes(planned: &CloudDisk, client: &Client, limits: &api::Context) -> Diagnostics {
+async fn look_alikes(planned: &CloudDisk, key: &str, client: &Client, limits: &api::Context) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let Some(name) = planned.name.as_str() else { return diagnostics };
     match client.disks_before(limits).await {
         Ok(listing) => {
-            for disk in CloudDisks::look_alikes(listing, name, &client.journal) {
+            for disk in CloudDisks::look_alikes(listing, name, &client.journal, key) {
                 diagnostics.push(CLOUD_DISK.look_alike(&disk.id.to_string(), disk.name.as_deref(), name));
             }
         }

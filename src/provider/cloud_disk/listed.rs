@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{model::Record, schema::reported};
 use crate::{
-    api::CloudDiskFilter,
+    api::{self, CloudDiskFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{
@@ -43,78 +43,98 @@ impl DataSource for List {
     }
 
     fn schema(&self) -> Schema {
-        Schema::new(
-            "The cloud disks of the account.",
-            vec![
-                Attribute::optional("name_or_uid", Type::String, "A part of the name or UID."),
-                Attribute::optional("status", Type::String, "Only disks of this status.").validate(validator::one_of(
-                    &[
-                        "starting",
-                        "available",
-                        "mounting",
-                        "unmounting",
-                        "releasing",
-                        "mounted",
-                        "released",
-                        "in_arrears",
-                    ],
-                )),
-                Attribute::optional(
-                    "storage_classes",
-                    Type::list(Type::String),
-                    "Only disks of these storage classes: `RBD`, `FS`, `S3`.",
-                )
-                .validate(validator::one_of(&["RBD", "FS", "S3"])),
-                Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster."),
-                Attribute::optional(
-                    "support_ib_network",
-                    Type::Bool,
-                    "Passed on to the service, which reserves it: filtering is not guaranteed.",
-                ),
-                Attribute::computed(
-                    "cloud_disks",
-                    AttributeType::Nested(Nesting::List, reported()),
-                    "The disks that match, by id.",
-                ),
-            ],
-        )
+        let mut attributes = arguments();
+        attributes.push(Attribute::computed(
+            "cloud_disks",
+            AttributeType::Nested(Nesting::List, reported()),
+            "The disks that match, by id.",
+        ));
+        Schema::new("The cloud disks of the account.", attributes)
     }
 
     async fn read(&self, mut config: CloudDisks, context: Context<Client>) -> Outcome<CloudDisks> {
-        let filter = CloudDiskFilter {
-            name_or_uid: config.name_or_uid.known().cloned(),
-            status: config.status.as_str().and_then(disk_status_number),
-            spec_types: config
-                .storage_classes
-                .known()
-                .into_iter()
-                .flatten()
-                .filter_map(|class| storage_class_number(class))
-                .collect(),
-            cluster_id: config.cluster_id.known().copied(),
-            support_ib_network: config.support_ib_network.known().copied(),
+        let wanted = Wanted {
+            name_or_uid: &config.name_or_uid,
+            status: &config.status,
+            storage_classes: &config.storage_classes,
+            cluster_id: &config.cluster_id,
+            support_ib_network: &config.support_ib_network,
         };
-        let (disks, limits) = (context.client.api.cloud_disks(), limits(&context));
-        let listing = if filter == CloudDiskFilter::default() {
-            disks.snapshot(&limits).await
-        } else {
-            disks.list(&filter, &limits).await.map(Arc::new)
-        };
-        match listing {
+        match matching(&wanted, &context).await {
             Ok(listing) => {
                 config.cloud_disks = Attr::Known(listing.records.iter().map(Record::of).collect());
                 Outcome::present(config, Private::default())
             }
-            Err(error) => {
-                let failure = Failure { error: &error, tried: "list the cloud disks".to_owned(), now: String::new() };
-                Outcome::absent().with(failure.diagnostic(|name| match name {
-                    "name_or_uid" => !config.name_or_uid.is_null(),
-                    "status" => !config.status.is_null(),
-                    "storage_classes" => !config.storage_classes.is_null(),
-                    "cluster_id" => !config.cluster_id.is_null(),
-                    _ => false,
-                }))
-            }
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }
+}
+
+/// The filters of the data source and of the list resource.
+pub(super) fn arguments() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("name_or_uid", Type::String, "A part of the name or UID."),
+        Attribute::optional("status", Type::String, "Only disks of this status.").validate(validator::one_of(&[
+            "starting",
+            "available",
+            "mounting",
+            "unmounting",
+            "releasing",
+            "mounted",
+            "released",
+            "in_arrears",
+        ])),
+        Attribute::optional(
+            "storage_classes",
+            Type::list(Type::String),
+            "Only disks of these storage classes: `RBD`, `FS`, `S3`.",
+        )
+        .validate(validator::one_of(&["RBD", "FS", "S3"])),
+        Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster."),
+        Attribute::optional(
+            "support_ib_network",
+            Type::Bool,
+            "Passed on to the service, which reserves it: filtering is not guaranteed.",
+        ),
+    ]
+}
+
+/// What a configuration asks for.
+pub(super) struct Wanted<'a> {
+    pub(super) name_or_uid: &'a Attr<String>,
+    pub(super) status: &'a Attr<String>,
+    pub(super) storage_classes: &'a Attr<Vec<String>>,
+    pub(super) cluster_id: &'a Attr<i64>,
+    pub(super) support_ib_network: &'a Attr<bool>,
+}
+
+/// The disks that the filters select.
+pub(super) async fn matching(
+    wanted: &Wanted<'_>,
+    context: &Context<Client>,
+) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
+    let classes = wanted.storage_classes.known().into_iter().flatten();
+    let filter = CloudDiskFilter {
+        name_or_uid: wanted.name_or_uid.known().cloned(),
+        status: wanted.status.as_str().and_then(disk_status_number),
+        spec_types: classes.filter_map(|class| storage_class_number(class)).collect(),
+        cluster_id: wanted.cluster_id.known().copied(),
+        support_ib_network: wanted.support_ib_network.known().copied(),
+    };
+    let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
+    let listing = if filter == CloudDiskFilter::default() {
+        disks.snapshot(&limits).await
+    } else {
+        disks.list(&filter, &limits).await.map(Arc::new)
+    };
+    listing.map_err(|error| {
+        let failure = Failure { error: &error, tried: "list the cloud disks".to_owned(), now: String::new() };
+        failure.diagnostic(|name| match name {
+            "name_or_uid" => !wanted.name_or_uid.is_null(),
+            "status" => !wanted.status.is_null(),
+            "storage_classes" => !wanted.storage_classes.is_null(),
+            "cluster_id" => !wanted.cluster_id.is_null(),
+            _ => false,
+        })
+    })
 }

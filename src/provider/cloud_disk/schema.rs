@@ -44,8 +44,7 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
         }
         "size_gb" => {
             attribute.presence = Presence::Required;
-            attribute.description =
-                "The capacity in GB, at least 20. It grows in place; a smaller value is an error.".to_owned();
+            attribute.description = "The capacity in GB. It grows in place; a smaller value is an error.".to_owned();
             attribute.validate(validator::between(20..=i64::MAX))
         }
         "spec_id" => {
@@ -55,8 +54,7 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
         }
         "mount_path" => {
             attribute.presence = Presence::OptionalComputed;
-            attribute.description =
-                "Where the disk is mounted by default: an absolute path that the service allows.".to_owned();
+            attribute.description = "Where the disk is mounted when an instance names no path of its own.".to_owned();
             attribute
                 .replaces(Replacement::IfKnown)
                 .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))

@@ -1,13 +1,11 @@
-use tokio_util::sync::CancellationToken;
-
 use super::{PRIVATE_IMAGE, model::PrivateImage, witness_key};
 use crate::{
     api::{self, Accepted, CreateOptions, InstanceUid, Origin, PublicImageFilter, SaveImage, SavedImage, Sighting},
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private},
+    framework::{Attr, Context, Create, Diagnostic, Outcome, Path},
     provider::{
         Client,
         client::limits,
-        errors::Failure,
+        creation::Creation,
         presence,
         protection::Protected as _,
         words::{image_status, image_type},
@@ -36,28 +34,18 @@ pub(super) async fn create(change: Create<PrivateImage>, context: &Context<Clien
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            let now = PRIVATE_IMAGE.not_accepted(&error, &client.journal);
-            let failure = Failure { error: &error, tried: format!("create {}", planned.title()), now };
-            return Outcome::absent().with(diagnostics).with(failure.diagnostic(|_| true));
+            let failure = PRIVATE_IMAGE.not_accepted(&error, &planned.title(), client);
+            let is_set = |name: &str| matches!(name, "instance_id" | "name");
+            return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
         }
     };
     let mut creation =
         Creation { state: planned, private, diagnostics, client, limits, unheard: context.unheard.clone() };
     creation.follow(accepted).await;
-    Outcome::present(creation.state, creation.private).with(creation.diagnostics)
+    creation.outcome()
 }
 
-/// A create that the service accepted.
-struct Creation<'a> {
-    state: PrivateImage,
-    private: Private,
-    diagnostics: Diagnostics,
-    client: &'a Client,
-    limits: api::Context,
-    unheard: CancellationToken,
-}
-
-impl Creation<'_> {
+impl Creation<'_, PrivateImage> {
     async fn follow(&mut self, accepted: Accepted<SavedImage>) {
         let id = accepted.made.image_id;
         tracing::info!(private_image.id = id, "accepted");

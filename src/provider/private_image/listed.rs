@@ -1,13 +1,15 @@
 //! The data source `damodel_private_images` (service API, GET /api/image/privates).
 
+use std::sync::Arc;
+
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::{model::Record, schema::reported};
 use crate::{
-    api,
+    api::{self, Listing},
     framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{Client, client::limits, errors::Failure, words::image_status},
@@ -36,42 +38,48 @@ impl DataSource for List {
     }
 
     fn schema(&self) -> Schema {
-        Schema::new(
-            "The private images of the account.",
-            vec![
-                Attribute::optional("name", Type::String, "The name, exactly."),
-                Attribute::optional("name_regex", Type::String, "A regular expression that the name must match.")
-                    .validate(validator::regular_expression()),
-                Attribute::optional("status", Type::String, "`creating` or `ready`.")
-                    .validate(validator::one_of(&["creating", "ready"])),
-                Attribute::optional("region", Type::String, "Only images of this region."),
-                Attribute::computed(
-                    "images",
-                    AttributeType::Nested(Nesting::List, reported()),
-                    "The images that match, by id.",
-                ),
-            ],
-        )
+        let mut attributes = arguments();
+        attributes.push(Attribute::computed(
+            "images",
+            AttributeType::Nested(Nesting::List, reported()),
+            "The images that match, by id.",
+        ));
+        Schema::new("The private images of the account.", attributes)
     }
 
     async fn read(&self, mut config: PrivateImages, context: Context<Client>) -> Outcome<PrivateImages> {
-        match context.client.api.images().private_snapshot(&limits(&context)).await {
+        match snapshot(&context).await {
             Ok(listing) => {
                 let filter = Filter::of(&config.name, &config.name_regex, &config.status, &config.region);
                 let records = listing.records.iter().filter(|image| filter.accepts(image)).map(Record::of).collect();
                 config.images = Attr::Known(records);
                 Outcome::present(config, Private::default())
             }
-            Err(error) => {
-                let failure =
-                    Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() };
-                Outcome::absent().with(failure.whole())
-            }
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }
 }
 
-/// What both data sources of private images ask for.
+/// The filters of the data source and of the list resource.
+pub(super) fn arguments() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("name", Type::String, "The name, exactly."),
+        Attribute::optional("name_regex", Type::String, "A regular expression that the name must match.")
+            .validate(validator::regular_expression()),
+        Attribute::optional("status", Type::String, "`creating` or `ready`.")
+            .validate(validator::one_of(&["creating", "ready"])),
+        Attribute::optional("region", Type::String, "Only images of this region."),
+    ]
+}
+
+/// All private images.
+pub(super) async fn snapshot(context: &Context<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
+    context.client.api.images().private_snapshot(&limits(context)).await.map_err(|error| {
+        Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() }.whole()
+    })
+}
+
+/// What everything that looks for private images asks for.
 pub(super) struct Filter<'a> {
     name: Option<&'a str>,
     name_regex: Option<Regex>,

@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod import;
+mod list;
 mod listed;
 mod model;
 mod plan;
@@ -14,11 +15,14 @@ mod update;
 use std::time::Duration;
 
 use self::model::PrivateImage;
-pub(super) use self::{listed::List, single::Single};
+pub(super) use self::{list::ListAll, listed::List, single::Single};
 use super::{Client, creation::Noun, presence::Subject, protection::Protected, words::title};
 use crate::{
     api::Kind,
-    framework::{self, Context, Create, Outcome, Plan, PlanContext, Schema, State, Update, timeouts::DefaultTimeouts},
+    framework::{
+        self, Context, Create, IdentityAttribute, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, Type,
+        Update, timeouts::DefaultTimeouts,
+    },
 };
 
 const PRIVATE_IMAGE: Noun =
@@ -38,6 +42,15 @@ impl framework::Resource for Resource {
 
     fn schema(&self) -> Schema {
         schema::schema()
+    }
+
+    fn identity(&self) -> Option<IdentitySchema> {
+        Some(IdentitySchema::new(vec![IdentityAttribute::required(
+            "image_id",
+            "image_id",
+            Type::Number,
+            "The image's number.",
+        )]))
     }
 
     fn timeouts(&self) -> DefaultTimeouts {

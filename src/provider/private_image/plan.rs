@@ -2,7 +2,7 @@ use super::{PRIVATE_IMAGE, model::PrivateImage};
 use crate::{
     api::{self, Phase},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, errors::Failure, protection},
+    provider::{Client, client::planning_limits, errors::Failure, protection, replacement},
 };
 
 /// Refines a plan: a create needs an instance, a name is unique in the account, and a protected image stays.
@@ -12,6 +12,9 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
         client.known_in_a_state(PRIVATE_IMAGE.kind, id);
     }
     protection::check(plan);
+    if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
+        replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
+    }
     let Some(planned) = &plan.planned else { return };
     if plan.kind == PlanKind::Create && planned.instance_id.is_null() {
         plan.diagnostics.error_at(
@@ -24,7 +27,9 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
     let renamed = prior.is_none_or(|prior| prior.name != planned.name);
     if let (Some(name), Some(client), true) = (planned.name.as_str(), client.filter(|client| client.preflight), renamed)
     {
-        let own = prior.map(PrivateImage::number);
+        // The name of an image that is replaced is free when the new one takes it.
+        let replaced = || replacement::replaced(&plan.private).and_then(|id| id.parse().ok());
+        let own = prior.map(PrivateImage::number).or_else(replaced);
         check_name(name, own, client, &planning_limits(context), &mut plan.diagnostics).await;
     }
 }
@@ -44,7 +49,7 @@ async fn check_name(
                 .iter()
                 .find(|image| image.image_name.as_deref() == Some(name) && Some(image.image_id) != own);
             if let Some(holder) = holder
-                && !is_ours(name, client)
+                && !is_ours(name, holder.image_id, client)
             {
                 diagnostics.error_at(
                     Path::to("name"),
@@ -65,12 +70,17 @@ async fn check_name(
     }
 }
 
-/// Whether a create of this name is under way or was left behind by a killed run: the apply takes that one up.
-fn is_ours(name: &str, client: &Client) -> bool {
+/// Whether a create of this name is under way or was left behind by a killed run, which the apply takes up; or ended in a tainted
+/// image, which the apply replaces: the plan of one is not told of it.
+fn is_ours(name: &str, holder: i64, client: &Client) -> bool {
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
-    entries.iter().any(|listed| {
-        listed.record.kind == PRIVATE_IMAGE.kind
-            && listed.record.marker == name
-            && matches!(listed.record.phase, Phase::Sent | Phase::Accepted)
+    entries.iter().map(|listed| &listed.record).any(|record| {
+        record.kind == PRIVATE_IMAGE.kind
+            && record.marker == name
+            && match record.phase {
+                Phase::Sent | Phase::Accepted => true,
+                Phase::HandedOver => record.ids.as_ref().is_some_and(|ids| ids.id == holder.to_string()),
+                Phase::Unexplained => false,
+            }
     })
 }
