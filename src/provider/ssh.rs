@@ -1,0 +1,359 @@
+//! The argument `ssh`: how one logs in, as resources, data sources and ephemeral resources take it.
+//!
+//! What the configuration leaves open is filled in from an instance's [`Access`]; what both say, the configuration decides.
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::{
+    Client,
+    access::{Access, USER},
+    ssh_failure::{SshFailure, no_credentials},
+};
+use crate::{
+    framework::{Attr, Context, Diagnostic, Diagnostics, Path, Secret, timeouts::parse_duration},
+    ssh,
+};
+
+/// The port of SSH where nobody names one.
+pub(super) const PORT: u16 = 22;
+/// How long to wait for a login where nobody says.
+const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// The struct of a host that is logged in to, and what its own struct has besides.
+macro_rules! login {
+    ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub(super) struct $name {
+            pub(super) host: Attr<String>,
+            pub(super) port: Attr<i64>,
+            pub(super) user: Attr<String>,
+            pub(super) private_key: Attr<Secret>,
+            pub(super) private_key_file: Attr<String>,
+            pub(super) certificate: Attr<String>,
+            pub(super) password: Attr<Secret>,
+            pub(super) agent: Attr<bool>,
+            pub(super) host_key: Attr<String>,
+            pub(super) timeout: Attr<String>,
+            $(pub(super) $own: Attr<$ty>,)*
+        }
+
+        impl $name {
+            /// Whether a key, a password or an agent is configured, or may turn out to be.
+            fn has_credentials(&self) -> bool {
+                !(self.private_key.is_null()
+                    && self.private_key_file.is_null()
+                    && self.password.is_null()
+                    && matches!(self.agent, Attr::Null | Attr::Known(false)))
+            }
+
+            fn credentials(&self, write_only: &WriteOnly, client: &Client) -> Result<ssh::Credentials, &'static str> {
+                let secret = |own: &Attr<Secret>, other: &Attr<Secret>| -> Option<SecretString> {
+                    own.known().or(other.known()).cloned().map(Secret::into_inner)
+                };
+                let agent = match (self.agent.known(), client.environment.ssh_agent()) {
+                    (Some(true), None) => return Err("agent"),
+                    (Some(true), socket) => socket,
+                    _ => None,
+                };
+                Ok(ssh::Credentials {
+                    private_key: secret(&self.private_key, &write_only.private_key),
+                    private_key_file: self.private_key_file.as_str().map(|path| client.environment.path(path)),
+                    certificate: self.certificate.known().cloned(),
+                    password: secret(&self.password, &write_only.password),
+                    agent,
+                })
+            }
+
+            fn pin(&self) -> Option<ssh::Pin> {
+                self.host_key.as_str().and_then(|key| key.parse().ok())
+            }
+
+            fn own_timeout(&self) -> Option<Duration> {
+                self.timeout.as_str().and_then(parse_duration)
+            }
+        }
+    };
+}
+
+login!(
+    /// The host that something runs on.
+    Ssh {
+        bastion: Bastion,
+    }
+);
+
+login!(
+    /// The host on the way to it.
+    Bastion {}
+);
+
+/// Credentials of one host that are for the apply alone; null where there are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct WriteOnly {
+    pub(super) private_key: Attr<Secret>,
+    pub(super) password: Attr<Secret>,
+}
+
+impl WriteOnly {
+    fn is_null(&self) -> bool {
+        self.private_key.is_null() && self.password.is_null()
+    }
+}
+
+/// All that says how one logs in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Login {
+    /// The configured argument, or its default.
+    pub(super) ssh: Ssh,
+    /// Write-only credentials of the host.
+    pub(super) write_only: WriteOnly,
+    /// Write-only credentials of the bastion.
+    pub(super) bastion_write_only: WriteOnly,
+    /// The host key that was seen before, an OpenSSH public-key line. A configured one wins.
+    pub(super) known_host: Option<String>,
+    /// The bastion's.
+    pub(super) known_bastion: Option<String>,
+}
+
+/// Why there is no way to log in.
+#[derive(Debug)]
+pub(super) enum NoTarget {
+    /// There is nothing to log in with.
+    NoCredentials,
+    /// Something about the configuration, told to the operator.
+    Refused(Box<Diagnostic>),
+}
+
+impl Login {
+    /// The host to log in to, with everything in between.
+    ///
+    /// # Errors
+    /// What is missing: an address, or something to log in with.
+    pub(super) fn target(&self, access: Option<&Access>, client: &Client) -> Result<ssh::Target, NoTarget> {
+        let ssh = &self.ssh;
+        let user = ssh.user.as_str().unwrap_or(USER).to_owned();
+        let host = ssh.host.as_str().or_else(|| access?.host.as_deref());
+        let host = host.ok_or_else(|| NoTarget::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
+        // The service's port belongs to the service's address.
+        let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
+        let refused = |at: Path| move |_| NoTarget::Refused(Box::new(no_agent(at)));
+        let own = ssh.credentials(&self.write_only, client);
+        let mut credentials = own.map_err(refused(Path::to("ssh").attribute("agent")))?;
+        if credentials.password.is_none() && user == USER {
+            credentials.password = access.and_then(|access| access.password.clone());
+        }
+        let bastion = match ssh.bastion.known() {
+            Some(bastion) => {
+                let own = bastion.credentials(&self.bastion_write_only, client);
+                let credentials = own.map_err(refused(Path::to("ssh").attribute("bastion").attribute("agent")))?;
+                Some(Box::new(ssh::Target {
+                    host: bastion.host.as_str().unwrap_or_default().to_owned(),
+                    port: port(&bastion.port).unwrap_or(PORT),
+                    user: bastion.user.as_str().unwrap_or(USER).to_owned(),
+                    credentials: some(credentials)?,
+                    pin: pinned(bastion.pin(), self.known_bastion.as_deref()),
+                    bastion: None,
+                }))
+            }
+            None => None,
+        };
+        Ok(ssh::Target {
+            host,
+            port: port(&ssh.port).or(told).unwrap_or(PORT),
+            user,
+            credentials: some(credentials)?,
+            pin: pinned(ssh.pin(), self.known_host.as_deref()),
+            bastion,
+        })
+    }
+
+    /// Whether only one host key is accepted.
+    pub(super) fn is_pinned(&self) -> bool {
+        pinned(self.ssh.pin(), self.known_host.as_deref()).is_some()
+    }
+
+    /// How long a login may be waited for: that of the host, and that of the bastion where one is set.
+    pub(super) fn timeout(&self) -> Duration {
+        let bastion = self.ssh.bastion.known().and_then(Bastion::own_timeout).unwrap_or_default();
+        self.ssh.own_timeout().unwrap_or(TIMEOUT) + bastion
+    }
+
+    /// Rules between the arguments, judged without the service. `has_instance` says that the service tells what is left open.
+    pub(super) fn validate(
+        configured: &Attr<Ssh>,
+        has_instance: bool,
+        write_only: &WriteOnly,
+        bastion_write_only: &WriteOnly,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let path = Path::to("ssh");
+        let ssh = match configured {
+            Attr::Unknown => return,
+            Attr::Null => &Ssh::default(),
+            Attr::Known(ssh) => ssh,
+        };
+        if !has_instance && configured.is_null() {
+            diagnostics.error_at(
+                Path::to("instance_id"),
+                "Which machine?",
+                "Set instance_id, and the service tells how to log in; or ssh, with a host and something to log in with.",
+            );
+            return;
+        }
+        if !has_instance && ssh.host.is_null() {
+            diagnostics.error_at(
+                path.clone(),
+                "Missing required argument",
+                "Without instance_id ssh needs a host: the address that is logged in to.",
+            );
+        }
+        if !has_instance && !ssh.has_credentials() && write_only.is_null() {
+            diagnostics.error_at(
+                path.clone(),
+                "Nothing to log in with",
+                "Without instance_id ssh needs a private_key_file, a private_key, a password, or agent = true.",
+            );
+        }
+        twice(&ssh.private_key, &write_only.private_key, "ssh.private_key", "ssh_private_key_wo", diagnostics);
+        twice(&ssh.password, &write_only.password, "ssh.password", "ssh_password_wo", diagnostics);
+        check_certificate(
+            &ssh.certificate,
+            ssh.private_key.is_null() && ssh.private_key_file.is_null() && write_only.private_key.is_null(),
+            &path,
+            diagnostics,
+        );
+        match &ssh.bastion {
+            Attr::Unknown => {}
+            Attr::Null if bastion_write_only.is_null() => {}
+            Attr::Null => diagnostics.error_at(
+                path,
+                "Credentials without their bastion",
+                "bastion_private_key_wo and bastion_password_wo are for ssh.bastion, which is not set.",
+            ),
+            Attr::Known(bastion) => {
+                let path = path.attribute("bastion");
+                if !bastion.has_credentials() && bastion_write_only.is_null() {
+                    diagnostics.error_at(
+                        path.clone(),
+                        "Nothing to log in with",
+                        "The bastion needs a private_key_file, a private_key, a password, or agent = true of its own.",
+                    );
+                }
+                let (key, password) = (&bastion_write_only.private_key, &bastion_write_only.password);
+                twice(&bastion.private_key, key, "ssh.bastion.private_key", "bastion_private_key_wo", diagnostics);
+                twice(&bastion.password, password, "ssh.bastion.password", "bastion_password_wo", diagnostics);
+                check_certificate(
+                    &bastion.certificate,
+                    bastion.private_key.is_null() && bastion.private_key_file.is_null() && key.is_null(),
+                    &path,
+                    diagnostics,
+                );
+            }
+        }
+    }
+}
+
+fn port(port: &Attr<i64>) -> Option<u16> {
+    port.known().and_then(|port| u16::try_from(*port).ok())
+}
+
+fn pinned(configured: Option<ssh::Pin>, known: Option<&str>) -> Option<ssh::Pin> {
+    configured.or_else(|| known.and_then(|key| key.parse().ok()))
+}
+
+/// Credentials with which at least something can be tried.
+fn some(credentials: ssh::Credentials) -> Result<ssh::Credentials, NoTarget> {
+    let ssh::Credentials { private_key, private_key_file, password, agent, .. } = &credentials;
+    if private_key.is_none() && private_key_file.is_none() && password.is_none() && agent.is_none() {
+        return Err(NoTarget::NoCredentials);
+    }
+    Ok(credentials)
+}
+
+fn twice(
+    stored: &Attr<Secret>,
+    write_only: &Attr<Secret>,
+    name: &str,
+    write_only_name: &str,
+    diagnostics: &mut Diagnostics,
+) {
+    if !stored.is_null() && !write_only.is_null() {
+        diagnostics.error_at(
+            Path::to(write_only_name),
+            "The same secret twice",
+            format!("Set either {name}, which is stored in the state, or {write_only_name}, which is not."),
+        );
+    }
+}
+
+fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, diagnostics: &mut Diagnostics) {
+    if !certificate.is_null() && is_alone {
+        diagnostics.error_at(
+            path.attribute("certificate"),
+            "A certificate without its key",
+            "A certificate is used with the private key that it was made for: set private_key_file or private_key.",
+        );
+    }
+}
+
+fn no_address(access: Option<&Access>) -> Diagnostic {
+    let whose = access.map_or_else(|| "the machine".to_owned(), |access| format!("instance {}", access.uid));
+    Diagnostic::error(
+        format!("There is no address to log in to {whose}"),
+        "The service tells no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the console shows \
+         an address. Nothing was changed.",
+    )
+}
+
+fn no_agent(path: Path) -> Diagnostic {
+    Diagnostic::error(
+        "There is no SSH agent",
+        "agent = true uses the agent whose socket SSH_AUTH_SOCK names, and that variable is not set here. Start an agent, or set \
+         private_key_file. Nothing was changed.",
+    )
+    .at(path)
+}
+
+/// A session for one run, of what stores nothing.
+pub(super) struct Tunnel<'a> {
+    /// How to log in.
+    pub(super) login: &'a Login,
+    /// What the service tells, where it is asked.
+    pub(super) access: Option<&'a Access>,
+}
+
+impl Tunnel<'_> {
+    /// Logs in. `tried` says what for, as it reads after "Cannot".
+    ///
+    /// # Errors
+    /// A diagnostic: nothing to log in with, or SSH's own reason.
+    pub(super) async fn open(&self, tried: &str, context: &Context<Client>) -> Result<ssh::Session, Diagnostic> {
+        let target = self.login.target(self.access, &context.client).map_err(|none| match none {
+            NoTarget::NoCredentials => no_credentials(self.access, ""),
+            NoTarget::Refused(diagnostic) => *diagnostic,
+        })?;
+        let by = context.deadline.min(Instant::now() + self.login.timeout());
+        let connected = ssh::connect(&target, &ssh::Limits::default(), by, &context.cancel).await;
+        connected
+            .map_err(|error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic())
+    }
+}
+
+/// The warning that comes with a host key that nobody vouches for.
+pub(super) fn unpinned(session: &ssh::Session, path: Path) -> Diagnostic {
+    Diagnostic::warning(
+        "The SSH host key is not pinned",
+        format!(
+            "The machine showed {}, which was accepted for this run. Pin it with host_key = damodel_llama_server.<name>.host_key, or with \
+             this text: {}",
+            session.host_key().fingerprint(),
+            session.host_key()
+        ),
+    )
+    .at(path)
+}

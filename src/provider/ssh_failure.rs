@@ -1,0 +1,108 @@
+//! From an error of SSH to what the operator reads.
+
+use super::{access::Access, presence::capitalized};
+use crate::{
+    framework::{Diagnostic, Path},
+    ssh,
+};
+
+/// What an SSH error means to the operator.
+#[derive(Debug)]
+pub(super) struct SshFailure<'a> {
+    /// What went wrong.
+    pub(super) error: &'a ssh::Error,
+    /// What was tried, as it reads after "Cannot".
+    pub(super) tried: String,
+    /// What state things are in now, in a sentence.
+    pub(super) now: String,
+}
+
+impl SshFailure<'_> {
+    /// The diagnostic, at the argument that is to blame.
+    pub(super) fn diagnostic(&self) -> Diagnostic {
+        let (title, advice) = meaning(self.error);
+        let mut parts = vec![format!("{}.", sentence(&self.error.to_string()))];
+        parts.extend([advice, self.now.clone()].into_iter().filter(|part| !part.is_empty()));
+        let diagnostic = Diagnostic::error(format!("Cannot {}: {title}", self.tried), parts.join("\n\n"));
+        match self.error {
+            ssh::Error::BadPin { .. } | ssh::Error::HostKeyChanged { .. } => {
+                diagnostic.at(Path::to("ssh").attribute("host_key"))
+            }
+            _ => diagnostic,
+        }
+    }
+}
+
+fn sentence(text: &str) -> String {
+    capitalized(text.trim_end_matches('.'))
+}
+
+fn meaning(error: &ssh::Error) -> (&'static str, String) {
+    use ssh::Error;
+    // What ended the last attempt says more than that the time ran out.
+    if let Error::TimedOut { last: Some(last), .. } = error {
+        return meaning(last);
+    }
+    let (title, advice) = match error {
+        Error::BadKey { .. } => (
+            "a key cannot be read",
+            "Check the private key or certificate: it must be whole, and in OpenSSH or PEM form.",
+        ),
+        Error::BadPin { .. } => {
+            ("the pinned host key cannot be read", "Write an OpenSSH public-key line or a fingerprint (SHA256:…).")
+        }
+        Error::Cancelled { .. } => ("it was stopped", ""),
+        Error::Denied { .. } => (
+            "the login was refused",
+            "Check user, key and password. A machine that was made with login_method = \"ssh_key\" takes its key only: set \
+             ssh.private_key_file or ssh.agent.",
+        ),
+        Error::EncryptedKey { .. } => (
+            "the private key has a passphrase",
+            "Load it into an agent and set agent = true, or use a key without a passphrase.",
+        ),
+        Error::HostKeyChanged { shown, expected, .. } => {
+            return (
+                "its host key has changed",
+                format!(
+                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the machine was made anew, or something \
+                     else answers at its address. If the new key is right, set ssh.host_key to it, or run terraform apply \
+                     -replace=<address>."
+                ),
+            );
+        }
+        Error::Incompatible { .. } => {
+            ("it does not speak SSH as we do", "Check host and port: something else may listen there.")
+        }
+        Error::NotReady { .. } => {
+            ("it lets nobody run a command yet", "It may still be starting. Try again, or raise ssh.timeout.")
+        }
+        Error::TimedOut { .. } => {
+            ("the time ran out", "Raise ssh.timeout, or the timeout of this step in the timeouts block.")
+        }
+        Error::Unreachable { .. } | Error::Lost { .. } => (
+            "it is out of reach",
+            "Check host, port, the network and the bastion, and that the machine runs. One that is still starting may need a longer \
+             ssh.timeout.",
+        ),
+        Error::Forbidden { .. } => (
+            "its SSH server forbids forwarding",
+            "Health checks go through the SSH connection: allow AllowTcpForwarding in its sshd_config, also on the bastion.",
+        ),
+        _ => ("SSH failed", ""),
+    };
+    (title, advice.to_owned())
+}
+
+/// Why nothing can log in.
+pub(super) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
+    let detail = match access {
+        Some(access) => format!(
+            "The service tells no password for instance {}, as for machines that were made with login_method = \"ssh_key\". Set \
+             ssh.private_key_file, ssh.agent or another way to log in. {now}",
+            access.uid
+        ),
+        None => format!("Set ssh.private_key_file, ssh.private_key, ssh.password or ssh.agent. {now}"),
+    };
+    Diagnostic::error("There is nothing to log in with", detail).at(Path::to("ssh"))
+}

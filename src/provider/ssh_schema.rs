@@ -1,0 +1,107 @@
+//! The schema of the argument `ssh`.
+
+use super::{access::USER, ssh::PORT};
+use crate::{
+    framework::{
+        Type,
+        schema::{Attribute, AttributeType, Nesting, Replacement, Validator, validator},
+    },
+    ssh,
+};
+
+/// The arguments of one host, in the order in which the docs list them.
+fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
+    vec![
+        host,
+        Attribute::optional(
+            "port",
+            Type::Number,
+            format!("The port for SSH. Default `{PORT}`{}.", if whose == "host" { ", or what the service tells for `instance_id`" } else { "" }),
+        )
+        .validate(validator::between(1..=65535)),
+        Attribute::with_default("user", Type::String, USER, "The user to log in as.")
+            .validate(validator::text("text without blanks", |user| {
+                !user.is_empty() && !user.contains(char::is_whitespace)
+            })),
+        Attribute::optional(
+            "private_key",
+            Type::String,
+            "The private key itself, without a passphrase. It is stored in the state; `private_key_file` is not.",
+        )
+        .sensitive()
+        .validate(private_key()),
+        Attribute::optional(
+            "private_key_file",
+            Type::String,
+            "A file with the private key, on the machine that runs Terraform; `~/` is its user's home.",
+        )
+        .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
+        Attribute::optional(
+            "certificate",
+            Type::String,
+            "An OpenSSH certificate for the private key: the text of its `-cert.pub` file.",
+        )
+        .validate(validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
+            text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
+        })),
+        Attribute::optional("password", Type::String, "The password. It is stored in the state.").sensitive(),
+        Attribute::with_default(
+            "agent",
+            Type::Bool,
+            false,
+            "Whether the keys of the SSH agent (`SSH_AUTH_SOCK`) are tried.",
+        ),
+        Attribute::optional(
+            "host_key",
+            Type::String,
+            format!(
+                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). Without it the first \
+                 key that is seen is pinned."
+            ),
+        )
+        .validate(host_key()),
+        Attribute::with_default(
+            "timeout",
+            Type::String,
+            "5m",
+            format!("How long to wait until the {whose} can be logged in to, such as one that is still starting."),
+        )
+        .validate(validator::duration()),
+    ]
+}
+
+/// The rule of a private key that is given as text.
+pub(super) fn private_key() -> impl Validator {
+    validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
+        key.trim_start().starts_with("-----BEGIN")
+    })
+}
+
+/// The rule of a pinned host key.
+pub(super) fn host_key() -> impl Validator {
+    validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
+        key.parse::<ssh::Pin>().is_ok()
+    })
+}
+
+/// The schema of the argument. `replacement` says what a change of the host does.
+pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribute {
+    let address =
+        || validator::text("a host name or an address", |host| !host.is_empty() && !host.contains([' ', '/', '@']));
+    let host = Attribute::optional(
+        "host",
+        Type::String,
+        "The address for SSH. Default: what the service tells for `instance_id`.",
+    )
+    .replaces(replacement)
+    .validate(address());
+    let bastion =
+        attributes("bastion", Attribute::required("host", Type::String, "The bastion's address.").validate(address()));
+    let mut all = attributes("host", host);
+    all.push(Attribute::optional(
+        "bastion",
+        AttributeType::Nested(Nesting::Single, bastion),
+        "A host that the connection goes through. It has credentials and a host key of its own.",
+    ));
+    Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, all), description)
+}
