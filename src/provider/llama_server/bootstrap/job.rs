@@ -1,0 +1,121 @@
+//! What the server shall be.
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+
+/// Where the public source comes from when none is given and the public storage holds none.
+pub(crate) const REPOSITORY: &str = "https://github.com/ggml-org/llama.cpp";
+
+/// The state of [`REPOSITORY`] that is compiled: a released tag, so that a second compile is the same one.
+pub(crate) const REFERENCE: &str = "b9803";
+
+/// Where a server's records are: enough to look at it, to stop and to restart it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The folder to work in; `~/` means the home of the user who logs in.
+    pub(crate) workspace: String,
+    /// The port that the server listens on, 1 to 65535.
+    pub(crate) port: u16,
+}
+
+/// Everything that decides what runs. Paths may begin with `~/`; texts may hold anything but NUL ([`super::is_passable`]).
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    /// Where it is.
+    pub(crate) place: Place,
+    /// The shared storage, with `package/` and `model/` in it.
+    pub(crate) public_storage: String,
+    /// The GGUF file.
+    pub(crate) model: String,
+    /// Which binary serves.
+    pub(crate) build: Build,
+    /// The prebuilt server, a file or a folder that holds it; `None`: looked for under `public_storage`.
+    pub(crate) package: Option<String>,
+    /// What is compiled, when something is.
+    pub(crate) source: Source,
+    /// The card as the service names it: a hint beside what `nvidia-smi` says, and no part of the fingerprint.
+    pub(crate) gpu_name: Option<String>,
+    /// The address that the server binds.
+    pub(crate) host: String,
+    /// `-c`.
+    pub(crate) context_size: i64,
+    /// `-np`.
+    pub(crate) parallel: i64,
+    /// `-ngl`.
+    pub(crate) gpu_layers: i64,
+    /// `-fa`: "on", "off" or "auto". Servers that know no value are given the bare flag for "on" and "auto".
+    pub(crate) flash_attention: String,
+    /// `-ctk`.
+    pub(crate) cache_type_k: String,
+    /// `-ctv`.
+    pub(crate) cache_type_v: String,
+    /// `--jinja`, or `--no-jinja` where the server knows it.
+    pub(crate) jinja: bool,
+    /// `--metrics`.
+    pub(crate) metrics: bool,
+    /// Appended as they are.
+    pub(crate) extra_args: Vec<String>,
+    /// The server's environment, beside what the login gives; names as a shell takes them (`[A-Za-z_][A-Za-z0-9_]*`), others are left out.
+    pub(crate) environment: BTreeMap<String, SecretString>,
+    /// The key that the server asks of its clients.
+    pub(crate) api_key: Option<SecretString>,
+    /// A change restarts the server.
+    pub(crate) triggers: BTreeMap<String, String>,
+}
+
+/// Which binary serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// Compiled at once on a V100 or P40; elsewhere prebuilt, and compiled when that one does not infer.
+    Auto,
+    /// The prebuilt one, whatever happens.
+    Prebuilt,
+    /// Compiled in the instance.
+    Source,
+}
+
+impl Build {
+    /// The word of the configuration.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Prebuilt => "prebuilt",
+            Self::Source => "source",
+        }
+    }
+}
+
+/// What is compiled, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+    /// CUDA architectures as cmake takes them ("70", "86-real"); empty: the card's.
+    pub(crate) cuda_architectures: Vec<String>,
+    /// How many files are compiled at once; `None`: as many as cores and memory allow.
+    pub(crate) jobs: Option<u32>,
+}
+
+/// Where the source comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A tree or archive under the public storage's package folder; else [`REPOSITORY`] at [`REFERENCE`].
+    Default,
+    /// A repository.
+    Git {
+        /// As git takes it.
+        url: String,
+        /// A branch, tag or commit.
+        reference: String,
+    },
+    /// A folder or an archive in the instance.
+    Path(String),
+}
+
+impl Job {
+    /// All secrets of the job, for [`super::Report::parse`].
+    pub(crate) fn secrets(&self) -> Vec<SecretString> {
+        self.api_key.iter().chain(self.environment.values()).cloned().collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! The text that is sent.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    fingerprint::Fingerprint,
+    job::{Job, Origin, Place, REFERENCE, REPOSITORY},
+};
+
+/// The program, part by part in the order in which it is read.
+pub(super) const SCRIPT: &str = concat!(
+    include_str!("script/basics.sh"),
+    include_str!("script/records.sh"),
+    include_str!("script/processes.sh"),
+    include_str!("script/look.sh"),
+    include_str!("script/find.sh"),
+    include_str!("script/source.sh"),
+    include_str!("script/compile.sh"),
+    include_str!("script/serve.sh"),
+    include_str!("script/worker.sh"),
+    include_str!("script/verbs.sh"),
+);
+
+/// What the program shall do. Each answers with a [`super::Report`] of what is then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Verb<'a> {
+    /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and packages stay.
+    Destroy,
+    /// Makes the job so: takes up what is under way or runs with this fingerprint, else stops what runs and starts anew. Answers at
+    /// once: what takes long goes on detached. What is refused at once (a missing model, a port in use, a full disk) leaves everything as it
+    /// was, a running server too, and is the report's failure.
+    Ensure(&'a Job),
+    /// This process does not infer, as the caller saw. Under [`super::Build::Auto`] with the prebuilt server: stops it and goes on to the compile. Else the
+    /// failure is recorded and the process left alone (what becomes of it is the caller's: [`Verb::Stop`]). Without effect when the server is another
+    /// process by now.
+    Failed {
+        /// The same job as was ensured.
+        job: &'a Job,
+        /// [`super::Process::identity`] of the process that was asked.
+        process: &'a str,
+        /// What was seen, for people.
+        reason: &'a str,
+    },
+    /// What is there now. Changes nothing.
+    Look,
+    /// This process answers its health check and is now asked to infer. Without effect when it is another or dead by now.
+    Probing {
+        /// [`super::Process::identity`].
+        process: &'a str,
+    },
+    /// This process infers: the end of the work. Without effect when it is another or dead by now.
+    Ready {
+        /// [`super::Process::identity`].
+        process: &'a str,
+    },
+    /// Ends the server and starts it again as it was, with the options and the environment that its supervisor holds. A server that nobody supervises any
+    /// more (a reboot) is [`super::Kind::NotRunning`]: it takes an apply.
+    Restart,
+    /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay.
+    Stop,
+}
+
+/// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
+pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
+    let mut text = String::new();
+    let mut set = |name: &str, value: &str| {
+        for part in ["DAMODEL_", name, "=", &quote(value), "\n"] {
+            text.push_str(part);
+        }
+    };
+    set("WORKSPACE", &place.workspace);
+    set("PORT", &place.port.to_string());
+    set("PROGRAM", SCRIPT);
+    let word = match verb {
+        Verb::Destroy => "destroy",
+        Verb::Ensure(job) => {
+            settings(job, &mut set);
+            "ensure"
+        }
+        Verb::Failed { job, process, reason } => {
+            settings(job, &mut set);
+            set("PROCESS", process);
+            set("REASON", reason);
+            "failed"
+        }
+        Verb::Look => "look",
+        Verb::Probing { process } => {
+            set("PROCESS", process);
+            "probing"
+        }
+        Verb::Ready { process } => {
+            set("PROCESS", process);
+            "ready"
+        }
+        Verb::Restart => "restart",
+        Verb::Stop => "stop",
+    };
+    for part in ["set -- ", word, "\neval \"$DAMODEL_PROGRAM\"\n"] {
+        text.push_str(part);
+    }
+    text.into()
+}
+
+/// The job, and the names of all that the detached work is given of it, through its environment. The API key is not among them: the program
+/// writes it to its file, and the work reads that.
+fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
+    set("API_KEY", job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default());
+    let mut handed_over = vec!["WORKSPACE".to_owned(), "PORT".to_owned()];
+    let mut hand = |name: &str, value: &str| {
+        set(name, value);
+        handed_over.push(name.to_owned());
+    };
+    let list = |texts: &[String]| texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" ");
+    let word = |flag: bool| if flag { "yes" } else { "" };
+    hand("FINGERPRINT", &Fingerprint::of(job).to_string());
+    hand("PUBLIC_STORAGE", &job.public_storage);
+    hand("MODEL", &job.model);
+    hand("BUILD", job.build.as_str());
+    hand("PACKAGE", job.package.as_deref().unwrap_or_default());
+    hand("DEFAULT_URL", REPOSITORY);
+    hand("DEFAULT_REF", REFERENCE);
+    let (url, reference, path) = match &job.source.origin {
+        Origin::Default => ("", "", ""),
+        Origin::Git { url, reference } => (url.as_str(), reference.as_str(), ""),
+        Origin::Path(path) => ("", "", path.as_str()),
+    };
+    hand("SOURCE_URL", url);
+    hand("SOURCE_REF", reference);
+    hand("SOURCE_PATH", path);
+    hand("ARCHITECTURES", &job.source.cuda_architectures.join(";"));
+    hand("JOBS", &job.source.jobs.map(|jobs| jobs.to_string()).unwrap_or_default());
+    hand("GPU_NAME", job.gpu_name.as_deref().unwrap_or_default());
+    hand("HOST", &job.host);
+    hand("CONTEXT_SIZE", &job.context_size.to_string());
+    hand("PARALLEL", &job.parallel.to_string());
+    hand("GPU_LAYERS", &job.gpu_layers.to_string());
+    hand("FLASH_ATTENTION", &job.flash_attention);
+    hand("CACHE_TYPE_K", &job.cache_type_k);
+    hand("CACHE_TYPE_V", &job.cache_type_v);
+    hand("JINJA", word(job.jinja));
+    hand("METRICS", word(job.metrics));
+    hand("EXTRA_ARGS", &list(&job.extra_args));
+    let variables = || job.environment.iter().filter(|(name, _)| is_name(name));
+    hand("VARIABLES", &variables().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" "));
+    for (name, value) in variables() {
+        hand(&format!("VARIABLE_{name}"), value.expose_secret());
+    }
+    set("HANDED_OVER", &handed_over.join(" "));
+}
+
+/// Whether a text reaches the instance as it is: no shell and no process takes a NUL.
+pub(crate) fn is_passable(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+/// Whether a shell takes this as the name of a variable.
+fn is_name(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}
+
+/// One word of the shell, whatever is in it. NULs are left out.
+pub(super) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}

@@ -1,0 +1,321 @@
+//! What the program answers.
+
+use std::{collections::HashMap, str::FromStr};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use secrecy::{ExposeSecret, SecretString};
+
+/// What a line of the report begins with. A login that prints things of its own does not print this.
+const MARK: &str = "damodel-report/1 ";
+
+/// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
+const SHORTEST_REDACTED: usize = 6;
+
+/// How things stand in the instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// How far it is.
+    pub(crate) phase: Phase,
+    /// Since when, in seconds since 1970 by the instance's clock.
+    pub(crate) since: Option<i64>,
+    /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
+    pub(crate) failure: Option<Failure>,
+    /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
+    pub(crate) is_refused: bool,
+    /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
+    pub(crate) fingerprint: Option<String>,
+    /// The server, also when it is dead; none before the first start.
+    pub(crate) process: Option<Process>,
+    /// Whether the detached work is alive: it finds, compiles, starts, and then waits for the server's end.
+    pub(crate) is_supervised: bool,
+    /// "prebuilt" or "source": what runs, or ran last.
+    pub(crate) build_used: Option<String>,
+    /// The binary that runs, or ran last.
+    pub(crate) binary: Option<String>,
+    /// As the binary says it: "4748 (c392e5094)".
+    pub(crate) server_version: Option<String>,
+    /// The prebuilt server that was found or given.
+    pub(crate) package: Option<String>,
+    /// What was compiled: a commit, or the hash of a tree or an archive.
+    pub(crate) source: Option<String>,
+    /// The compile that is under way, or was last.
+    pub(crate) compile: Option<Compile>,
+    /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
+    pub(crate) model_fingerprint: Option<String>,
+    /// The model as it is now; none when it is gone.
+    pub(crate) model_now: Option<String>,
+    /// The server's log in the instance.
+    pub(crate) log_path: Option<String>,
+    /// The end of that log, at most 60 lines.
+    pub(crate) log_tail: Vec<String>,
+    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was given up.
+    pub(crate) notes: Vec<String>,
+}
+
+/// How far the work is. The order is that of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Nothing was begun, or it was stopped.
+    Absent,
+    /// What can be judged at once is checked.
+    Preflight,
+    /// Card, package and source are looked for.
+    Find,
+    /// The source is fetched and compiled.
+    Compile,
+    /// The server is being started.
+    Start,
+    /// The server runs and loads the model: ask `/health`.
+    Load,
+    /// The server answers its health check and is asked to infer.
+    Probe,
+    /// It infers.
+    Ready,
+    /// It came to nothing: [`Report::failure`].
+    Failed,
+}
+
+impl FromStr for Phase {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Ok(match text {
+            "absent" => Self::Absent,
+            "preflight" => Self::Preflight,
+            "find" => Self::Find,
+            "compile" => Self::Compile,
+            "start" => Self::Start,
+            "load" => Self::Load,
+            "probe" => Self::Probe,
+            "ready" => Self::Ready,
+            "failed" => Self::Failed,
+            _ => return Err(Malformed::Value { key: "phase".to_owned() }),
+        })
+    }
+}
+
+/// Why it came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Of which kind.
+    pub(crate) kind: Kind,
+    /// For people: what was seen and what there is instead. Several lines at times; secrets are redacted.
+    pub(crate) text: String,
+}
+
+/// The kinds of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The CUDA architecture is not known, or no toolkit there compiles for it.
+    Architecture,
+    /// Another run holds the lock of the state directory for a minute.
+    Busy,
+    /// The compiler refused, or what it made does not run.
+    Compile,
+    /// The server ended after it had been ready.
+    Died,
+    /// No space is left in the workspace.
+    DiskFull,
+    /// The server ended before it was ready.
+    Exited,
+    /// The work ended without a word: a reboot, or someone killed it. [`Verb::Ensure`](super::Verb::Ensure) takes it up.
+    Interrupted,
+    /// The model is not there, is no file or cannot be read.
+    MissingModel,
+    /// No CUDA toolkit to compile with.
+    MissingToolkit,
+    /// A program that the work needs is not installed: cmake, git, a compiler.
+    MissingTool,
+    /// The caller's word: [`Verb::Failed`](super::Verb::Failed).
+    NoInference,
+    /// There is no prebuilt server.
+    NoPackage,
+    /// There is no source, or it cannot be had.
+    NoSource,
+    /// Nothing there can be restarted.
+    NotRunning,
+    /// Another process listens on the port.
+    PortInUse,
+    /// The build has no way to do what is asked: it takes no API key.
+    Unsupported,
+    /// The workspace cannot be written, for another reason than space.
+    Workspace,
+}
+
+impl FromStr for Kind {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Ok(match text {
+            "architecture" => Self::Architecture,
+            "busy" => Self::Busy,
+            "compile" => Self::Compile,
+            "died" => Self::Died,
+            "disk_full" => Self::DiskFull,
+            "exited" => Self::Exited,
+            "interrupted" => Self::Interrupted,
+            "missing_model" => Self::MissingModel,
+            "missing_toolkit" => Self::MissingToolkit,
+            "missing_tool" => Self::MissingTool,
+            "no_inference" => Self::NoInference,
+            "no_package" => Self::NoPackage,
+            "no_source" => Self::NoSource,
+            "not_running" => Self::NotRunning,
+            "port_in_use" => Self::PortInUse,
+            "unsupported" => Self::Unsupported,
+            "workspace" => Self::Workspace,
+            _ => return Err(Malformed::Value { key: "failure".to_owned() }),
+        })
+    }
+}
+
+/// The server's process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    /// Its number.
+    pub(crate) pid: u32,
+    /// What tells it from any other, also after a reboot: hand it back to the verbs that speak of a process.
+    pub(crate) identity: String,
+    /// When it was started, in seconds since 1970 by the instance's clock.
+    pub(crate) started: i64,
+    /// Whether it lives; a zombie does not.
+    pub(crate) is_alive: bool,
+    /// How it ended, as a shell says it (143: SIGTERM); none while it lives, or when nobody saw it.
+    pub(crate) exit: Option<i32>,
+    /// The arguments with which it runs; empty when dead. Secrets are redacted.
+    pub(crate) command_line: Vec<String>,
+    /// Who else listens on the server's port, for people.
+    pub(crate) rival: Option<String>,
+}
+
+/// A compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compile {
+    /// 0 to 100, as make or ninja counts; none before the first step.
+    pub(crate) percent: Option<u8>,
+    /// The last line that it wrote.
+    pub(crate) line: String,
+    /// Its log in the instance.
+    pub(crate) log_path: String,
+}
+
+/// What came back is no report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Malformed {
+    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login shell that runs something else.
+    #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
+    Incomplete {
+        /// The last line of all that was printed.
+        last: String,
+    },
+    /// A value is none that this version knows.
+    #[error("the program in the instance reports an unknown {key}")]
+    Value {
+        /// The value's name.
+        key: String,
+    },
+}
+
+impl Report {
+    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that the instance holds, are replaced
+    /// wherever they appear.
+    pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
+        let text = String::from_utf8_lossy(stdout);
+        let (values, is_whole) = values(&text);
+        if !is_whole {
+            let last = text.lines().next_back().unwrap_or_default();
+            return Err(Malformed::Incomplete { last: redacted(last, secrets) });
+        }
+        let found = |key: &str| values.get(key).filter(|value| !value.is_empty());
+        let text = |key: &str| found(key).map(|value| redacted(value, secrets));
+        let is_yes = |key: &str| found(key).is_some_and(|value| value == "yes");
+        let lines = |key: &str| text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+        let failure = match found("failure") {
+            None => None,
+            Some(kind) => Some(Failure { kind: kind.parse()?, text: text("failure_text").unwrap_or_default() }),
+        };
+        let process = match number(&values, "pid")? {
+            None => None,
+            Some(pid) => Some(Process {
+                pid,
+                identity: text("identity").unwrap_or_default(),
+                started: number(&values, "started")?.unwrap_or_default(),
+                is_alive: is_yes("alive"),
+                exit: number(&values, "exit")?,
+                command_line: found("command_line")
+                    .map(|line| line.trim_end_matches('\0').split('\0').map(|word| redacted(word, secrets)).collect())
+                    .unwrap_or_default(),
+                rival: text("rival"),
+            }),
+        };
+        let compile = match text("compile_log") {
+            None => None,
+            Some(log_path) => Some(Compile {
+                percent: number(&values, "compile_percent")?,
+                line: text("compile_line").unwrap_or_default(),
+                log_path,
+            }),
+        };
+        Ok(Self {
+            phase: found("phase").map_or("", String::as_str).parse()?,
+            since: number(&values, "since")?,
+            failure,
+            is_refused: is_yes("refused"),
+            fingerprint: text("fingerprint"),
+            process,
+            is_supervised: is_yes("supervised"),
+            build_used: text("build_used"),
+            binary: text("binary"),
+            server_version: text("server_version"),
+            package: text("package"),
+            source: text("source"),
+            compile,
+            model_fingerprint: text("model_fingerprint"),
+            model_now: text("model_now"),
+            log_path: text("log_path"),
+            log_tail: lines("log_tail"),
+            notes: lines("notes"),
+        })
+    }
+}
+
+/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after `:`.
+fn values(text: &str) -> (HashMap<String, String>, bool) {
+    let mut values = HashMap::new();
+    let mut is_whole = false;
+    for line in text.lines() {
+        let Some(line) = line.strip_prefix(MARK) else { continue };
+        match line.split_once(['=', ':']) {
+            None => {
+                is_whole = line == "end";
+                if line == "begin" {
+                    values.clear();
+                }
+            }
+            Some((key, value)) => {
+                let is_plain = line.as_bytes().get(key.len()) == Some(&b'=');
+                let decoded = || STANDARD.decode(value).unwrap_or_default();
+                let value = if is_plain { value.to_owned() } else { String::from_utf8_lossy(&decoded()).into_owned() };
+                values.insert(key.to_owned(), value);
+            }
+        }
+    }
+    (values, is_whole)
+}
+
+fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Option<T>, Malformed> {
+    values
+        .get(key)
+        .filter(|value| !value.is_empty())
+        .map(|value| value.parse().map_err(|_| Malformed::Value { key: key.to_owned() }))
+        .transpose()
+}
+
+fn redacted(text: &str, secrets: &[SecretString]) -> String {
+    let mut secrets: Vec<&str> =
+        secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= SHORTEST_REDACTED).collect();
+    // The longest first: one may be the beginning of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "(redacted)"))
+}

@@ -1,0 +1,154 @@
+# ---- What there is now ----
+
+# settle: reads all records and judges them by what lives. A phase that nobody works on any more is a failure.
+settle() {
+    status_phase=absent status_since='' status_kind='' status_text='' status_package='' status_source='' status_compile_log=''
+    settle_tries=0
+    while :; do
+        load "$state/status"
+        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job=''
+        load "$state/server" || server_pid='' server_start='' server_boot=''
+        load "$state/exit" || exit_identity=''
+        worker_alive='' server_alive=''
+        is_alive "$worker_pid" "$worker_start" "$worker_boot" && worker_alive=yes
+        is_alive "$server_pid" "$server_start" "$server_boot" && server_alive=yes
+        # The server has ended, and the work is about to write down how.
+        case $status_phase:$worker_alive:$server_alive in
+        load:yes: | probe:yes: | ready:yes:) ;;
+        *) break ;;
+        esac
+        settle_tries=$((settle_tries + 1))
+        [ "$settle_tries" -lt 20 ] || break
+        pause
+    done
+    server_identity=${server_pid:+$server_pid.$server_start.$server_boot}
+    case $status_phase in
+    preflight | find | compile | start)
+        if [ "$worker_alive" ]; then
+            :
+        elif [ "$status_phase" = start ] && [ "$server_alive" ]; then
+            status_phase=load
+        else
+            settle_interrupted "the work ended in the phase \"$status_phase\""
+        fi
+        ;;
+    load | probe)
+        [ "$server_alive" ] || settle_interrupted 'the server ended before it was ready, and nobody saw how'
+        ;;
+    ready)
+        [ "$server_alive" ] || settle_interrupted 'the server ended, and nobody saw how'
+        ;;
+    esac
+}
+
+settle_interrupted() {
+    status_phase=failed status_kind=interrupted
+    case ${worker_boot:-$boot} in
+    "$boot") status_text="$1: someone killed it, or memory ran out" ;;
+    *) status_text="$1: the instance was rebooted" ;;
+    esac
+    if ! check_room; then
+        status_kind=$failed_kind status_text=$failed_text
+    fi
+}
+
+# model_fingerprint FILE: size, time and a hash of the beginning. A model of 40 GB is never read whole.
+model_fingerprint() {
+    [ -f "$1" ] && printf '%s:%s' "$(stat -L -c %s:%Y "$1" 2>/dev/null)" "$(head -c 1048576 "$1" 2>/dev/null | hash)"
+}
+
+# redact: replaces the API key in what comes in. The key stays in its file.
+redact() {
+    if [ -s "$state/api_key" ]; then
+        awk 'FNR == NR { key = $0; next }
+            {
+                text = ""; rest = $0
+                while (key != "" && (at = index(rest, key))) {
+                    text = text substr(rest, 1, at - 1) "(redacted)"
+                    rest = substr(rest, at + length(key))
+                }
+                print text rest
+            }' "$state/api_key" -
+    else
+        cat
+    fi
+}
+
+# decisive FILE: the lines of a log that say what went wrong, or its end.
+decisive() {
+    [ -f "$1" ] || return 0
+    decisive_lines=$(tail -c 65536 "$1" | tr -d '\000' |
+        grep -E ' E |[Ee]rror|ERROR|fatal|[Ff]ailed|terminate called|cannot open|not found|No space left|denied|Abort|CUDA' | tail -n 5)
+    printf '%s\n' "${decisive_lines:-$(tail -n 3 "$1" | tr -d '\000')}" | cut -c 1-400 | redact
+}
+
+# compile_progress LOG: emits how far make or ninja is.
+compile_progress() {
+    emit compile_log "$1"
+    [ -f "$1" ] || return 0
+    progress=$(tail -c 16384 "$1" | tr '\r' '\n' | tr -d '\000' | awk '
+        /^\[ *[0-9]+%\]/ { split($0, parts, /[][% ]+/); percent = parts[2] }
+        /^\[[0-9]+\/[0-9]+\]/ { split($0, parts, /[][\/]/); if (parts[3]) percent = int(100 * parts[2] / parts[3]) }
+        /[^ ]/ { line = $0 }
+        END { print percent; print substr(line, 1, 300) }')
+    emit compile_percent "${progress%%
+*}"
+    emit compile_line "${progress#*
+}"
+}
+
+# cpu_only: says so when the server found no card that it can use: it starts all the same, and is slow.
+cpu_only() {
+    head -c 65536 "$state/server.log" | tr -d '\000' | grep -E 'no usable GPU found|no CUDA-capable device|CUDA driver version is insufficient' |
+        head -n 1 | sed 's/^/the server uses no GPU: /'
+}
+
+# report [KIND TEXT]: what there is now, and why the verb was refused, if it was.
+report() {
+    settle
+    printf '\n%s begin\n' "$mark"
+    emit phase "$status_phase"
+    emit since "$status_since"
+    emit failure "${1:-$status_kind}"
+    emit failure_text "${2:-$status_text}"
+    emit refused "${1:+yes}"
+    emit fingerprint "$worker_job"
+    emit supervised "$worker_alive"
+    emit package "$status_package"
+    emit source "$status_source"
+    [ -z "$status_compile_log" ] || compile_progress "$status_compile_log"
+    if [ "$server_pid" ]; then
+        emit pid "$server_pid"
+        emit identity "$server_identity"
+        emit started "$server_started"
+        emit alive "$server_alive"
+        [ "$exit_identity" != "$server_identity" ] || emit exit "$exit_code"
+        emit build_used "$server_build"
+        emit binary "$server_binary"
+        emit server_version "$server_version"
+        emit model_fingerprint "$server_model_fingerprint"
+        emit model_now "$(model_fingerprint "$server_model")"
+        if [ "$server_alive" ]; then
+            printf '%s command_line:%s\n' "$mark" "$(base64 <"/proc/$server_pid/cmdline" | tr -d '\n')"
+            rival_text=$(rival "$server_pid")
+            # Not when it was replaced by its successor while we looked.
+            ! is_alive "$server_pid" "$server_start" "$server_boot" || emit rival "$rival_text"
+        fi
+    fi
+    if [ -f "$state/server.log" ]; then
+        emit log_path "$state/server.log"
+        emit log_tail "$(tail -n 60 "$state/server.log" | tail -c 16384 | tr -d '\000' | redact)"
+    fi
+    emit notes "$({
+        cat "$state/notes"
+        cpu_only
+    } 2>/dev/null | redact)"
+    printf '%s end\n' "$mark"
+}
+
+# refuse KIND TEXT: the verb ends here, and everything is as it was.
+refuse() {
+    report "$1" "$2"
+    exit 0
+}
+

@@ -1,0 +1,110 @@
+# ---- Records and locks ----
+
+# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing was cut off.
+save() {
+    save_file=$1
+    shift
+    {
+        for save_name in "$@"; do
+            eval "quote \"\${$save_name-}\""
+            printf '%s=%s\n' "$save_name" "$quoted"
+        done
+        printf '# end\n'
+    } 2>/dev/null >"$save_file.$$" &&
+        [ "$(tail -n 1 "$save_file.$$" 2>/dev/null)" = '# end' ] &&
+        mv -f "$save_file.$$" "$save_file" && return 0
+    rm -f "$save_file.$$"
+    return 1
+}
+
+# load FILE: takes its variables over. Tried in a subshell before, since a file that a power cut left in pieces would end this shell.
+load() {
+    # shellcheck disable=SC1090
+    [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
+}
+
+# hold DESCRIPTOR FILE: takes the lock if it is free. With flock the kernel lets go when the last process that holds the descriptor ends;
+# without, a folder names the holder, and a dead holder's folder is moved away.
+hold() {
+    if has flock; then
+        (: >>"$2") 2>/dev/null || return 1
+        eval "exec $1>>\"\$2\""
+        flock -n "$1"
+        return
+    fi
+    if mkdir "$2.d" 2>/dev/null; then
+        read_process "$$"
+        holder_pid=$$ holder_start=$process_start holder_boot=$boot
+        save "$2.d/holder" holder_pid holder_start holder_boot
+        return
+    fi
+    if load "$2.d/holder"; then
+        is_alive "$holder_pid" "$holder_start" "$holder_boot" && return 1
+    elif [ -z "$(find "$2.d" -prune -mmin +1 2>/dev/null)" ]; then
+        # Whoever makes the folder names itself at once; only a holder that was killed in between leaves it empty.
+        return 1
+    fi
+    mv "$2.d" "$2.dead.$$" 2>/dev/null && rm -rf "$2.dead.$$"
+    return 1
+}
+
+# release DESCRIPTOR FILE
+release() {
+    if has flock; then
+        eval "exec $1>&-"
+    else
+        rm -rf "$2.d"
+    fi
+}
+
+# lock: for the short moments in which records change. A minute is longer than any verb holds it.
+lock() {
+    lock_tries=0
+    until hold 9 "$state.lock"; do
+        lock_tries=$((lock_tries + 1))
+        [ "$lock_tries" -lt 600 ] || return 1
+        pause
+    done
+    trap unlock EXIT
+}
+
+unlock() {
+    trap - EXIT
+    release 9 "$state.lock"
+}
+
+# set_status PHASE [KIND TEXT]
+set_status() {
+    status_phase=$1 status_kind=${2-} status_text=${3-} status_since=$(now)
+    save "$state/status" status_phase status_kind status_text status_since status_package status_source status_compile_log
+}
+
+# note TEXT: something that deserves a warning.
+note() {
+    say "note: $1"
+    printf '%s\n' "$1" >>"$state/notes"
+}
+
+# check_room: whether the workspace takes what will be written. Else sets $failed_kind and $failed_text.
+check_room() {
+    room_probe=$state/probe.$$
+    if room_error=$({ LC_ALL=C mkdir -p "$state" && LC_ALL=C head -c 1048576 /dev/zero >"$room_probe"; } 2>&1); then
+        rm -f "$room_probe"
+        return 0
+    fi
+    rm -f "$room_probe"
+    room_df=$(df -Pk "$workspace" 2>/dev/null || df -Pk "$HOME" 2>/dev/null)
+    room_left=$(printf '%s\n' "$room_df" | awk 'NR == 2 { print $4 }')
+    failed_kind=workspace
+    failed_text="the workspace $workspace cannot be written: $room_error"
+    case $room_error in
+    *'No space left'* | *'quota'*) failed_kind=disk_full ;;
+    *) [ "${room_left:-9999}" -ge 1024 ] || failed_kind=disk_full ;;
+    esac
+    if [ "$failed_kind" = disk_full ]; then
+        failed_text="no space is left in the workspace $workspace:
+$room_df"
+    fi
+    return 1
+}
+

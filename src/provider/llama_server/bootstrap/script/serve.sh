@@ -1,0 +1,167 @@
+# ---- The server ----
+
+# find_libraries: sets $libraries: what the user asks for, what lies beside the binary, what the login has, CUDA's own.
+find_libraries() {
+    library_home=$(dirname "$binary")
+    libraries=${variable_LD_LIBRARY_PATH-}
+    for candidate in "$library_home" "$library_home/../lib" "${LD_LIBRARY_PATH-}" "${nvcc:+${nvcc%/bin/nvcc}/lib64}" /usr/local/cuda/lib64; do
+        # The login's is a list of folders already.
+        if [ "$candidate" ] && { [ -d "$candidate" ] || [ "$candidate" = "${LD_LIBRARY_PATH-}" ]; }; then
+            libraries=${libraries:+$libraries:}$candidate
+        fi
+    done
+}
+
+# server_says OPTION: what the binary answers to a question, or its failure.
+server_says() {
+    find_libraries
+    (
+        clear_environment
+        export LD_LIBRARY_PATH="$libraries"
+        limited 120 "$binary" "$1" 2>&1
+    )
+}
+
+offers() {
+    printf '%s\n' "$server_help" | grep -Eq -- "$1"
+}
+
+# clear_environment: what the login has and would change the server unasked. Only in a subshell.
+clear_environment() {
+    for damodel_name in $(env | sed -n 's/^\(LLAMA_ARG_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(DAMODEL_[A-Za-z0-9_]*\)=.*/\1/p') LLAMA_API_KEY AIP_MODE; do
+        unset "$damodel_name"
+    done
+}
+
+# launch ARGUMENT...: becomes the server. It writes itself down before it does: whoever is killed when, no server runs that is not known.
+launch() {
+    # The number of this subshell, which $$ does not tell.
+    server_pid=$(exec sh -c 'echo "$PPID"')
+    read_process "$server_pid"
+    server_start=$process_start server_boot=$boot server_started=$(now)
+    if ! save "$state/server" server_pid server_start server_boot server_started server_build server_binary server_version server_model \
+        server_model_fingerprint; then
+        echo 'error: the record of the server cannot be written: No space left on device?'
+        exit 1
+    fi
+    cd "$workspace" || exit 1
+    umask "$login_umask"
+    [ -z "$key_in_environment" ] || variable_LLAMA_API_KEY=$(cat "$state/api_key")
+    set -- "$binary" "$@"
+    damodel_names=$DAMODEL_VARIABLES${key_in_environment:+ LLAMA_API_KEY}
+    damodel_libraries=$libraries
+    clear_environment
+    for damodel_name in $damodel_names; do
+        # A few names are the shell's own, and cannot be set.
+        if (eval "$damodel_name=") 2>/dev/null; then
+            eval "$damodel_name=\$variable_$damodel_name && export $damodel_name"
+        fi
+    done
+    export LD_LIBRARY_PATH="$damodel_libraries"
+    exec "$@"
+}
+
+# serve: runs $binary until it ends. Returns when no server runs any more, with $failed_kind and $failed_text.
+serve() {
+    server_build=$1 server_binary=$binary server_model=$model
+    set_status start
+    server_help=$(server_says --help)
+    server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
+    say "starting $binary (${server_version:-of no known version})"
+    set -- -m "$model" --host "$DAMODEL_HOST" --port "$port" -c "$DAMODEL_CONTEXT_SIZE" -np "$DAMODEL_PARALLEL" -ngl "$DAMODEL_GPU_LAYERS"
+    # The flag takes a value since August 2025, and none before.
+    if [ -z "$server_help" ] || offers '^ *-fa.*\[on\|off\|auto\]'; then
+        set -- "$@" -fa "$DAMODEL_FLASH_ATTENTION"
+    elif [ "$DAMODEL_FLASH_ATTENTION" != off ]; then
+        set -- "$@" -fa
+    fi
+    set -- "$@" -ctk "$DAMODEL_CACHE_TYPE_K" -ctv "$DAMODEL_CACHE_TYPE_V"
+    for serve_flag in "${DAMODEL_JINJA:+--jinja}" "${DAMODEL_METRICS:+--metrics}"; do
+        [ "$serve_flag" ] || continue
+        if [ -z "$server_help" ] || offers "(^|[ ,])$serve_flag([ ,]|\$)"; then
+            set -- "$@" "$serve_flag"
+        else
+            note "the server $binary ($server_version) is too old for $serve_flag, and runs without"
+        fi
+    done
+    # On by default in newer servers.
+    if [ -z "$DAMODEL_JINJA" ] && offers '--no-jinja'; then
+        set -- "$@" --no-jinja
+    fi
+    key_in_environment=''
+    if [ -s "$state/api_key" ]; then
+        # Newer servers take a line with # for a comment, and would serve everyone.
+        if { [ -z "$server_help" ] || offers '--api-key-file'; } && ! grep -q '^#' "$state/api_key"; then
+            set -- "$@" --api-key-file "$state/api_key"
+        elif offers LLAMA_API_KEY; then
+            key_in_environment=yes
+        else
+            failed_kind=unsupported
+            failed_text="the server $binary ($server_version) takes this API key neither from a file nor from its environment: take a newer one"
+            return 1
+        fi
+    fi
+    eval "set -- \"\$@\" $DAMODEL_EXTRA_ARGS"
+    while :; do
+        check_port || return 1
+        server_model_fingerprint=$(model_fingerprint "$model")
+        [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
+        launch "$@" </dev/null >>"$state/server.log" 2>&1 7>&- 8>&- 9>&- &
+        serve_child=$!
+        serve_began=$(now)
+        set_status load
+        wait "$serve_child"
+        exit_code=$?
+        say "the server, process $serve_child, ended with $exit_code"
+        load "$state/server"
+        exit_identity=$server_pid.$server_start.$server_boot
+        save "$state/exit" exit_identity exit_code
+        load "$state/status"
+        serve_again=''
+        if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
+            rm -f "$state/restart"
+            serve_again=yes
+            set_status start
+        else
+            judge_end
+        fi
+        [ "$serve_again" ] || return 1
+    done
+}
+
+# judge_end: why the server ended, in $failed_kind and $failed_text. The status was just read.
+judge_end() {
+    failed_text="the $server_build server $binary ended with $exit_code$(meaning "$exit_code") after $(($(now) - serve_began)) s"
+    case $status_phase in
+    ready) failed_kind=died ;;
+    # The caller has judged already.
+    failed) failed_kind=$status_kind failed_text=$status_text && return ;;
+    *)
+        failed_kind=exited failed_text="$failed_text, before it was ready"
+        # The port was free a moment ago: someone else was faster.
+        if grep -q "couldn't bind" "$state/server.log" 2>/dev/null && ! check_port; then
+            return
+        fi
+        check_room || return
+        ;;
+    esac
+    failed_text="$failed_text; its log $state/server.log says:
+$(decisive "$state/server.log")"
+    # At once, so that nobody sees a ready server that does not run.
+    [ "$failed_kind" != died ] || set_status failed "$failed_kind" "$failed_text"
+}
+
+# meaning CODE: of a code that the server does not choose itself.
+meaning() {
+    case $1 in
+    126) printf ' (it cannot be executed)' ;;
+    127) printf ' (the binary or a library is missing)' ;;
+    132) printf ' (SIGILL: the build does not fit this CPU)' ;;
+    134) printf ' (SIGABRT)' ;;
+    135) printf ' (SIGBUS: the model was changed while it was read)' ;;
+    137) printf ' (SIGKILL: someone killed it, or memory ran out)' ;;
+    139) printf ' (SIGSEGV)' ;;
+    143) printf ' (SIGTERM: someone ended it)' ;;
+    esac
+}
+

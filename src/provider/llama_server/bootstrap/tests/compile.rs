@@ -1,0 +1,373 @@
+//! When a server is compiled, from what, and when not again.
+
+use std::{fs, path::Path, process::Command};
+
+use rstest::rstest;
+
+use super::{
+    super::{Build, Job, Kind, Origin, Phase, Place, Report, Verb},
+    home::{Home, free_port, http, until},
+};
+
+const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
+
+/// Waits until the server of this build loads.
+fn until_build(home: &Home, place: &Place, build: &str) -> Report {
+    until("the build does not serve", || {
+        let report = home.run_at(place, &Verb::Look);
+        assert_ne!(report.phase, Phase::Failed, "{report:#?}\n{}", home.work_log());
+        let is_it = report.build_used.as_deref() == Some(build) && report.phase == Phase::Load;
+        is_it.then_some(report)
+    })
+}
+
+fn from_source(home: &Home) -> Job {
+    Job { build: Build::Source, ..home.job() }
+}
+
+#[rstest]
+#[case("dash")]
+#[case("bash")]
+#[case("busybox")]
+fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
+    let Some(home) = Home::with_shell(shell) else { return };
+    let home = home.with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
+    let report = home.serve(&home.job());
+    assert_eq!(report.build_used.as_deref(), Some("source"));
+    assert_eq!(report.server_version.as_deref(), Some("5070 (fixture)"));
+    assert_eq!(home.compiles(), ["70"]);
+    assert!(report.source.unwrap().starts_with("tree-"));
+    assert_eq!(report.compile.unwrap().percent, Some(100));
+    assert_eq!(report.notes, [""; 0]);
+}
+
+#[test]
+fn p40_is_known_by_the_services_name_where_the_driver_says_nothing() {
+    let home = Home::new().with_cuda("");
+    fs::remove_file(home.path("bin/cards")).unwrap();
+    let mut job = home.job();
+    job.gpu_name = Some("NVIDIA-P40".to_owned());
+    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5061 (fixture)"));
+}
+
+#[test]
+fn p4000_is_no_p40() {
+    let home = Home::new().with_cuda("Quadro P4000, 6.1\n");
+    let mut job = home.job();
+    job.gpu_name = Some("P4000".to_owned());
+    assert_eq!(home.serve(&job).build_used.as_deref(), Some("prebuilt"));
+    assert_eq!(home.compiles(), [""; 0]);
+}
+
+#[test]
+fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
+    let home = Home::new().with_cuda(RTX);
+    home.model("GGUF\nneeds-cuda\n");
+    home.ensure(&home.job());
+    let first = until_build(&home, &home.place(), "prebuilt").process.unwrap();
+    until("it is not healthy", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
+    assert_eq!(http(home.port, "POST /v1/chat/completions", "").0, 0);
+    let second = until_build(&home, &home.place(), "source");
+    let note = second.notes.join("\n");
+    assert!(
+        note.contains("the prebuilt server was given up") && note.contains("no kernel image is available"),
+        "{note}"
+    );
+    assert_eq!(first.command_line[1..], second.process.unwrap().command_line[1..]);
+    let report = home.until_ready(&home.place());
+    assert_eq!(home.servers(), [report.process.unwrap().pid]);
+    assert_eq!(home.compiles(), ["89"]);
+}
+
+#[test]
+fn prebuilt_that_does_not_start_is_followed_by_a_compile() {
+    let home = Home::new().with_cuda(RTX);
+    home.script("public-storage/package/llama-cuda/llama-server", "#!/no/such/interpreter\n");
+    let report = home.serve(&home.job());
+    assert_eq!(report.build_used.as_deref(), Some("source"));
+    assert!(report.notes.join("\n").contains("ended with 127"), "{:?}", report.notes);
+}
+
+#[test]
+fn no_prebuilt_at_all_is_followed_by_a_compile() {
+    let home = Home::new().with_cuda(RTX);
+    fs::remove_dir_all(home.path("public-storage/package/llama-cuda")).unwrap();
+    assert_eq!(home.serve(&home.job()).build_used.as_deref(), Some("source"));
+}
+
+#[test]
+fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_and_not_tried_again() {
+    let home = Home::new().with_cuda(RTX);
+    home.model("GGUF\nload 600\n");
+    let job = home.job();
+    home.ensure(&job);
+    let process = home.look_until(Phase::Load).process.unwrap();
+    home.hold_compile();
+    let failed = Verb::Failed { job: &job, process: &process.identity, reason: "no answer within 10m" };
+    let report = home.run(&failed);
+    assert!(report.phase < Phase::Load, "{report:#?}");
+    assert_eq!(report.failure, None);
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    assert_eq!(home.servers(), [0; 0]);
+    // Said twice, it has no effect: the process is gone.
+    assert_eq!(home.run(&failed).phase, Phase::Compile);
+    // As after a killed run: the same job goes on with the compile.
+    assert_eq!(home.ensure(&job).phase, Phase::Compile);
+    home.release_compile();
+    let report = until_build(&home, &home.place(), "source");
+    assert!(report.notes.join("\n").contains("no answer within 10m"), "{:?}", report.notes);
+    assert_eq!(home.compiles(), ["89"]);
+}
+
+#[test]
+fn build_from_source_that_does_not_infer_is_the_end() {
+    let home = Home::new().with_cuda(RTX);
+    let job = from_source(&home);
+    home.ensure(&job);
+    let process = home.look_until(Phase::Load).process.unwrap();
+    let report = home.run(&Verb::Failed { job: &job, process: &process.identity, reason: "it says nonsense" });
+    let failure = report.failure.unwrap();
+    assert_eq!(
+        (report.phase, failure.kind, failure.text.as_str()),
+        (Phase::Failed, Kind::NoInference, "it says nonsense")
+    );
+    // It is left for whoever wants to see, and the next apply tries again.
+    assert_eq!(home.servers(), [process.pid]);
+    let again = home.serve(&job).process.unwrap();
+    assert_eq!(home.servers(), [again.pid]);
+    assert_ne!(again.identity, process.identity);
+}
+
+#[test]
+fn finished_build_is_used_again_after_destroy() {
+    let home = Home::new().with_cuda(RTX);
+    let job = from_source(&home);
+    let first = home.serve(&job);
+    home.run(&Verb::Destroy);
+    let second = home.serve(&job);
+    assert_eq!(first.binary, second.binary);
+    assert_eq!(home.compiles(), ["89"]);
+}
+
+#[test]
+fn changed_source_is_compiled_again() {
+    let home = Home::new().with_cuda(RTX);
+    let mut job = from_source(&home);
+    let first = home.serve(&job);
+    let server = home.path("source/tools/server/server.c");
+    let changed = fs::read_to_string(&server).unwrap().replace("(fixture)", "(changed)");
+    fs::write(server, changed).unwrap();
+    job.triggers.insert("source".to_owned(), "2".to_owned());
+    let second = home.serve(&job);
+    assert_eq!(second.server_version.as_deref(), Some("5089 (changed)"));
+    assert_ne!(first.source, second.source);
+    assert_eq!(home.compiles(), ["89", "89"]);
+}
+
+#[test]
+fn other_architecture_is_another_build() {
+    let home = Home::new().with_cuda(RTX);
+    let mut job = from_source(&home);
+    home.serve(&job);
+    job.source.cuda_architectures = vec!["80".to_owned()];
+    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5080 (fixture)"));
+    assert_eq!(home.compiles(), ["89", "80"]);
+}
+
+#[test]
+fn progress_of_a_compile_can_be_followed() {
+    let home = Home::new().with_cuda(RTX);
+    home.hold_compile();
+    home.ensure(&from_source(&home));
+    let compile = until("no progress", || home.look().compile.filter(|compile| compile.percent.is_some()));
+    assert!((1..100).contains(&compile.percent.unwrap()), "{compile:?}");
+    assert!(compile.line.starts_with('['), "{compile:?}");
+    assert!(fs::read_to_string(&compile.log_path).unwrap().contains("+ cmake --build"));
+    home.release_compile();
+    home.until_ready(&home.place());
+}
+
+#[test]
+fn make_will_do_where_there_is_no_ninja() {
+    let home = Home::new().with_cuda(RTX).without(&["ninja"]);
+    let report = home.serve(&from_source(&home));
+    assert_eq!(report.compile.unwrap().percent, Some(100));
+}
+
+#[test]
+fn two_servers_of_one_instance_share_a_compile() {
+    let home = Home::new().with_cuda(RTX);
+    home.hold_compile();
+    let one = from_source(&home);
+    let mut other = one.clone();
+    other.place.port = free_port();
+    home.ensure(&one);
+    home.ensure(&other);
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    for job in [&one, &other] {
+        home.look_until_at(&job.place, Phase::Compile);
+    }
+    home.release_compile();
+    let first = home.until_ready(&one.place);
+    let second = home.until_ready(&other.place);
+    assert_eq!(first.binary, second.binary);
+    assert_eq!(home.compiles(), ["89"]);
+    assert_eq!(home.servers().len(), 2);
+    // One ends, the other goes on.
+    home.run_at(&one.place, &Verb::Destroy);
+    assert_eq!(home.servers(), [second.process.unwrap().pid]);
+    assert_eq!(home.run_at(&other.place, &Verb::Look).phase, Phase::Ready);
+}
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
+        .args(words)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn source_comes_from_a_repository() {
+    let home = Home::new().with_cuda(RTX);
+    let repository = home.path("source");
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "-qm", "one"]);
+    git(&repository, &["tag", "-am", "tag", "b5000"]);
+    let commit = git(&repository, &["rev-parse", "HEAD"]);
+    git(&repository, &["commit", "-q", "--allow-empty", "-m", "two"]);
+    let mut job = from_source(&home);
+    let url = format!("file://{}", repository.display());
+    let from = |reference: &str| Origin::Git { url: url.clone(), reference: reference.to_owned() };
+    job.source.origin = from("b5000");
+    assert_eq!(home.serve(&job).source, Some(commit.clone()));
+    // The commit by its name is the same source, and the same build.
+    job.source.origin = from(&commit);
+    home.serve(&job);
+    assert_eq!(home.compiles(), ["89"]);
+    job.source.origin = from("main");
+    assert_eq!(home.serve(&job).source, Some(git(&repository, &["rev-parse", "HEAD"])));
+    job.source.origin = from("b6000");
+    home.ensure(&job);
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::NoSource);
+    assert!(failure.text.ends_with("has no reference b6000"), "{}", failure.text);
+    // What a reference meant is remembered for when the repository is out of reach.
+    fs::rename(repository, home.path("gone")).unwrap();
+    job.source.origin = from("b5000");
+    let report = home.serve(&job);
+    assert_eq!(report.source, Some(commit));
+    assert!(report.notes.join("\n").contains("could not be asked"), "{:?}", report.notes);
+}
+
+#[test]
+fn archive_in_the_package_folder_is_the_default_source() {
+    let home = Home::new().with_cuda(RTX);
+    let archive = home.path("public-storage/package/src of llama.tar.gz");
+    let packed =
+        Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(home.path("")).arg("source").status().unwrap();
+    assert!(packed.success());
+    let mut job = from_source(&home);
+    job.source.origin = Origin::Default;
+    assert!(home.serve(&job).source.unwrap().starts_with("archive-"));
+    // By its path, it is the same.
+    job.source.origin = Origin::Path(archive.to_str().unwrap().to_owned());
+    home.serve(&job);
+    assert_eq!(home.compiles(), ["89"]);
+}
+
+#[test]
+fn prebuilt_server_in_an_archive_is_unpacked() {
+    let home = Home::new();
+    let packages = home.path("public-storage/package");
+    let packed = Command::new("tar").args(["-czf", "llama.tgz", "llama-cuda"]).current_dir(&packages).status().unwrap();
+    assert!(packed.success());
+    fs::remove_dir_all(packages.join("llama-cuda")).unwrap();
+    let report = home.serve(&home.job());
+    assert_eq!(report.build_used.as_deref(), Some("prebuilt"));
+    assert!(report.package.unwrap().contains("/workspace/.damodel/packages/"));
+}
+
+/// Ensures a job that is to fail.
+fn failure(home: &Home, job: &Job) -> (Kind, String) {
+    home.ensure(job);
+    let report = home.look_until(Phase::Failed);
+    let failure = report.failure.unwrap();
+    (failure.kind, failure.text)
+}
+
+#[test]
+fn compile_that_fails_says_what_the_compiler_said() {
+    let home = Home::new().with_cuda(RTX);
+    fs::write(home.path("source/tools/server/gpu.cu"), "this is no program\n").unwrap();
+    let (kind, text) = failure(&home, &from_source(&home));
+    assert_eq!(kind, Kind::Compile);
+    assert!(text.contains("error: unknown type name") && text.contains("CUDA architecture 89"), "{text}");
+    assert_eq!(home.compiles(), ["89"]);
+    // Mended, it is compiled.
+    fs::write(home.path("source/tools/server/gpu.cu"), "int cuda_architecture(void) { return 1; }\n").unwrap();
+    home.serve(&from_source(&home));
+}
+
+#[test]
+fn instance_without_toolkit_is_told_so() {
+    let home = Home::new().with_cuda(RTX);
+    fs::remove_file(home.path("bin/nvcc")).unwrap();
+    let (kind, text) = failure(&home, &from_source(&home));
+    assert_eq!(kind, Kind::MissingToolkit);
+    assert!(text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{text}");
+}
+
+#[test]
+fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
+    let home = Home::new().with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
+    fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
+    fs::write(home.path("bin/release"), "13.0").unwrap();
+    let (kind, text) = failure(&home, &home.job());
+    assert_eq!(kind, Kind::Architecture);
+    assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
+    assert_eq!(home.compiles(), [""; 0]);
+}
+
+#[test]
+fn card_that_nobody_knows_takes_an_architecture() {
+    let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
+    let (kind, text) = failure(&home, &from_source(&home));
+    assert_eq!(kind, Kind::Architecture);
+    assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
+}
+
+#[test]
+fn missing_tools_are_named() {
+    let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
+    let (kind, text) = failure(&home, &from_source(&home));
+    assert_eq!(kind, Kind::MissingTool);
+    assert_eq!(text, "the compile needs what is not installed: cmake make or ninja");
+}
+
+#[test]
+fn path_without_source_is_told_so() {
+    let home = Home::new().with_cuda(RTX);
+    let mut job = from_source(&home);
+    job.source.origin = Origin::Path("~/public-storage".to_owned());
+    let (kind, text) = failure(&home, &job);
+    assert_eq!(kind, Kind::NoSource);
+    assert!(text.contains("it has no CMakeLists.txt that speaks of llama"), "{text}");
+}
+
+#[test]
+fn compile_that_cannot_be_says_also_why_it_was_to_be() {
+    let home = Home::new().with_cuda(RTX);
+    fs::remove_file(home.path("bin/nvcc")).unwrap();
+    home.model("GGUF\nbroken\n");
+    let (kind, text) = failure(&home, &home.job());
+    assert_eq!(kind, Kind::MissingToolkit);
+    assert!(
+        text.contains("Before that the prebuilt server was given up") && text.contains("not within the file bounds"),
+        "{text}"
+    );
+}

@@ -1,0 +1,402 @@
+//! An instance as the program sees it: a home, a PATH, a shell.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use secrecy::ExposeSecret;
+use tempfile::TempDir;
+
+use super::super::{Build, Job, Origin, Phase, Place, Report, Source, Verb, program};
+
+/// How long anything may take on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// An instance. When it is dropped, all servers and works in it are ended.
+#[derive(Debug)]
+pub(super) struct Home {
+    folder: TempDir,
+    /// The PATH: the stand-ins, then this.
+    tools: String,
+    /// Whether systemd seems to run.
+    has_systemd: Cell<bool>,
+    /// Of the first server.
+    pub(super) port: u16,
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llama")
+}
+
+/// A port where nobody listens.
+pub(super) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Waits until something is so.
+pub(super) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl Home {
+    /// With a prebuilt server in the package folder, a model, and dash for its `sh`.
+    pub(super) fn new() -> Self {
+        Self::with_shell("dash").unwrap()
+    }
+
+    /// The same, where `sh` is this shell; none where busybox, which few need, is not installed.
+    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+    pub(super) fn with_shell(shell: &str) -> Option<Self> {
+        let Some(real) = which(shell) else {
+            eprintln!("SKIPPED: {shell} is not installed");
+            assert!(shell == "busybox" && option_env!("CI").is_none(), "{shell} is not tested");
+            return None;
+        };
+        let home = Self {
+            folder: tempfile::tempdir().unwrap(),
+            tools: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+            has_systemd: Cell::new(false),
+            port: free_port(),
+        };
+        for folder in ["public-storage/package/llama-cuda", "public-storage/model", "bin"] {
+            fs::create_dir_all(home.path(folder)).unwrap();
+        }
+        home.prebuilt(&[]);
+        home.model("GGUF\n");
+        symlink(real, home.path("bin/sh")).unwrap();
+        Some(home)
+    }
+
+    pub(super) fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    pub(super) fn state(&self) -> PathBuf {
+        self.path("workspace/.damodel").join(self.port.to_string())
+    }
+
+    /// Puts the prebuilt server in its place, with these definitions.
+    pub(super) fn prebuilt(&self, definitions: &[&str]) {
+        let server = self.path("public-storage/package/llama-cuda/llama-server");
+        let source = fixtures().join("source");
+        let built = Command::new("cc")
+            .args(definitions)
+            .arg("-I")
+            .arg(source.join("common"))
+            .arg("-o")
+            .arg(server)
+            .args(["tools/server/server.c", "common/common.c"].map(|file| source.join(file)))
+            .status()
+            .unwrap();
+        assert!(built.success());
+    }
+
+    /// Puts a program in its place.
+    pub(super) fn script(&self, below: &str, text: &str) {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Writes the model that [`Home::job`] serves.
+    pub(super) fn model(&self, text: &str) {
+        fs::write(self.path("public-storage/model/tiny.gguf"), text).unwrap();
+    }
+
+    /// Gives the instance a card, a CUDA toolkit and the source.
+    pub(super) fn with_cuda(self, cards: &str) -> Self {
+        for name in ["nvcc", "nvidia-smi"] {
+            fs::copy(fixtures().join("bin").join(name), self.path("bin").join(name)).unwrap();
+        }
+        fs::write(self.path("bin/cards"), cards).unwrap();
+        copy(&fixtures().join("source"), &self.path("source"));
+        self
+    }
+
+    /// Takes programs off the PATH.
+    pub(super) fn without(mut self, programs: &[&str]) -> Self {
+        let folder = self.path("tools");
+        fs::create_dir(&folder).unwrap();
+        for entry in ["/usr/bin", "/bin"].iter().flat_map(|from| fs::read_dir(from).unwrap()).map(Result::unwrap) {
+            if !programs.iter().any(|program| entry.file_name() == **program) {
+                // Where /bin is /usr/bin the second is there already.
+                let _ = symlink(entry.path(), folder.join(entry.file_name()));
+            }
+        }
+        self.tools = folder.to_str().unwrap().to_owned();
+        self
+    }
+
+    /// Lets systemd seem to run; `false` where only root could.
+    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+    pub(super) fn with_systemd(&self) -> bool {
+        let tried = Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "tmpfs", "/run"]).status();
+        if tried.is_ok_and(|status| status.success()) {
+            self.has_systemd.set(true);
+            return true;
+        }
+        eprintln!("SKIPPED: a /run with systemd in it takes root");
+        assert!(option_env!("CI").is_none(), "the scope is not tested");
+        false
+    }
+
+    /// Makes nvcc wait, so that a compile is under way.
+    pub(super) fn hold_compile(&self) {
+        fs::write(self.path("bin/hold"), "").unwrap();
+    }
+
+    pub(super) fn release_compile(&self) {
+        fs::remove_file(self.path("bin/hold")).unwrap();
+    }
+
+    /// The architectures for which nvcc was asked to compile, in order.
+    pub(super) fn compiles(&self) -> Vec<String> {
+        let told = fs::read_to_string(self.path("bin/compiles")).unwrap_or_default();
+        told.lines().map(str::to_owned).collect()
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { workspace: "~/workspace".to_owned(), port: self.port }
+    }
+
+    /// A job as the resource's defaults make it.
+    pub(super) fn job(&self) -> Job {
+        Job {
+            place: self.place(),
+            public_storage: "~/public-storage".to_owned(),
+            model: "~/public-storage/model/tiny.gguf".to_owned(),
+            build: Build::Auto,
+            package: None,
+            source: Source { origin: Origin::Path("~/source".to_owned()), cuda_architectures: Vec::new(), jobs: None },
+            gpu_name: None,
+            host: "127.0.0.1".to_owned(),
+            context_size: 32768,
+            parallel: 1,
+            gpu_layers: 999,
+            flash_attention: "on".to_owned(),
+            cache_type_k: "q8_0".to_owned(),
+            cache_type_v: "q8_0".to_owned(),
+            jinja: true,
+            metrics: true,
+            extra_args: Vec::new(),
+            environment: BTreeMap::new(),
+            api_key: None,
+            triggers: BTreeMap::new(),
+        }
+    }
+
+    /// Starts the shell and feeds it.
+    pub(super) fn spawn(&self, place: &Place, verb: &Verb<'_>) -> Child {
+        self.feed(program(place, verb).expose_secret())
+    }
+
+    /// Starts the shell and feeds it this text.
+    pub(super) fn feed(&self, text: &str) -> Child {
+        let bin = self.path("bin");
+        let shell = bin.join("sh");
+        let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
+        if self.has_systemd.get() {
+            // A /run of its own, where systemd's folder is; what is there otherwise is nobody's concern.
+            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && exec \"$0\" -s";
+            command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
+        } else {
+            command.arg("-s");
+        }
+        let mut child = command
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("PATH", format!("{}:{}", bin.display(), self.tools))
+            .env("LLAMA_ARG_CTX_SIZE", "7")
+            .env("LLAMA_API_KEY", "of the login")
+            .env("AIP_MODE", "PREDICTION")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A shell that was killed reads no more.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        child
+    }
+
+    /// Runs a verb of the first server.
+    pub(super) fn run(&self, verb: &Verb<'_>) -> Report {
+        self.run_at(&self.place(), verb)
+    }
+
+    pub(super) fn run_at(&self, place: &Place, verb: &Verb<'_>) -> Report {
+        answer(self.spawn(place, verb))
+    }
+
+    pub(super) fn ensure(&self, job: &Job) -> Report {
+        self.run_at(&job.place, &Verb::Ensure(job))
+    }
+
+    pub(super) fn look(&self) -> Report {
+        self.run(&Verb::Look)
+    }
+
+    /// Looks until the work has come so far, or failed.
+    pub(super) fn look_until(&self, phase: Phase) -> Report {
+        self.look_until_at(&self.place(), phase)
+    }
+
+    pub(super) fn look_until_at(&self, place: &Place, phase: Phase) -> Report {
+        let report = until("the phase does not come", || {
+            let report = self.run_at(place, &Verb::Look);
+            (report.phase >= phase).then_some(report)
+        });
+        assert_eq!(report.phase, phase, "{report:#?}\n{}", self.work_log());
+        report
+    }
+
+    /// As the resource does: until the server is healthy, infers, and was said to be ready.
+    pub(super) fn until_ready(&self, place: &Place) -> Report {
+        let identity = until("it is not healthy", || {
+            // One that dies while it loads may be followed by another: health first, so that the look shows who has it.
+            let is_healthy = http(place.port, "GET /health", "").0 == 200;
+            let report = self.run_at(place, &Verb::Look);
+            assert!(report.phase <= Phase::Load, "{report:#?}\n{}", self.work_log());
+            let is_loaded = is_healthy && report.phase == Phase::Load;
+            report.process.filter(|_| is_loaded).map(|process| process.identity)
+        });
+        let report = self.run_at(place, &Verb::Probing { process: &identity });
+        assert_eq!(report.phase, Phase::Probe, "{report:#?}");
+        assert_eq!(http(place.port, "POST /v1/chat/completions", "").0, 200);
+        let report = self.run_at(place, &Verb::Ready { process: &identity });
+        assert_eq!((report.phase, &report.failure), (Phase::Ready, &None), "{report:#?}");
+        report
+    }
+
+    /// Ensures, and goes on until it is ready.
+    pub(super) fn serve(&self, job: &Job) -> Report {
+        let report = self.ensure(job);
+        assert_eq!(report.failure, None, "{report:#?}");
+        self.until_ready(&job.place)
+    }
+
+    /// What the detached work says, for a test that failed.
+    pub(super) fn work_log(&self) -> String {
+        fs::read_to_string(self.state().join("work.log")).unwrap_or_default()
+    }
+
+    /// A value of a record.
+    pub(super) fn recorded(&self, record: &str, name: &str) -> String {
+        let text = fs::read_to_string(self.state().join(record)).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}='"))).unwrap();
+        line.trim_end_matches('\'').to_owned()
+    }
+
+    /// The number of the detached work's shell.
+    pub(super) fn worker(&self) -> u32 {
+        self.recorded("worker", "worker_pid").parse().unwrap()
+    }
+
+    /// The servers that run in this home, as their numbers.
+    pub(super) fn servers(&self) -> Vec<u32> {
+        processes()
+            .into_iter()
+            .filter(|(_, words)| words.first().is_some_and(|word| word.ends_with("/llama-server")))
+            .filter(|(pid, _)| self.owns(*pid))
+            .map(|(pid, _)| pid)
+            .collect()
+    }
+
+    /// Whether a process has this home.
+    fn owns(&self, pid: u32) -> bool {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let own = format!("HOME={}", self.folder.path().display());
+        environment.split(|byte| *byte == 0).any(|line| line == own.as_bytes())
+    }
+
+    /// All processes of this home, as their numbers and arguments.
+    pub(super) fn processes(&self) -> Vec<(u32, Vec<String>)> {
+        processes().into_iter().filter(|(pid, _)| self.owns(*pid)).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for (pid, _) in self.processes() {
+            kill(pid, "KILL");
+        }
+    }
+}
+
+/// Reads what a shell answers.
+pub(super) fn answer(child: Child) -> Report {
+    let output = child.wait_with_output().unwrap();
+    Report::parse(&output.stdout, &[]).unwrap_or_else(|error| {
+        panic!("{error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// Sends a signal, to a process that may be gone.
+pub(super) fn kill(pid: u32, signal: &str) {
+    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Whether a process is there and no zombie.
+pub(super) fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Asks a server over TCP: the status, or 0 when nobody answers, and the body.
+pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().unwrap_or_default();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
+
+/// All processes that may be seen.
+fn processes() -> Vec<(u32, Vec<String>)> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line);
+        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
+    })
+    .collect()
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    ["/bin", "/usr/bin"].iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

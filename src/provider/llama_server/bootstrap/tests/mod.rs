@@ -1,0 +1,11 @@
+//! The program, run by real shells in homes of their own: real processes, real compiles, real sockets. What stands in is the graphics card and its
+//! compiler (`tests/fixtures/llama`).
+
+mod compile;
+mod home;
+mod refusals;
+mod secrets;
+mod serve;
+mod stop;
+mod survive;
+mod text;

@@ -1,0 +1,221 @@
+//! What is told at once, leaves everything as it was, and never leads to a compile.
+
+use std::{fs, net::TcpListener, path::Path, process::Command};
+
+use rstest::rstest;
+
+use super::{
+    super::{Build, Job, Kind, Phase},
+    home::{Home, until},
+};
+
+/// Ensures a job that is refused: nothing may come of it.
+fn refusal(home: &Home, job: &Job) -> (Kind, String) {
+    let before = home.servers();
+    let report = home.ensure(job);
+    assert_ne!(report.phase, Phase::Compile);
+    assert_eq!(home.servers(), before);
+    assert!(report.is_refused);
+    let failure = report.failure.unwrap();
+    (failure.kind, failure.text)
+}
+
+#[test]
+fn missing_model_is_told_with_what_there_is() {
+    let home = Home::new();
+    fs::create_dir(home.path("public-storage/model/more")).unwrap();
+    fs::write(home.path("public-storage/model/more/other.gguf"), "GGUF\n").unwrap();
+    let mut job = home.job();
+    job.model = "~/models/none.gguf".to_owned();
+    let (kind, text) = refusal(&home, &job);
+    let root = home.path("");
+    let root = root.to_str().unwrap();
+    assert_eq!(kind, Kind::MissingModel);
+    assert_eq!(
+        text,
+        format!(
+            "there is no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
+        )
+    );
+    assert_eq!(home.look().phase, Phase::Absent);
+}
+
+#[test]
+fn running_server_goes_on_while_a_missing_model_is_refused() {
+    let home = Home::new();
+    let before = home.serve(&home.job());
+    let mut job = home.job();
+    job.model = "none.gguf".to_owned();
+    assert_eq!(refusal(&home, &job).0, Kind::MissingModel);
+    let after = home.look();
+    assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
+}
+
+#[test]
+fn folder_is_no_model_and_all_parts_must_be_there() {
+    let home = Home::new();
+    let mut job = home.job();
+    job.model = "~/public-storage/model".to_owned();
+    let (kind, text) = refusal(&home, &job);
+    assert_eq!(kind, Kind::MissingModel);
+    assert!(text.contains("is a directory. There is:\n"), "{text}");
+    for part in [1, 3] {
+        fs::write(home.path(&format!("public-storage/model/big-0000{part}-of-00003.gguf")), "GGUF\n").unwrap();
+    }
+    job.model = "~/public-storage/model/big-00001-of-00003.gguf".to_owned();
+    let (kind, text) = refusal(&home, &job);
+    assert_eq!(kind, Kind::MissingModel);
+    assert!(text.ends_with("big-00002-of-00003.gguf"), "{text}");
+}
+
+#[rstest]
+#[case::with_ss(&[])]
+#[case::without_ss(&["ss"])]
+fn port_in_use_is_told_with_who_uses_it(#[case] missing: &[&str]) {
+    let home = Home::new().without(missing).with_cuda("Tesla V100, 7.0\n");
+    let taken = TcpListener::bind(("0.0.0.0", home.port)).unwrap();
+    let (kind, text) = refusal(&home, &home.job());
+    assert_eq!(kind, Kind::PortInUse);
+    let pid = std::process::id();
+    assert!(text.starts_with(&format!("port {} is in use by process {pid} (", home.port)), "{text}");
+    drop(taken);
+    assert_eq!(home.ensure(&home.job()).failure, None);
+}
+
+#[test]
+fn port_that_is_taken_when_the_server_starts_leads_to_no_compile() {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    // Between the check and the start: the server's --help takes the port, in place of someone who was faster.
+    home.script(
+        "public-storage/package/llama-cuda/llama-server",
+        "#!/bin/sh\n[ \"$1\" != --help ] || while [ ! -e ~/taken ]; do : >~/asked; sleep 0.05; done\necho \"couldn't bind HTTP server socket\" >&2; exit 1\n",
+    );
+    home.ensure(&home.job());
+    until("it is not asked", || home.path("asked").exists().then_some(()));
+    let taken = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
+    fs::write(home.path("taken"), "").unwrap();
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::PortInUse, "{failure:?}");
+    drop(taken);
+    assert_eq!(home.compiles(), [""; 0]);
+}
+
+#[test]
+fn package_that_is_not_there_is_told_with_what_there_is() {
+    let home = Home::new();
+    let mut job = home.job();
+    job.package = Some("~/public-storage/package/llama-b1/llama-server".to_owned());
+    let (kind, text) = refusal(&home, &job);
+    assert_eq!(kind, Kind::NoPackage);
+    assert!(text.ends_with("package there is:\nllama-cuda\nllama-cuda/llama-server"), "{text}");
+}
+
+#[test]
+fn package_folder_without_server_is_told_with_what_there_is() {
+    let home = Home::new();
+    let package = home.path("public-storage/package");
+    fs::rename(package.join("llama-cuda/llama-server"), package.join("llama-cuda/other")).unwrap();
+    let mut job = home.job();
+    job.build = Build::Prebuilt;
+    home.ensure(&job);
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::NoPackage);
+    assert!(
+        failure.text.starts_with("no executable llama-server is in") && failure.text.contains("llama-cuda/other"),
+        "{failure:?}"
+    );
+}
+
+#[test]
+fn workspace_that_cannot_be_written_is_told_with_the_reason() {
+    let home = Home::new();
+    fs::write(home.path("file"), "").unwrap();
+    let mut job = home.job();
+    job.place.workspace = "~/file/workspace".to_owned();
+    let (kind, text) = refusal(&home, &job);
+    assert_eq!(kind, Kind::Workspace);
+    assert!(text.contains("Not a directory"), "{text}");
+}
+
+/// A small file system for the workspace; only root may mount one.
+struct Small<'a>(&'a Home);
+
+impl<'a> Small<'a> {
+    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+    fn mount(home: &'a Home, size: &str) -> Option<Self> {
+        let folder = home.path("workspace");
+        fs::create_dir_all(&folder).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&folder).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self(home));
+        }
+        eprintln!("SKIPPED: a full disk takes root, who may mount a small file system");
+        assert!(option_env!("CI").is_none(), "a full disk is not tested");
+        None
+    }
+
+    fn fill(&self) {
+        let filled = Command::new("sh")
+            .args(["-c", "cat /dev/zero >\"$1\" 2>/dev/null", "sh"])
+            .arg(self.filler())
+            .status()
+            .unwrap();
+        assert!(!filled.success());
+    }
+
+    fn clear(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> std::path::PathBuf {
+        self.0.path("workspace/filler")
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        unmount(&self.0.path("workspace"));
+    }
+}
+
+fn unmount(folder: &Path) {
+    // Lazily: a server may still have its log there.
+    let _ = Command::new("umount").arg("-l").arg(folder).status();
+}
+
+#[test]
+fn full_disk_is_told_at_once_and_harms_no_server() {
+    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    let Some(small) = Small::mount(&home, "4m") else { return };
+    small.fill();
+    let (kind, text) = refusal(&home, &home.job());
+    assert_eq!(kind, Kind::DiskFull);
+    assert!(text.starts_with("no space is left in the workspace") && text.contains("tmpfs"), "{text}");
+    small.clear();
+    let before = home.serve(&home.job());
+    small.fill();
+    let again = home.ensure(&home.job());
+    assert_eq!((again.phase, again.failure), (Phase::Ready, None));
+    let mut job = home.job();
+    job.context_size = 1;
+    assert_eq!(refusal(&home, &job).0, Kind::DiskFull);
+    assert_eq!(home.look().process, before.process);
+    assert_eq!(home.run(&super::super::Verb::Stop).failure, None);
+    assert_eq!(home.servers(), [0; 0]);
+}
+
+#[test]
+fn disk_that_fills_while_compiling_is_told_and_the_next_apply_goes_on() {
+    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    let Some(small) = Small::mount(&home, "6m") else { return };
+    home.hold_compile();
+    home.ensure(&home.job());
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    small.fill();
+    home.release_compile();
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::DiskFull, "{failure:?}");
+    small.clear();
+    home.serve(&home.job());
+}

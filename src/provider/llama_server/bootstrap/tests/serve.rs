@@ -1,0 +1,262 @@
+//! A server that runs: with which options, in which environment, and what a second apply does to it.
+
+use std::fs;
+
+use rstest::rstest;
+use secrecy::SecretString;
+
+use super::{
+    super::{Build, Fingerprint, Kind, Phase, Verb},
+    home::{Home, http, until},
+};
+
+#[rstest]
+#[case("dash")]
+#[case("bash")]
+#[case("busybox")]
+fn prebuilt_server_becomes_ready_in_every_shell(#[case] shell: &'static str) {
+    let Some(home) = Home::with_shell(shell) else { return };
+    let job = home.job();
+    let report = home.serve(&job);
+    assert_eq!(report.build_used.as_deref(), Some("prebuilt"));
+    assert_eq!(report.server_version.as_deref(), Some("5000 (fixture)"));
+    assert_eq!(report.fingerprint, Some(Fingerprint::of(&job).to_string()));
+    assert_eq!(report.model_fingerprint, report.model_now);
+    assert!(report.is_supervised);
+    assert!(report.log_tail.iter().any(|line| line.starts_with("listening on 127.0.0.1")), "{report:#?}");
+    let process = report.process.unwrap();
+    assert!(process.is_alive);
+    assert_eq!((process.exit, process.rival), (None, None));
+    let model = home.path("public-storage/model/tiny.gguf");
+    let binary = home.path("public-storage/package/llama-cuda/llama-server");
+    let port = home.port.to_string();
+    let expected = [binary.to_str().unwrap(), "-m", model.to_str().unwrap(), "--host", "127.0.0.1", "--port", &port]
+        .into_iter()
+        .chain("-c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0 --jinja --metrics".split(' '));
+    assert_eq!(process.command_line, expected.collect::<Vec<_>>());
+    assert_eq!(home.servers(), [process.pid]);
+}
+
+#[test]
+fn second_apply_changes_nothing() {
+    let home = Home::new();
+    let first = home.serve(&home.job());
+    let second = home.ensure(&home.job());
+    assert_eq!((second.phase, second.failure, second.process), (Phase::Ready, None, first.process));
+}
+
+#[test]
+fn changed_options_restart_the_server() {
+    let home = Home::new();
+    let first = home.serve(&home.job()).process.unwrap();
+    let mut job = home.job();
+    job.context_size = 4096;
+    let second = home.serve(&job).process.unwrap();
+    assert_ne!(first.identity, second.identity);
+    assert!(second.command_line.windows(2).any(|words| words == ["-c", "4096"]), "{second:?}");
+    assert_eq!(home.servers(), [second.pid]);
+}
+
+#[test]
+fn changed_model_file_restarts_the_server() {
+    let home = Home::new();
+    let first = home.serve(&home.job());
+    home.model("GGUF\nanother\n");
+    let look = home.look();
+    assert_ne!(look.model_now, look.model_fingerprint);
+    let second = home.serve(&home.job());
+    assert_eq!(second.model_fingerprint, look.model_now);
+    assert_ne!(first.process.unwrap().pid, second.process.unwrap().pid);
+}
+
+#[test]
+fn words_reach_the_server_as_they_are() {
+    let home = Home::new();
+    let nasty = "it's \"quoted\" $HOME `id` \\ \n\t * ; end ";
+    let folder = home.path(&format!("models/{nasty}"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a'b \n c.gguf"), "GGUF\n").unwrap();
+    let mut job = home.job();
+    job.place.workspace = format!("~/work {nasty}");
+    job.model = format!("~/models/{nasty}/a'b \n c.gguf");
+    job.extra_args = ["-a", nasty].map(str::to_owned).to_vec();
+    job.environment.insert("NASTY".to_owned(), SecretString::from(nasty));
+    let report = home.serve(&job);
+    let process = report.process.unwrap();
+    let model = folder.join("a'b \n c.gguf").to_str().unwrap().to_owned();
+    assert_eq!(process.command_line[1..3], ["-m".to_owned(), model]);
+    assert_eq!(process.command_line.last().unwrap(), nasty);
+    let environment = fs::read_to_string(format!("/proc/{}/environ", process.pid)).unwrap();
+    assert!(environment.split('\0').any(|line| line == format!("NASTY={nasty}")), "{environment:?}");
+    assert_eq!(home.ensure(&job).phase, Phase::Ready);
+    let stopped = home.run_at(&job.place, &Verb::Destroy);
+    assert_eq!((stopped.phase, stopped.process), (Phase::Absent, None));
+    assert_eq!(home.servers(), [0; 0]);
+}
+
+#[test]
+fn old_server_is_given_the_flags_that_it_knows() {
+    let home = Home::new();
+    home.prebuilt(&["-DOLD"]);
+    let report = home.serve(&home.job());
+    let line = report.process.unwrap().command_line.join(" ");
+    assert!(line.ends_with("-ngl 999 -fa -ctk q8_0 -ctv q8_0 --metrics"), "{line}");
+    assert!(
+        report.notes.iter().any(|note| note.ends_with("is too old for --jinja, and runs without")),
+        "{:?}",
+        report.notes
+    );
+}
+
+#[test]
+fn old_server_that_takes_no_key_does_not_serve_without() {
+    let home = Home::new();
+    home.prebuilt(&["-DOLD"]);
+    let mut job = home.job();
+    job.build = Build::Prebuilt;
+    job.api_key = Some(SecretString::from("planted-key-1"));
+    home.ensure(&job);
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::Unsupported);
+    assert!(
+        failure.text.contains("takes this API key neither from a file nor from its environment"),
+        "{}",
+        failure.text
+    );
+    assert_eq!(home.servers(), [0; 0]);
+}
+
+#[test]
+fn logins_environment_does_not_change_the_server() {
+    let home = Home::new();
+    let process = home.serve(&home.job()).process.unwrap();
+    let environment = fs::read_to_string(format!("/proc/{}/environ", process.pid)).unwrap();
+    for name in ["LLAMA_ARG", "LLAMA_API_KEY", "AIP_MODE", "DAMODEL_"] {
+        assert!(!environment.contains(name), "{environment}");
+    }
+}
+
+#[test]
+fn key_is_asked_of_clients_once_it_is_given() {
+    let home = Home::new();
+    let mut job = home.job();
+    job.api_key = Some(SecretString::from("planted-key-2"));
+    home.ensure(&job);
+    let report = home.look_until(Phase::Load);
+    let process = report.process.unwrap().identity;
+    until("it is not healthy", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
+    let chat = "POST /v1/chat/completions";
+    assert_eq!(http(home.port, chat, "").0, 401);
+    assert_eq!(http(home.port, chat, "Authorization: Bearer planted-key-2\r\n").0, 200);
+    assert_eq!(home.run(&Verb::Ready { process: &process }).phase, Phase::Ready);
+}
+
+#[test]
+fn server_is_restarted_as_it_was_by_who_knows_only_the_place() {
+    let home = Home::new();
+    let mut job = home.job();
+    job.environment.insert("PLANTED".to_owned(), SecretString::from("value of it"));
+    let first = home.serve(&job).process.unwrap();
+    let report = home.run(&Verb::Restart);
+    assert_eq!(report.failure, None);
+    let second = home.until_ready(&job.place).process.unwrap();
+    assert_ne!(first.identity, second.identity);
+    assert_eq!(first.command_line, second.command_line);
+    let environment = fs::read_to_string(format!("/proc/{}/environ", second.pid)).unwrap();
+    assert!(environment.contains("PLANTED=value of it"));
+    assert_eq!(home.servers(), [second.pid]);
+}
+
+#[test]
+fn what_does_not_run_is_not_restarted() {
+    let home = Home::new();
+    let report = home.run(&Verb::Restart);
+    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Absent, Kind::NotRunning));
+}
+
+#[test]
+fn word_about_another_process_has_no_effect() {
+    let home = Home::new();
+    let job = home.job();
+    home.ensure(&job);
+    let report = home.look_until(Phase::Load);
+    for verb in [
+        Verb::Ready { process: "1.2.3" },
+        Verb::Probing { process: "" },
+        Verb::Failed { job: &job, process: "1.2.3", reason: "none" },
+    ] {
+        let after = home.run(&verb);
+        assert_eq!((after.phase, &after.process), (Phase::Load, &report.process), "{verb:?}");
+    }
+}
+
+#[test]
+fn best_of_several_packages_serves() {
+    let home = Home::new();
+    let package = home.path("public-storage/package");
+    let says = |version: &str| format!("#!/bin/sh\necho 'version: {version}' >&2\n");
+    for (folder, server) in [
+        ("cuda-a", says("4748 (c392e5094)")),
+        ("cuda-b", says("0.5.0-dev (build 0, commit 0c1e57098)")),
+        ("cuda-c", says("5000 (later in the alphabet and in time)")),
+        ("cuda-d", "#!/bin/sh\necho 'error while loading shared libraries'; exit 127\n".to_owned()),
+        ("vulkan", says("0.6.0 (newer, and not for CUDA)")),
+    ] {
+        home.script(&format!("public-storage/package/{folder}/bin/llama-server"), &server);
+    }
+    let mut job = home.job();
+    job.build = Build::Prebuilt;
+    fs::remove_dir_all(package.join("llama-cuda")).unwrap();
+    home.ensure(&job);
+    let report = home.look_until(Phase::Failed);
+    assert_eq!(report.package.unwrap(), package.join("cuda-b/bin/llama-server").to_str().unwrap());
+    // A folder that is named is looked through, and a file taken as it is.
+    for (given, found) in
+        [("cuda-a", "cuda-a/bin/llama-server"), ("vulkan/bin/llama-server", "vulkan/bin/llama-server")]
+    {
+        job.package = Some(format!("~/public-storage/package/{given}"));
+        home.ensure(&job);
+        let report = home.look_until(Phase::Failed);
+        assert_eq!(report.package.unwrap(), package.join(found).to_str().unwrap());
+    }
+}
+
+#[test]
+fn server_that_uses_no_card_is_noted() {
+    let home = Home::new();
+    let real = home.path("public-storage/package/llama-cuda/llama-server");
+    fs::rename(&real, home.path("real-server")).unwrap();
+    home.script(
+        "public-storage/package/llama-cuda/llama-server",
+        "#!/bin/sh\necho 'warning: no usable GPU found, --gpu-layers option will be ignored' >&2\nexec ~/real-server \"$@\"\n",
+    );
+    let report = home.serve(&home.job());
+    assert_eq!(
+        report.notes,
+        ["the server uses no GPU: warning: no usable GPU found, --gpu-layers option will be ignored"]
+    );
+}
+
+#[test]
+fn where_systemd_runs_the_work_is_a_scope_of_its_own() {
+    let home = Home::new();
+    // Records what it is asked, and does it, as the real one does for a scope: in the same process.
+    home.script(
+        "bin/systemd-run",
+        "#!/bin/sh\nprintf '%s|' \"$@\" >>~/asked; echo >>~/asked\nwhile :; do case $1 in --*) shift ;; *) exec \"$@\" ;; esac; done\n",
+    );
+    if !home.with_systemd() {
+        return;
+    }
+    home.serve(&home.job());
+    let asked = fs::read_to_string(home.path("asked")).unwrap();
+    let asked: Vec<&str> = asked.lines().collect();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert_eq!(asked[0], "--scope|--quiet|--collect|true|");
+    assert!(
+        asked[1].starts_with("--scope|--quiet|--collect|sh|") && asked[1].ends_with("/bootstrap.sh|work|"),
+        "{asked:?}"
+    );
+    home.run(&Verb::Destroy);
+    assert_eq!(home.servers(), [0; 0]);
+}

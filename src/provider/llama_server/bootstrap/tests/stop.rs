@@ -1,0 +1,168 @@
+//! The end of a server: asked for, by itself, and what is no server at all.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    super::{Build, Job, Kind, Phase, Verb},
+    home::{Home, http, is_running, kill, until},
+};
+
+#[test]
+fn stop_ends_the_server_and_keeps_its_log() {
+    let home = Home::new();
+    let process = home.serve(&home.job()).process.unwrap();
+    let report = home.run(&Verb::Stop);
+    assert_eq!((report.phase, report.failure), (Phase::Absent, None));
+    assert!(!report.process.unwrap().is_alive);
+    assert!(!is_running(process.pid));
+    assert!(!report.log_tail.is_empty());
+    assert_eq!(home.processes(), []);
+    // Once more is no error, and the next apply starts it.
+    assert_eq!(home.run(&Verb::Stop).failure, None);
+    home.serve(&home.job());
+}
+
+#[test]
+fn stop_does_not_wait_for_a_request_for_ever() {
+    let home = Home::new();
+    home.model("GGUF\nslow 100\n");
+    home.ensure(&home.job());
+    let pid = home.look_until(Phase::Load).process.unwrap().pid;
+    let port = home.port;
+    until("it is not healthy", || (http(port, "GET /health", "").0 == 200).then_some(()));
+    let chat = thread::spawn(move || http(port, "POST /v1/chat/completions", ""));
+    until("the request does not arrive", || {
+        home.look().log_tail.iter().any(|line| line.starts_with("request: POST")).then_some(())
+    });
+    let start = Instant::now();
+    assert_eq!(home.run(&Verb::Stop).failure, None);
+    // The first signal leaves it 10 s, the second ends it.
+    assert!((10..60).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(!is_running(pid));
+    assert_eq!(chat.join().unwrap().0, 0);
+}
+
+#[test]
+fn destroy_of_what_never_was_leaves_nothing() {
+    let home = Home::new();
+    assert_eq!(home.run(&Verb::Destroy).phase, Phase::Absent);
+    assert_eq!(home.look().phase, Phase::Absent);
+    assert!(!home.path("workspace").exists());
+}
+
+#[test]
+fn stop_ends_a_compile_and_destroy_keeps_what_was_built() {
+    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    home.hold_compile();
+    home.ensure(&home.job());
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    assert_eq!(home.run(&Verb::Destroy).failure, None);
+    assert_eq!(home.processes(), []);
+    assert!(!home.state().exists());
+    assert_eq!(
+        fs::read_dir(home.path("workspace/.damodel/builds"))
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().path().is_dir())
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let process = home.serve(&home.job()).process.unwrap();
+    kill(process.pid, "KILL");
+    let report = home.look_until(Phase::Failed);
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.kind, Kind::Died);
+    assert!(
+        failure.text.contains("ended with 137 (SIGKILL: someone killed it, or memory ran out)"),
+        "{}",
+        failure.text
+    );
+    let dead = report.process.unwrap();
+    assert_eq!((dead.is_alive, dead.exit, dead.identity), (false, Some(137), process.identity));
+    // It did infer: no compile.
+    assert_eq!(home.serve(&home.job()).build_used.as_deref(), Some("prebuilt"));
+}
+
+#[test]
+fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
+    let home = Home::new();
+    home.model("GGUF\nbroken\n");
+    let job = Job { build: Build::Prebuilt, ..home.job() };
+    home.ensure(&job);
+    let report = home.look_until(Phase::Failed);
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.kind, Kind::Exited);
+    assert!(
+        failure.text.contains("ended with 1 after") && failure.text.contains("not within the file bounds"),
+        "{}",
+        failure.text
+    );
+    assert_eq!(report.process.unwrap().exit, Some(1));
+    // The next apply tries again.
+    home.model("GGUF\n");
+    home.serve(&job);
+}
+
+/// Rewrites a value of a record, as time would have.
+fn rewrite(home: &Home, record: &str, name: &str, value: &str) {
+    let path = home.state().join(record);
+    let old = format!("{name}='{}'", home.recorded(record, name));
+    let text = fs::read_to_string(&path).unwrap().replace(&old, &format!("{name}='{value}'"));
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn process_that_has_the_number_by_now_is_left_alone() {
+    let home = Home::new();
+    home.serve(&home.job());
+    let stop = [home.worker(), home.servers()[0]];
+    for pid in stop {
+        kill(pid, "KILL");
+        until("it lives", || (!is_running(pid)).then_some(()));
+    }
+    let mut stranger = Command::new("sleep").arg("100").spawn().unwrap();
+    for (record, name) in [("server", "server_pid"), ("worker", "worker_pid")] {
+        rewrite(&home, record, name, &stranger.id().to_string());
+    }
+    let report = home.look();
+    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Failed, Kind::Interrupted));
+    assert!(!report.process.unwrap().is_alive);
+    home.serve(&home.job());
+    home.run(&Verb::Destroy);
+    assert!(is_running(stranger.id()));
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn zombie_is_dead() {
+    let home = Home::new();
+    home.serve(&home.job());
+    let mut zombie = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
+    let stat = until("it lives", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", zombie.id())).unwrap();
+        stat.contains(") Z ").then_some(stat)
+    });
+    let started = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap();
+    let server = home.servers()[0];
+    kill(home.worker(), "KILL");
+    kill(server, "KILL");
+    rewrite(&home, "server", "server_pid", &zombie.id().to_string());
+    rewrite(&home, "server", "server_start", started);
+    let report = home.look();
+    assert!(!report.process.unwrap().is_alive);
+    assert_eq!(report.phase, Phase::Failed);
+    let start = Instant::now();
+    assert_eq!(home.run(&Verb::Stop).failure, None);
+    assert!(start.elapsed() < Duration::from_secs(9));
+    zombie.wait().unwrap();
+}

@@ -1,0 +1,282 @@
+//! Whatever is killed at whatever moment, the next run takes it up: one compile, one server, no error.
+
+use std::{fs, io::Write, path::PathBuf, thread, time::Duration};
+
+use rstest::rstest;
+use secrecy::ExposeSecret;
+
+use super::{
+    super::{Build, Job, Kind, Phase, Verb, program},
+    home::{Home, answer, is_running, kill, until},
+};
+
+const V100: &str = "Tesla V100-SXM2-16GB, 7.0\n";
+
+/// Waits until nvcc was asked so many times.
+fn until_compiles(home: &Home, times: usize) {
+    until("no compile", || (home.compiles().len() == times).then_some(()));
+}
+
+/// Kills a process and waits for its end.
+fn end(pid: u32) {
+    kill(pid, "KILL");
+    until("it lives", || (!is_running(pid)).then_some(()));
+}
+
+/// What a reboot does: nothing lives, and the kernel has another identity.
+fn reboot(home: &Home) {
+    until("it lives", || {
+        let processes = home.processes();
+        for (pid, _) in &processes {
+            kill(*pid, "KILL");
+        }
+        processes.is_empty().then_some(())
+    });
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    for entry in fs::read_dir(home.state()).unwrap().map(Result::unwrap) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        fs::write(entry.path(), text.replace(boot.trim(), "11111111-2222-3333-4444-555555555555")).unwrap();
+    }
+}
+
+#[rstest]
+#[case::with_flock("dash", &[])]
+#[case::without_flock("dash", &["flock"])]
+#[case::in_bash("bash", &["flock"])]
+#[case::in_busybox("busybox", &["flock"])]
+fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str, #[case] missing: &[&str]) {
+    let Some(home) = Home::with_shell(shell) else { return };
+    let home = home.without(missing).with_cuda(V100);
+    let job = home.job();
+    let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&job))).collect();
+    for report in runs.into_iter().map(answer) {
+        assert_eq!(report.failure, None);
+    }
+    let report = home.until_ready(&job.place);
+    assert_eq!(home.compiles(), ["70"]);
+    assert_eq!(home.servers(), [report.process.unwrap().pid]);
+}
+
+#[test]
+fn two_runs_with_different_options_end_with_one_server() {
+    let home = Home::new();
+    let one = home.job();
+    let other = Job { context_size: 1, ..home.job() };
+    // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
+    for milliseconds in (0..300).step_by(15) {
+        let first = home.spawn(&one.place, &Verb::Ensure(&one));
+        thread::sleep(Duration::from_millis(milliseconds));
+        for run in [first, home.spawn(&other.place, &Verb::Ensure(&other))] {
+            assert_eq!(answer(run).failure, None, "{milliseconds}");
+        }
+    }
+    let report = home.until_ready(&one.place);
+    assert_eq!(home.servers(), [report.process.unwrap().pid]);
+}
+
+#[test]
+fn apply_after_a_killed_one_takes_the_compile_up() {
+    let home = Home::new().with_cuda(V100);
+    home.hold_compile();
+    home.ensure(&home.job());
+    until_compiles(&home, 1);
+    let worker = home.worker();
+    let report = home.ensure(&home.job());
+    assert_eq!((report.phase, report.failure), (Phase::Compile, None));
+    assert_eq!(home.worker(), worker);
+    home.release_compile();
+    home.until_ready(&home.place());
+    assert_eq!(home.compiles(), ["70"]);
+    assert_eq!(home.servers().len(), 1);
+}
+
+#[test]
+fn work_outlives_its_login_and_a_hangup() {
+    let home = Home::new().with_cuda(V100);
+    home.hold_compile();
+    home.ensure(&home.job());
+    until_compiles(&home, 1);
+    let worker = home.worker();
+    let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
+    let session = stat.rsplit_once(") ").unwrap().1.split(' ').nth(3).unwrap();
+    assert_eq!(session, worker.to_string());
+    kill(worker, "HUP");
+    home.release_compile();
+    let server = home.until_ready(&home.place()).process.unwrap().pid;
+    kill(server, "HUP");
+    kill(home.worker(), "HUP");
+    assert_eq!(home.look().phase, Phase::Ready);
+    // Nothing of the login is left open: input is nothing, output is the log.
+    let opened = |descriptor: u32| fs::read_link(format!("/proc/{server}/fd/{descriptor}")).unwrap();
+    assert_eq!(
+        [opened(0), opened(1), opened(2)],
+        [PathBuf::from("/dev/null"), home.state().join("server.log"), home.state().join("server.log")]
+    );
+    let others =
+        fs::read_dir(format!("/proc/{server}/fd")).unwrap().map(|entry| fs::read_link(entry.unwrap().path()).unwrap());
+    assert_eq!(others.filter(|target| target.extension().is_some_and(|end| end == "lock")).count(), 0);
+}
+
+#[test]
+fn shell_that_is_killed_at_any_moment_harms_nothing() {
+    let home = Home::new();
+    let job = home.job();
+    for milliseconds in (0..300).step_by(15) {
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&job));
+        thread::sleep(Duration::from_millis(milliseconds));
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    let report = home.serve(&job);
+    assert_eq!(home.servers(), [report.process.unwrap().pid]);
+    home.run(&Verb::Stop);
+    assert_eq!(home.processes(), []);
+}
+
+#[test]
+fn work_that_is_killed_at_any_moment_harms_nothing() {
+    let home = Home::new().with_cuda(V100);
+    for milliseconds in (0..1600).step_by(120) {
+        assert_eq!(home.ensure(&home.job()).failure, None);
+        thread::sleep(Duration::from_millis(milliseconds));
+        end(home.worker());
+    }
+    let report = home.serve(&home.job());
+    let server = report.process.unwrap().pid;
+    assert_eq!(home.servers(), [server]);
+    // Whatever the killed ones left behind has been ended.
+    let mut others: Vec<u32> = home.processes().into_iter().map(|(pid, _)| pid).collect();
+    others.retain(|pid| *pid != server && *pid != home.worker());
+    assert!(!report.is_supervised || others.is_empty(), "{:?}", home.processes());
+}
+
+#[test]
+fn work_that_is_killed_while_compiling_is_taken_up() {
+    let home = Home::new().with_cuda(V100);
+    home.hold_compile();
+    home.ensure(&home.job());
+    until_compiles(&home, 1);
+    end(home.worker());
+    let report = home.look();
+    let failure = report.failure.unwrap();
+    assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
+    assert!(failure.text.starts_with("the work ended in the phase \"compile\": someone killed it"), "{}", failure.text);
+    // The compilers that it left behind are ended: two in one folder would spoil each other's files.
+    assert_eq!(home.ensure(&home.job()).failure, None);
+    until_compiles(&home, 2);
+    assert_eq!(
+        home.processes().iter().filter(|(_, words)| words.iter().any(|word| word.ends_with("bin/nvcc"))).count(),
+        1
+    );
+    home.release_compile();
+    home.until_ready(&home.place());
+    assert_eq!(home.servers().len(), 1);
+}
+
+#[test]
+fn server_whose_supervisor_is_killed_is_taken_up() {
+    let home = Home::new();
+    home.ensure(&home.job());
+    let process = home.look_until(Phase::Load).process.unwrap();
+    end(home.worker());
+    let report = home.ensure(&home.job());
+    assert_eq!((report.phase, &report.process), (Phase::Load, &Some(process.clone())));
+    assert!(!report.is_supervised);
+    let report = home.until_ready(&home.place());
+    assert_eq!(report.process.unwrap().identity, process.identity);
+    assert_eq!(home.run(&Verb::Restart).failure.unwrap().kind, Kind::NotRunning);
+    assert_eq!(home.servers(), [process.pid]);
+}
+
+#[test]
+fn reboot_while_it_serves_is_told_and_repaired_without_a_compile() {
+    let home = Home::new().with_cuda(V100);
+    home.serve(&home.job());
+    reboot(&home);
+    let report = home.look();
+    let failure = report.failure.unwrap();
+    assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
+    assert!(failure.text.ends_with("the instance was rebooted"), "{}", failure.text);
+    home.serve(&home.job());
+    assert_eq!(home.compiles(), ["70"]);
+}
+
+#[test]
+fn reboot_while_it_compiles_is_taken_up() {
+    let home = Home::new().with_cuda(V100);
+    home.hold_compile();
+    home.ensure(&home.job());
+    until_compiles(&home, 1);
+    reboot(&home);
+    assert_eq!(home.look().failure.unwrap().kind, Kind::Interrupted);
+    home.release_compile();
+    home.serve(&home.job());
+}
+
+#[test]
+fn prebuilt_that_was_given_up_is_not_tried_again_after_a_reboot() {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    home.script("public-storage/package/llama-cuda/llama-server", "#!/bin/sh\necho >>~/tries; exit 1\n");
+    home.hold_compile();
+    home.ensure(&home.job());
+    until_compiles(&home, 1);
+    let tries = fs::read(home.path("tries")).unwrap();
+    reboot(&home);
+    home.release_compile();
+    let report = home.serve(&home.job());
+    assert!(report.notes.join("\n").contains("the prebuilt server was given up before"), "{:?}", report.notes);
+    assert_eq!(fs::read(home.path("tries")).unwrap(), tries);
+}
+
+#[test]
+fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
+    let home = Home::new().with_cuda(V100);
+    home.hold_compile();
+    let job = Job { build: Build::Source, ..home.job() };
+    home.ensure(&job);
+    // What does not wait for nvcc was compiled.
+    let builds = home.path("workspace/.damodel/builds");
+    let entries = || fs::read_dir(&builds).ok().into_iter().flatten().map(|entry| entry.unwrap().path());
+    let build = until("no build", || entries().find(|path| path.join("common/libcommon.a").exists()));
+    reboot(&home);
+    for record in ["status", "worker"] {
+        fs::write(home.state().join(record), "status_phase='lo\0\0\0").unwrap();
+    }
+    for object in ["common/libcommon.a", "common/CMakeFiles/common.dir/common.c.o"] {
+        fs::OpenOptions::new().write(true).truncate(true).open(build.join(object)).unwrap().write_all(b"\0\0").unwrap();
+    }
+    assert_eq!(home.look().phase, Phase::Absent);
+    home.release_compile();
+    let binary = home.serve(&job).binary.unwrap();
+    // And a finished build that does not run any more.
+    home.run(&Verb::Stop);
+    fs::write(&binary, "").unwrap();
+    fs::write(&binary, "\x7fELF").unwrap();
+    home.serve(&job);
+}
+
+#[test]
+fn what_a_login_prints_is_no_part_of_the_report() {
+    let home = Home::new();
+    let text = program(&home.place(), &Verb::Look);
+    let noise = "echo Welcome; echo damodel-report; printf 'no newline at the end'\n";
+    let report = answer(home.feed(&format!("{noise}{}echo goodbye\n", text.expose_secret())));
+    assert_eq!(report.phase, Phase::Absent);
+}
+
+#[test]
+fn program_that_was_cut_off_does_nothing() {
+    let home = Home::new();
+    let job = home.job();
+    let text = program(&job.place, &Verb::Ensure(&job));
+    let text = text.expose_secret();
+    for share in 1..20 {
+        let cut = text.floor_char_boundary(text.len() * share / 20);
+        let output = home.feed(&text[..cut]).wait_with_output().unwrap();
+        assert_eq!(output.stdout, b"", "{share}");
+    }
+    // All but the last line.
+    let cut = text.trim_end().rfind('\n').unwrap();
+    assert_eq!(home.feed(&text[..cut]).wait_with_output().unwrap().stdout, b"");
+    assert!(!home.path("workspace").exists());
+}

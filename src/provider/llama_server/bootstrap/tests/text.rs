@@ -1,0 +1,129 @@
+//! The text that is sent and the text that comes back.
+
+use std::process::Command;
+
+use proptest::prelude::*;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    super::{
+        Fingerprint, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        program::{SCRIPT, quote},
+        report::Failure,
+    },
+    home::Home,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn quoted_text_is_one_word_of_the_shell(text in "\\PC*[\n'\"\\\\$`! ]*\\PC*") {
+        prop_assume!(is_passable(&text));
+        let output = Command::new("sh").arg("-c").arg(format!("printf '%s|' {}", quote(&text))).output().unwrap();
+        prop_assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{text}|"));
+    }
+}
+
+#[test]
+fn nul_passes_nowhere() {
+    assert!(!is_passable("a\0b"));
+    assert_eq!(quote("a\0b"), "'ab'");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+fn program_is_clean_in_the_eyes_of_shellcheck() {
+    // What follows is either meant, or seen by one part of the program alone.
+    let meant = "SC2015,SC2088,SC2317,SC2003,SC2013,SC2034,SC2030,SC2031,SC2153,SC2154";
+    let mut command = Command::new("shellcheck");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), SCRIPT).unwrap();
+    let Ok(output) = command.args(["-s", "sh", "-e", meant]).arg(file.path()).output() else {
+        eprintln!("SKIPPED: shellcheck is not installed");
+        assert!(option_env!("CI").is_none(), "the program is not checked");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn secrets_of_a_job_are_sent_and_not_shown() {
+    let home = Home::new();
+    let mut job = home.job();
+    job.api_key = Some(SecretString::from("planted-1"));
+    job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
+    job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
+    let text = program(&job.place, &Verb::Ensure(&job));
+    assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
+    assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
+    assert!(!text.expose_secret().contains("planted-3"));
+    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&job))] {
+        assert!(!shown.contains("planted"), "{shown}");
+    }
+    // What knows no job sends none.
+    for verb in [Verb::Look, Verb::Stop, Verb::Destroy, Verb::Restart] {
+        assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
+    }
+}
+
+#[test]
+fn fingerprint_is_of_what_decides_the_result() {
+    let home = Home::new();
+    let job = home.job();
+    let of = |change: &dyn Fn(&mut super::super::Job)| {
+        let mut changed = job.clone();
+        change(&mut changed);
+        Fingerprint::of(&changed)
+    };
+    let same = of(&|_| ());
+    assert_eq!(of(&|job| job.gpu_name = Some("V100".to_owned())), same);
+    let others = [
+        of(&|job| job.model.push('x')),
+        of(&|job| job.place.port += 1),
+        of(&|job| job.parallel = 2),
+        of(&|job| job.jinja = false),
+        of(&|job| job.extra_args = vec!["a b".to_owned()]),
+        of(&|job| job.extra_args = vec!["a".to_owned(), "b".to_owned()]),
+        of(&|job| job.package = Some(String::new())),
+        of(&|job| job.source.origin = Origin::Default),
+        of(&|job| job.source.cuda_architectures = vec!["70".to_owned()]),
+        of(&|job| drop(job.triggers.insert("a".to_owned(), "b".to_owned()))),
+        of(&|job| job.api_key = Some(SecretString::from("a"))),
+        of(&|job| drop(job.environment.insert("a".to_owned(), SecretString::from("b")))),
+    ];
+    for (index, one) in others.iter().enumerate() {
+        assert_ne!(*one, same, "{index}");
+        assert_eq!(others.iter().filter(|other| *other == one).count(), 1, "{index}");
+    }
+    assert!(others[10..].iter().all(|other| other.settings == same.settings));
+}
+
+fn parse(text: &str) -> Result<Report, Malformed> {
+    Report::parse(text.as_bytes(), &[SecretString::from("planted")])
+}
+
+#[test]
+fn report_is_read_between_other_lines() {
+    let report = parse(
+        "hello\ndamodel-report/1 begin\ndamodel-report/1 phase=failed\nnoise\ndamodel-report/1 failure=port_in_use\n\
+         damodel-report/1 failure_text:YSBwbGFudGVkIGI=\ndamodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
+    )
+    .unwrap();
+    assert_eq!(report.phase, Phase::Failed);
+    assert_eq!(report.failure, Some(Failure { kind: Kind::PortInUse, text: "a (redacted) b".to_owned() }));
+}
+
+#[test]
+fn what_is_no_report_is_told_with_its_last_line() {
+    for text in
+        ["sh: planted: not found", "damodel-report/1 begin\ndamodel-report/1 phase=ready\nsh: planted: not found"]
+    {
+        assert_eq!(parse(text).unwrap_err(), Malformed::Incomplete { last: "sh: (redacted): not found".to_owned() });
+    }
+    assert!(matches!(parse(""), Err(Malformed::Incomplete { .. })));
+    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 pid=x", "pid")] {
+        let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
+        assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
+    }
+}
