@@ -1,0 +1,125 @@
+use super::{
+    bootstrap::Verb,
+    enter::{Attempt, NoEntrance},
+    failure,
+    model::LlamaServer,
+    read::subject,
+};
+use crate::{
+    api::{InstanceUid, Presence},
+    framework::{Context, Diagnostic, Outcome, State},
+    provider::{
+        Client,
+        access::Access,
+        client::limits,
+        errors::Failure,
+        presence::{self, Absence, capitalized},
+    },
+    ssh,
+};
+
+const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, remove it with: terraform state rm \
+                     <address>.";
+
+/// What is known of the instance before anyone logs in to it.
+enum Home {
+    /// It is gone, and its processes with it.
+    Gone,
+    /// It may be running, or is none of the service's.
+    There(Option<Access>),
+}
+
+/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and where nobody can log in
+/// for want of a credential the server is left running, with a warning.
+pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+    let access = match find_home(&current, context).await {
+        Ok(Home::Gone) => return Outcome::absent(),
+        Ok(Home::There(access)) => access,
+        Err(diagnostic) => return current.unchanged(*diagnostic),
+    };
+    if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
+        tracing::info!(instance.id = %access.uid, "its processes have ended with it");
+        return Outcome::absent();
+    }
+    let (state, private) = (&current.state, &current.private);
+    let opened = Attempt::of_a_destroy().open(state, state, access.as_ref(), private, context).await;
+    let mut machine = match opened {
+        Ok(machine) => machine,
+        Err(NoEntrance::NoCredentials) => {
+            let why = "A destroy never sees write-only credentials, and there is nothing else to log in with.";
+            return Outcome::absent().with(left_running(state, access.as_ref(), why));
+        }
+        Err(NoEntrance::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
+            let why = format!("{}. So nobody logged in to stop it.", capitalized(&error.to_string()));
+            return Outcome::absent().with(left_running(state, access.as_ref(), &why));
+        }
+        Err(error) => {
+            let diagnostic = error.diagnostic(format!("stop {}", state.title()), access.as_ref(), STAYS);
+            return current.unchanged(diagnostic);
+        }
+    };
+    match machine.run(&Verb::Destroy).await {
+        Ok(report) => match report.process.filter(|process| process.is_alive) {
+            None => Outcome::absent(),
+            Some(process) => {
+                let summary = format!("{} does not end", capitalized(&state.title()));
+                let detail = format!(
+                    "Process {} outlives even SIGKILL, as one that waits for a device does. {STAYS}",
+                    process.pid
+                );
+                current.unchanged(Diagnostic::error(summary, detail))
+            }
+        },
+        Err(trouble) => {
+            let diagnostic = failure::unseen(state, &trouble, None, STAYS);
+            current.unchanged(diagnostic)
+        }
+    }
+}
+
+async fn find_home(current: &State<LlamaServer>, context: &Context<Client>) -> Result<Home, Box<Diagnostic>> {
+    let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else { return Ok(Home::There(None)) };
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let subject = subject(&current.state, &uid);
+    let failed = |error: &crate::api::Error| {
+        let failure = Failure { error, tried: format!("stop {}", subject.title), now: STAYS.to_owned() };
+        Box::new(failure.whole())
+    };
+    match client.api.instances().look(&uid, &limits).await {
+        Ok(Presence::Present(detail)) => Ok(Home::There(Some(Access::of(&detail.instance)))),
+        Ok(Presence::Released(_)) => Ok(Home::Gone),
+        Ok(Presence::Absent { .. }) => match presence::judge(&current.private, &subject.key, client, &limits).await {
+            Ok(Absence::Proved | Absence::TooYoung) => Ok(Home::Gone),
+            Ok(Absence::AnotherAccount) => Err(Box::new(Diagnostic::error(
+                format!("The service does not show instance {uid}"),
+                format!("Is this another account? It was last seen under another base address or API token. {STAYS}"),
+            ))),
+            Err(error) => Err(failed(&error)),
+        },
+        Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(
+            format!("It is not clear whether instance {uid} exists"),
+            format!("The service contradicts itself: {reason}. {STAYS}"),
+        ))),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// It leaves the state, and goes on running: how to end it by hand.
+fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str) -> Diagnostic {
+    let (ssh, user) = (server.ssh.known(), "root");
+    let host = ssh.and_then(|ssh| ssh.host.as_str()).or_else(|| access?.host.as_deref());
+    let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
+    let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or(user);
+    let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
+    let stop = match server.pid.known() {
+        Some(pid) => format!("It is process {pid}; stop it with: {login} kill {pid}"),
+        None => format!("Look for a llama-server there: {login} pgrep -a llama-server"),
+    };
+    Diagnostic::warning(
+        format!("{} was left running", capitalized(&server.title())),
+        format!(
+            "{why} It has left the state. {stop}. Its records are in {}/.damodel.",
+            server.workspace.as_str().unwrap_or("~/workspace")
+        ),
+    )
+}

@@ -1,0 +1,111 @@
+//! From the attributes to what the program in the instance is told.
+
+use secrecy::SecretString;
+
+use super::{
+    bootstrap::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
+    model::LlamaServer,
+    options,
+};
+use crate::{
+    framework::{Attr, Diagnostic, Path, Secret},
+    provider::access::Access,
+};
+
+impl LlamaServer {
+    /// Where the server's records are; none while an argument is not known, which no apply and no state has.
+    pub(super) fn records(&self) -> Option<Place> {
+        Some(Place { workspace: self.workspace.as_str()?.to_owned(), port: u16::try_from(*self.port.known()?).ok()? })
+    }
+
+    /// What shall run. `config` says what is configured rather than found out, and has the write-only key; for a state it is the state itself.
+    ///
+    /// # Errors
+    /// An argument that is not known: a fault of ours, or a state that was edited.
+    pub(super) fn job(&self, config: &Self, access: Option<&Access>) -> Result<Job, Diagnostic> {
+        let text = |attribute: &Attr<String>, name: &str| attribute.known().cloned().ok_or_else(|| missing(name));
+        let number = |attribute: &Attr<i64>, name: &str| attribute.known().copied().ok_or_else(|| missing(name));
+        let variables = self.environment.known().into_iter().flatten();
+        let triggers = self.triggers.known().into_iter().flatten();
+        Ok(Job {
+            place: self.records().ok_or_else(|| missing("workspace"))?,
+            public_storage: text(&self.public_storage, "public_storage")?,
+            model: text(&self.model, "model")?,
+            build: self.wanted_build(),
+            package: config.package.known().cloned(),
+            source: self.wanted_source(),
+            gpu_name: access.and_then(|access| access.gpu_name.clone()),
+            host: text(&self.host, "host")?,
+            context_size: number(&self.context_size, "context_size")?,
+            parallel: number(&self.parallel, "parallel")?,
+            gpu_layers: number(&self.gpu_layers, "gpu_layers")?,
+            flash_attention: text(&self.flash_attention, "flash_attention")?,
+            cache_type_k: text(&self.cache_type_k, "cache_type_k")?,
+            cache_type_v: text(&self.cache_type_v, "cache_type_v")?,
+            jinja: self.jinja.known() != Some(&false),
+            metrics: self.metrics.known() != Some(&false),
+            extra_args: self
+                .extra_args
+                .known()
+                .into_iter()
+                .flatten()
+                .filter_map(|word| word.known().cloned())
+                .collect(),
+            environment: variables
+                .filter_map(|(name, value)| Some((name.clone(), value.known()?.clone().into_inner())))
+                .collect(),
+            api_key: self.key(config),
+            triggers: triggers
+                .map(|(name, value)| (name.clone(), value.known().cloned().unwrap_or_default()))
+                .collect(),
+        })
+    }
+
+    /// The port that the server listens on.
+    pub(super) fn listens(&self) -> u16 {
+        self.records().map_or(options::PORT, |place| place.port)
+    }
+
+    /// The key that the server asks of its clients.
+    pub(super) fn key(&self, config: &Self) -> Option<SecretString> {
+        self.api_key.known().or_else(|| config.api_key_wo.known()).cloned().map(Secret::into_inner)
+    }
+
+    fn wanted_build(&self) -> Build {
+        match self.build.as_str() {
+            Some("prebuilt") => Build::Prebuilt,
+            Some("source") => Build::Source,
+            _ => Build::Auto,
+        }
+    }
+
+    fn wanted_source(&self) -> Source {
+        let Some(source) = self.source.known() else {
+            return Source { origin: Origin::Default, cuda_architectures: Vec::new(), jobs: None };
+        };
+        let origin = match (source.path.as_str(), source.url.as_str(), source.reference.as_str()) {
+            (Some(path), _, _) => Origin::Path(path.to_owned()),
+            (None, None, None) => Origin::Default,
+            (None, url, reference) => Origin::Git {
+                url: url.unwrap_or(REPOSITORY).to_owned(),
+                reference: match (url, reference) {
+                    (_, Some(reference)) => reference.to_owned(),
+                    (None, None) => REFERENCE.to_owned(),
+                    // Another repository has tags of its own; its default branch is what its owner offers.
+                    (Some(_), None) => options::DEFAULT_BRANCH.to_owned(),
+                },
+            },
+        };
+        let architectures = source.cuda_architectures.known().into_iter().flatten();
+        Source {
+            origin,
+            cuda_architectures: architectures.filter_map(|architecture| architecture.known().cloned()).collect(),
+            jobs: source.jobs.known().and_then(|jobs| u32::try_from(*jobs).ok()),
+        }
+    }
+}
+
+fn missing(name: &str) -> Diagnostic {
+    Diagnostic::error("Missing required argument", format!("{name} has no value. Nothing was changed."))
+        .at(Path::to(name))
+}

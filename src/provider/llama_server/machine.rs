@@ -1,0 +1,168 @@
+//! One login to the machine, kept open and made again when it is lost, and the program that is run in it.
+
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::bootstrap::{Malformed, Place, Report, Verb, program};
+use crate::{
+    api::Progress,
+    ssh::{self, Pin, Session, Target},
+};
+
+/// How often an answer that is none is asked for again.
+const ATTEMPTS: usize = 3;
+/// The wait between two of them.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// A machine that one is logged in to.
+#[derive(Debug)]
+pub(super) struct Machine {
+    session: Session,
+    target: Target,
+    limits: ssh::Limits,
+    place: Place,
+    secrets: Vec<SecretString>,
+    /// When all that is done here has taken long enough.
+    pub(super) deadline: Instant,
+    /// Ends everything.
+    pub(super) cancel: CancellationToken,
+    /// Where the work tells how far it is.
+    pub(super) progress: Progress,
+}
+
+/// Why the machine did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// The program's answer is none.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// SSH failed.
+    #[error(transparent)]
+    Ssh(#[from] ssh::Error),
+}
+
+impl Trouble {
+    /// Whether the operator ended it.
+    pub(super) fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Ssh(ssh::Error::Cancelled { .. }))
+    }
+
+    /// Whether the time ran out.
+    pub(super) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Ssh(ssh::Error::TimedOut { .. }))
+    }
+}
+
+impl Machine {
+    /// Logs in, and waits for a machine that is still starting for at most `login`.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub(super) async fn open(
+        mut target: Target,
+        place: Place,
+        mut secrets: Vec<SecretString>,
+        limits: ssh::Limits,
+        (login, deadline): (Duration, Instant),
+        cancel: &CancellationToken,
+    ) -> Result<Self, ssh::Error> {
+        let by = deadline.min(Instant::now() + login);
+        let session = ssh::connect(&target, &limits, by, cancel).await?;
+        // Whoever answers after a lost connection has to be the same.
+        target.pin = Some(Pin::from(session.host_key().clone()));
+        if let (Some(bastion), Some(key)) = (&mut target.bastion, session.bastion_host_key()) {
+            bastion.pin = Some(Pin::from(key.clone()));
+            secrets.extend(bastion.credentials.password.clone());
+        }
+        secrets.extend(target.credentials.password.clone());
+        Ok(Self {
+            session,
+            target,
+            limits,
+            place,
+            secrets,
+            deadline,
+            cancel: cancel.clone(),
+            progress: Progress::default(),
+        })
+    }
+
+    /// The session of the moment.
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The host key, as an OpenSSH public-key line.
+    pub(super) fn host_key(&self) -> String {
+        self.session.host_key().to_string()
+    }
+
+    /// The bastion's, where there is one.
+    pub(super) fn bastion_host_key(&self) -> Option<String> {
+        self.session.bastion_host_key().map(ToString::to_string)
+    }
+
+    /// Runs the program with one verb. All verbs may be repeated, so a lost connection is made again, until the deadline.
+    ///
+    /// # Errors
+    /// The connection's, and an answer that stays none.
+    pub(super) async fn run(&mut self, verb: &Verb<'_>) -> Result<Report, Trouble> {
+        self.run_at(&self.place.clone(), verb).await
+    }
+
+    /// The same with the records of another place in the machine.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) async fn run_at(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
+        let input = program(place, verb);
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let running = self.session.run("sh -s", input.expose_secret().as_bytes());
+            match timeout_at(self.deadline, running).await {
+                Err(_) => return Err(self.time_ran_out()),
+                Ok(Ok(output)) => match Report::parse(&output.stdout, &self.secrets) {
+                    Ok(report) => return Ok(report),
+                    Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
+                    Err(error) => {
+                        tracing::debug!(%error, attempt, "the answer is no report");
+                        sleep(BETWEEN).await;
+                    }
+                },
+                Ok(Err(error)) if error.is_out_of_reach() => {
+                    tracing::debug!(%error, attempt, "the connection failed");
+                    self.reconnect().await?;
+                }
+                Ok(Err(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Logs in again where the connection is lost.
+    ///
+    /// # Errors
+    /// Those of a login; the deadline.
+    pub(super) async fn reconnect(&mut self) -> Result<(), ssh::Error> {
+        self.session = ssh::connect(&self.target, &self.limits, self.deadline, &self.cancel).await?;
+        Ok(())
+    }
+
+    /// Waits for a moment.
+    ///
+    /// # Errors
+    /// The deadline, and the operator's end of it all.
+    pub(super) async fn pause(&self, duration: Duration) -> Result<(), Trouble> {
+        tokio::select! {
+            () = self.cancel.cancelled() => Err(ssh::Error::Cancelled { doing: "the wait for the server".to_owned() }.into()),
+            waited = timeout_at(self.deadline, sleep(duration)) => waited.map_err(|_| self.time_ran_out()),
+        }
+    }
+
+    fn time_ran_out(&self) -> Trouble {
+        ssh::Error::TimedOut { doing: "the work in the instance".to_owned(), last: None }.into()
+    }
+}

@@ -1,0 +1,105 @@
+//! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance inference server
+//! guide).
+//!
+//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance;
+//! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
+//! - `work`, `trial`: the work there, followed until the server serves;
+//! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;
+//! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
+//! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure` is what the operator reads.
+
+mod argv;
+mod bootstrap;
+mod create;
+mod delete;
+mod enter;
+mod failure;
+mod import;
+mod job;
+mod machine;
+mod model;
+mod options;
+mod plan;
+mod read;
+mod records;
+mod restart;
+mod schema;
+mod status;
+mod take;
+mod trial;
+mod tunnel;
+mod update;
+mod validate;
+mod work;
+
+use std::time::Duration;
+
+use self::model::LlamaServer;
+pub(super) use self::{restart::Restart, tunnel::Tunnel};
+use super::Client;
+use crate::framework::{
+    self, Context, Create, Diagnostics, Identity, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, Update,
+    timeouts::DefaultTimeouts,
+};
+
+/// The resource.
+#[derive(Debug)]
+pub(super) struct Resource;
+
+impl framework::Resource for Resource {
+    type Client = Client;
+    type Model = LlamaServer;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_llama_server"
+    }
+
+    fn schema(&self) -> Schema {
+        schema::schema()
+    }
+
+    fn identity(&self) -> Option<IdentitySchema> {
+        Some(import::identity())
+    }
+
+    fn timeouts(&self) -> DefaultTimeouts {
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        DefaultTimeouts { create: minutes(60), read: minutes(1), update: minutes(60), delete: minutes(5) }
+    }
+
+    fn validate(&self, config: &LlamaServer, diagnostics: &mut Diagnostics) {
+        validate::validate(config, diagnostics);
+    }
+
+    async fn plan(&self, plan: &mut Plan<LlamaServer>, context: PlanContext<'_, Client>) {
+        plan::plan(plan, &context).await;
+    }
+
+    /// The work goes on in the instance by itself: when nobody hears the answer, there is nothing to wait for.
+    async fn create(&self, change: Create<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+        tokio::select! {
+            outcome = Box::pin(create::create(change, &context)) => outcome,
+            () = context.unheard.cancelled() => Outcome::absent(),
+        }
+    }
+
+    async fn read(&self, current: State<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+        Box::pin(read::read(current, &context)).await
+    }
+
+    async fn update(&self, change: Update<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+        Box::pin(update::update(change, &context)).await
+    }
+
+    async fn delete(&self, current: State<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+        Box::pin(delete::delete(current, &context)).await
+    }
+
+    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+        import::id_of(identity)
+    }
+
+    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<LlamaServer> {
+        Box::pin(import::import(id, &context)).await
+    }
+}

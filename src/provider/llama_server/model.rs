@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    framework::{Attr, Secret, timeouts::Timeouts, value::Number},
+    provider::ssh::{Login, Ssh, WriteOnly},
+};
+
+/// A `damodel_llama_server`, as configured, planned or stored. Its attributes are described in the schema.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct LlamaServer {
+    pub(super) id: Attr<String>,
+    pub(super) instance_id: Attr<String>,
+    pub(super) ssh: Attr<Ssh>,
+    pub(super) ssh_private_key_wo: Attr<Secret>,
+    pub(super) ssh_password_wo: Attr<Secret>,
+    pub(super) bastion_private_key_wo: Attr<Secret>,
+    pub(super) bastion_password_wo: Attr<Secret>,
+    pub(super) api_key: Attr<Secret>,
+    pub(super) api_key_wo: Attr<Secret>,
+    pub(super) api_key_wo_version: Attr<i64>,
+    pub(super) model: Attr<String>,
+    pub(super) build: Attr<String>,
+    pub(super) package: Attr<String>,
+    pub(super) workspace: Attr<String>,
+    pub(super) public_storage: Attr<String>,
+    pub(super) source: Attr<Source>,
+    pub(super) ready_timeout: Attr<String>,
+    pub(super) host: Attr<String>,
+    pub(super) port: Attr<i64>,
+    pub(super) context_size: Attr<i64>,
+    pub(super) parallel: Attr<i64>,
+    pub(super) gpu_layers: Attr<i64>,
+    pub(super) flash_attention: Attr<String>,
+    pub(super) cache_type_k: Attr<String>,
+    pub(super) cache_type_v: Attr<String>,
+    pub(super) jinja: Attr<bool>,
+    pub(super) metrics: Attr<bool>,
+    pub(super) extra_args: Attr<Vec<Attr<String>>>,
+    pub(super) environment: Attr<BTreeMap<String, Attr<Secret>>>,
+    pub(super) triggers: Attr<BTreeMap<String, Attr<String>>>,
+    pub(super) probe: Attr<Probe>,
+    pub(super) on_failure: Attr<String>,
+    pub(super) status: Attr<String>,
+    pub(super) endpoint: Attr<String>,
+    pub(super) build_used: Attr<String>,
+    pub(super) server_version: Attr<String>,
+    pub(super) pid: Attr<i64>,
+    pub(super) command_line: Attr<String>,
+    pub(super) log_path: Attr<String>,
+    pub(super) host_key: Attr<String>,
+    pub(super) model_fingerprint: Attr<String>,
+    pub(super) started_at: Attr<String>,
+    pub(super) tokens_per_second: Attr<Number>,
+    pub(super) timeouts: Attr<Timeouts>,
+}
+
+/// Where a source build comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Source {
+    pub(super) url: Attr<String>,
+    #[serde(rename = "ref")]
+    pub(super) reference: Attr<String>,
+    pub(super) path: Attr<String>,
+    pub(super) cuda_architectures: Attr<Vec<Attr<String>>>,
+    pub(super) jobs: Attr<i64>,
+}
+
+/// The chat that proves that the server serves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Probe {
+    pub(super) prompt: Attr<String>,
+    pub(super) max_tokens: Attr<i64>,
+    pub(super) expect: Attr<String>,
+}
+
+impl LlamaServer {
+    /// How an error names it: `llama server ins-…:8000`.
+    pub(super) fn title(&self) -> String {
+        match self.place() {
+            Some(place) => format!("llama server {place}"),
+            None => "the llama server".to_owned(),
+        }
+    }
+
+    /// Its id: the instance or the host, and the port.
+    pub(super) fn place(&self) -> Option<String> {
+        let host = self.ssh.known().and_then(|ssh| ssh.host.as_str());
+        let machine = self.instance_id.as_str().or(host)?;
+        Some(format!("{machine}:{}", self.port.known()?))
+    }
+
+    /// How one logs in. Write-only credentials are those of `secrets`, which is a configuration or, where there is none, the
+    /// state, which has none.
+    pub(super) fn login(&self, secrets: &Self, known_bastion: Option<String>) -> Login {
+        Login {
+            ssh: self.ssh.known().cloned().unwrap_or_default(),
+            write_only: secrets.write_only(),
+            bastion_write_only: secrets.bastion_write_only(),
+            known_host: self.host_key.known().cloned(),
+            known_bastion,
+        }
+    }
+
+    pub(super) fn write_only(&self) -> WriteOnly {
+        WriteOnly { private_key: self.ssh_private_key_wo.clone(), password: self.ssh_password_wo.clone() }
+    }
+
+    pub(super) fn bastion_write_only(&self) -> WriteOnly {
+        WriteOnly { private_key: self.bastion_private_key_wo.clone(), password: self.bastion_password_wo.clone() }
+    }
+}

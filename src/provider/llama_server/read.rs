@@ -1,0 +1,147 @@
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{
+    bootstrap::{Fingerprint, Phase, Report, Verb},
+    enter::{Attempt, NoEntrance, witness_key},
+    failure,
+    machine::Machine,
+    model::LlamaServer,
+    records::Records as _,
+    status,
+    take::status_of,
+};
+use crate::{
+    api::{InstanceUid, Presence},
+    framework::{Context, Diagnostic, Outcome, Severity, State},
+    provider::{
+        Client,
+        access::Access,
+        client::limits,
+        llama_chat::{self, Health},
+        presence::{self, Subject},
+    },
+};
+
+const UNCHANGED: &str = "The state is unchanged, and what runs there goes on.";
+/// How long a refresh waits for the answer to a health check: a server that computes answers at once, too.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is repaired.
+pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+    let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
+        return look(current, None, context).await;
+    };
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let subject = subject(&current.state, &uid);
+    match client.api.instances().look(&uid, &limits).await {
+        Ok(Presence::Present(detail)) => {
+            presence::seen(&mut current.private, &subject.key, client, &limits).await;
+            look(current, Some(Access::of(&detail.instance)), context).await
+        }
+        Ok(Presence::Released(_)) => presence::released(&subject, client),
+        Ok(Presence::Absent { .. }) => presence::absent(current, &subject, context).await,
+        Ok(Presence::Unproved { reason }) => presence::unproved(current, &subject, reason),
+        Err(error) => presence::failed(current, &subject, &error),
+    }
+}
+
+/// The server as a refresh speaks of it when its instance is gone.
+pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
+    Subject {
+        title: server.title(),
+        key: witness_key(uid),
+        last: server.status.as_str().unwrap_or("of unknown status").to_owned(),
+    }
+}
+
+/// Looks at the machine. Whatever keeps one from it is a warning, and no news.
+async fn look(
+    mut current: State<LlamaServer>,
+    access: Option<Access>,
+    context: &Context<Client>,
+) -> Outcome<LlamaServer> {
+    if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
+        current.state.take_stop();
+        let warning = access.not_running("The server ended with it; an apply starts it once the instance runs.");
+        return current.unchanged(as_warning(warning));
+    }
+    let (state, private) = (&current.state, &current.private);
+    let opened = Attempt::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
+    let mut machine = match opened {
+        Ok(machine) => machine,
+        Err(NoEntrance::NoCredentials) => {
+            tracing::debug!(llama_server.id = state.id.as_str(), "nothing to log in with: not refreshed");
+            return Outcome::present(current.state, current.private);
+        }
+        Err(error) => {
+            let tried = format!("look at {}", state.title());
+            let warning = as_warning(error.diagnostic(tried, access.as_ref(), UNCHANGED));
+            return current.unchanged(warning);
+        }
+    };
+    match machine.run(&Verb::Look).await {
+        Ok(report) => {
+            current.state.take_login(&machine, &mut current.private);
+            refresh(current, &report, &machine).await
+        }
+        Err(trouble) => {
+            let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
+            current.unchanged(warning)
+        }
+    }
+}
+
+/// Takes over what was seen, and asks a server that should be ready whether it is.
+pub(super) async fn refresh(
+    mut current: State<LlamaServer>,
+    report: &Report,
+    machine: &Machine,
+) -> Outcome<LlamaServer> {
+    let before = current.state.status.as_str() == Some(status::READY);
+    let state = &mut current.state;
+    state.take_place();
+    state.take_report(report);
+    if runs_other_settings(&current.private, report) {
+        state.take_options(report);
+    }
+    let mut seen = status_of(report);
+    if seen == status::READY {
+        match timeout(PATIENCE, llama_chat::health(machine.session(), state.listens())).await {
+            Ok(Ok(Health::Ok)) if serves_with_other_secrets(state, &current.private, report) => seen = status::OUTDATED,
+            Ok(Ok(Health::Ok)) => {}
+            Ok(Ok(Health::Loading | Health::Refused | Health::Strange)) | Err(_) => seen = status::UNRESPONSIVE,
+            // The process lives; that its port cannot be asked says nothing about it.
+            Ok(Err(error)) => tracing::warn!(%error, "the health check could not be made"),
+        }
+    }
+    state.status = seen.into();
+    // Told once: afterwards it is in the state.
+    let news = (before && report.phase == Phase::Failed).then(|| as_warning(failure::died(state, report)));
+    let outcome = Outcome::present(current.state, current.private);
+    match news {
+        Some(news) => outcome.with(news),
+        None => outcome,
+    }
+}
+
+/// Whether the instance has accepted other settings than those of the last apply here. After an import none are known.
+fn runs_other_settings(private: &crate::framework::Private, report: &Report) -> bool {
+    let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
+    there.is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
+}
+
+/// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, nor what an import never saw.
+fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Private, report: &Report) -> bool {
+    if private.is_imported() || !state.api_key_wo_version.is_null() {
+        return false;
+    }
+    let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
+    let here = state.job(state, None).ok().map(|job| Fingerprint::of(&job).secrets);
+    matches!((there, here), (Some((_, there)), Some(here)) if there != here)
+}
+
+fn as_warning(error: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..error }
+}

@@ -1,0 +1,292 @@
+//! The action `damodel_llama_server_restart`: ends a server, starts it again as it was, and proves that it serves.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::{
+    bootstrap::{Phase, Place, Report, Verb},
+    failure,
+    machine::{Machine, Trouble},
+    model::LlamaServer,
+    options::{PORT, WORKSPACE},
+    trial::{Step, Trial, question},
+    work::{Pace, step},
+};
+use crate::{
+    api::{InstanceUid, Task},
+    framework::{
+        self, Attr, Context, Diagnostic, Diagnostics, Path, Progress, Schema, Secret, Type,
+        schema::{Attribute, Replacement, validator},
+        timeouts::parse_duration,
+    },
+    provider::{
+        Client,
+        access::Access,
+        client::limits,
+        presence::capitalized,
+        ssh::{Login, NoTarget, Ssh, WriteOnly, unpinned},
+        ssh_failure::{SshFailure, no_credentials},
+        ssh_schema,
+    },
+    ssh,
+};
+
+const NOTHING: &str = "Nothing was restarted: whatever runs there goes on.";
+const GOES_ON: &str = "The restart goes on in the instance. The next plan of damodel_llama_server shows what became of it, and an apply \
+                       repairs it.";
+/// How long a start may take when the configuration does not say.
+const READY: Duration = Duration::from_secs(10 * 60);
+
+/// The action.
+#[derive(Debug)]
+pub(in crate::provider) struct Restart;
+
+/// Its configuration.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Target {
+    instance_id: Attr<String>,
+    ssh: Attr<Ssh>,
+    host_key: Attr<String>,
+    port: Attr<i64>,
+    workspace: Attr<String>,
+    api_key: Attr<Secret>,
+    ready_timeout: Attr<String>,
+}
+
+impl framework::Action for Restart {
+    type Client = Client;
+    type Model = Target;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_llama_server_restart"
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::new(
+            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when the server answers \
+             a chat. A server that does not run is an error: an apply of the resource starts it. After a restart the next plan shows \
+             another `pid` and `started_at`, and changes nothing.",
+            vec![
+                Attribute::optional(
+                    "instance_id",
+                    Type::String,
+                    "The UID of the instance. Address, port and password come from the service.",
+                )
+                .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
+                ssh_schema::attribute(
+                    Replacement::Never,
+                    "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
+                ),
+                Attribute::optional(
+                    "host_key",
+                    Type::String,
+                    "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a \
+                     warning.",
+                )
+                .validate(ssh_schema::host_key()),
+                Attribute::with_default("port", Type::Number, i64::from(PORT), "The port of the server in the instance.")
+                    .validate(validator::between(1..=65535)),
+                Attribute::with_default("workspace", Type::String, WORKSPACE, "The server's `workspace`, which holds its records."),
+                Attribute::optional("api_key", Type::String, "The server's own key, where it has one.").sensitive(),
+                Attribute::with_default(
+                    "ready_timeout",
+                    Type::String,
+                    "10m",
+                    "How long the start may take until a chat is answered; an hour at most.",
+                )
+                .validate(validator::duration()),
+            ],
+        )
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(65 * 60)
+    }
+
+    fn validate(&self, config: &Target, diagnostics: &mut Diagnostics) {
+        let none = WriteOnly::default();
+        Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
+    }
+
+    async fn invoke(&self, config: Target, progress: Progress, context: Context<Client>) -> Diagnostics {
+        match Box::pin(restart(&config, &progress, &context)).await {
+            Ok(notes) => notes,
+            Err(diagnostic) => (*diagnostic).into(),
+        }
+    }
+}
+
+impl Target {
+    /// The server that is meant, as errors speak of it.
+    fn server(&self) -> LlamaServer {
+        LlamaServer {
+            instance_id: self.instance_id.clone(),
+            ssh: self.ssh.clone(),
+            port: self.port,
+            ..LlamaServer::default()
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            workspace: self.workspace.as_str().unwrap_or(WORKSPACE).to_owned(),
+            port: self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT),
+        }
+    }
+
+    fn login(&self) -> Login {
+        Login {
+            ssh: self.ssh.known().cloned().unwrap_or_default(),
+            known_host: self.host_key.known().cloned(),
+            ..Login::default()
+        }
+    }
+}
+
+async fn restart(
+    config: &Target,
+    progress: &Progress,
+    context: &Context<Client>,
+) -> Result<Diagnostics, Box<Diagnostic>> {
+    let (server, login) = (config.server(), config.login());
+    progress.say(format!("logging in to restart {}", server.title()));
+    let mut machine = enter(config, &login, context).await?;
+    let notes = (!login.is_pinned()).then(|| unpinned(machine.session(), Path::to("host_key")));
+    let key = config.api_key.known().cloned().map(Secret::into_inner);
+    let ready_timeout = config.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY);
+    let task = machine.progress.task("llama server", server.place().unwrap_or_default());
+    let trial = Trial {
+        port: config.place().port,
+        api_key: key.as_ref(),
+        request: question(None, "any"),
+        probe: None,
+        ready_timeout,
+    };
+    let run = Run { server: &server, trial, progress, task, told: String::new(), has_key: key.is_some() };
+    run.restart(&mut machine).await?;
+    Ok(notes.map(Diagnostics::from).unwrap_or_default())
+}
+
+async fn enter(config: &Target, login: &Login, context: &Context<Client>) -> Result<Machine, Box<Diagnostic>> {
+    let access = match config.instance_id.as_str() {
+        Some(id) => {
+            let uid = InstanceUid::new(id.trim());
+            Some(Access::to_running(&uid, NOTHING, &context.client, &limits(context)).await.map_err(Box::new)?)
+        }
+        None => None,
+    };
+    let target = login.target(access.as_ref(), &context.client).map_err(|none| match none {
+        NoTarget::NoCredentials => Box::new(no_credentials(access.as_ref(), NOTHING)),
+        NoTarget::Refused(diagnostic) => diagnostic,
+    })?;
+    let secrets = config.api_key.known().cloned().map(Secret::into_inner).into_iter().collect();
+    let ends = (login.timeout(), context.deadline);
+    let opened = Machine::open(target, config.place(), secrets, ssh::Limits::default(), ends, &context.cancel).await;
+    let mut machine = opened.map_err(|error| {
+        let tried = format!("restart {}", config.server().title());
+        Box::new(SshFailure { error: &error, tried, now: NOTHING.to_owned() }.diagnostic())
+    })?;
+    machine.progress = context.client.api.settings().progress.clone();
+    Ok(machine)
+}
+
+/// A restart under way.
+struct Run<'a> {
+    server: &'a LlamaServer,
+    trial: Trial<'a>,
+    progress: &'a Progress,
+    task: Task,
+    /// The line that was told last.
+    told: String,
+    has_key: bool,
+}
+
+impl Run<'_> {
+    async fn restart(mut self, machine: &mut Machine) -> Result<(), Box<Diagnostic>> {
+        let before = machine.run(&Verb::Look).await.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
+        if let Some(process) = before.process.filter(|process| process.is_alive) {
+            self.say(format!("ending process {}", process.pid));
+        }
+        let restarted = machine.run(&Verb::Restart).await;
+        let mut report = restarted.map_err(|trouble| self.unseen(&trouble, None, GOES_ON))?;
+        if report.failure.is_some() {
+            return Err(self.failed(&report));
+        }
+        let mut pace = Pace::default();
+        let mut start: Option<(String, Instant)> = None;
+        loop {
+            pace.sees(&report);
+            self.tell(&report);
+            match (report.phase, &report.process) {
+                (Phase::Failed | Phase::Absent, _) => return Err(self.failed(&report)),
+                (Phase::Load | Phase::Probe | Phase::Ready, Some(process)) if process.is_alive => {
+                    let begun = match &start {
+                        Some((identity, begun)) if *identity == process.identity => *begun,
+                        _ => start.insert((process.identity.clone(), Instant::now())).1,
+                    };
+                    let tried = self.trial.once(machine, process, begun).await;
+                    match tried.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))? {
+                        Step::Failed(reason) => return Err(self.does_not_infer(&reason, process.pid)),
+                        Step::Loading => {}
+                        Step::Served(speed) => {
+                            let ready = machine.run(&Verb::Ready { process: &process.identity }).await;
+                            let ready = ready.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
+                            if ready.phase == Phase::Ready {
+                                let speed = speed.map(|speed| format!(", {speed} tokens per second"));
+                                self.say(format!("ready: process {}{}", process.pid, speed.unwrap_or_default()));
+                                self.task.done(Some(step(&ready)));
+                                return Ok(());
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+            let waited = machine.pause(pace.next()).await;
+            waited.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
+            let looked = machine.run(&Verb::Look).await;
+            report = looked.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
+        }
+    }
+
+    /// Tells a phase when it is news.
+    fn tell(&mut self, report: &Report) {
+        let step = step(report);
+        // Whether it is ready shows only when it is asked.
+        if report.phase != Phase::Ready {
+            self.say(step.phase.clone());
+        }
+        self.task.sees(step, None);
+    }
+
+    fn say(&mut self, line: String) {
+        if line != self.told {
+            self.progress.say(line.clone());
+            self.told = line;
+        }
+    }
+
+    fn failed(&self, report: &Report) -> Box<Diagnostic> {
+        let now = "An apply of damodel_llama_server repairs it.";
+        // The arguments to blame are the resource's.
+        Box::new(Diagnostic { path: None, ..failure::failed(self.server, report, now) })
+    }
+
+    fn does_not_infer(&self, reason: &str, pid: u32) -> Box<Diagnostic> {
+        let key = if self.has_key { "" } else { " A server with a key of its own needs api_key here." };
+        Box::new(Diagnostic::error(
+            format!("{} was restarted and does not infer", capitalized(&self.server.title())),
+            format!(
+                "{}. It was left alone, as process {pid}; its log in the instance may say why.{key} An apply of damodel_llama_server \
+                 asks it again, and repairs it.",
+                capitalized(reason)
+            ),
+        ))
+    }
+
+    fn unseen(&self, trouble: &Trouble, last: Option<&Report>, now: &str) -> Box<Diagnostic> {
+        Box::new(failure::unseen(self.server, trouble, last, now))
+    }
+}

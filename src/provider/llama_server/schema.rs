@@ -1,0 +1,275 @@
+//! The attributes of `damodel_llama_server`.
+
+use super::options;
+use crate::{
+    framework::{
+        Schema, Type,
+        schema::{Attribute, AttributeType, Nesting, Replacement, validator},
+    },
+    provider::ssh_schema as ssh,
+};
+
+pub(super) fn schema() -> Schema {
+    let mut attributes = place();
+    attributes.extend(keys());
+    attributes.extend(build());
+    attributes.extend(options());
+    attributes.extend(behaviour());
+    attributes.extend(reported());
+    Schema::new(
+        "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled there. It is \
+         reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
+         The work in the instance goes on by itself: it survives a lost connection, Ctrl-C and a killed run, and the next apply takes \
+         it up where it is. A server that died, runs with other options or serves another model is drift, which the next plan repairs.",
+        attributes,
+    )
+}
+
+fn place() -> Vec<Attribute> {
+    let secret = |name: &str, description: &str| {
+        Attribute::optional(name, Type::String, format!("{description} {WRITE_ONLY}")).sensitive().write_only()
+    };
+    vec![
+        Attribute::computed("id", Type::String, "The instance's UID (or the host) and the port: `ins-…:8000`."),
+        Attribute::optional(
+            "instance_id",
+            Type::String,
+            "The UID of the instance. Address, port, password and GPU come from the service, and no secret enters the state.",
+        )
+        .replaces(Replacement::Always)
+        .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty() && !uid.contains([' ', ':', '/']))),
+        ssh::attribute(
+            Replacement::Always,
+            "How to log in. With `instance_id` it supplies what the service cannot, such as a private key; without it, everything. A \
+             change, but for one of `host`, restarts nothing.",
+        ),
+        secret("ssh_private_key_wo", "As `ssh.private_key`.").validate(ssh::private_key()),
+        secret("ssh_password_wo", "As `ssh.password`."),
+        secret("bastion_private_key_wo", "As `ssh.bastion.private_key`.").validate(ssh::private_key()),
+        secret("bastion_password_wo", "As `ssh.bastion.password`."),
+    ]
+}
+
+const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Where nothing else can \
+                          log in, a refresh keeps the state as it is, and a destroy leaves the server running, with a warning.";
+
+fn keys() -> Vec<Attribute> {
+    vec![
+        Attribute::optional(
+            "api_key",
+            Type::String,
+            "The key that the server asks of its clients. It reaches it through a file of mode 0600, never on a command line, and is \
+             stored in the state. Without a key anyone who reaches the port may chat.",
+        )
+        .sensitive()
+        .validate(api_key()),
+        Attribute::optional(
+            "api_key_wo",
+            Type::String,
+            "As `api_key`, write-only: it never enters plan or state. A new one is taken when `api_key_wo_version` changes.",
+        )
+        .sensitive()
+        .write_only()
+        .validate(api_key()),
+        Attribute::optional(
+            "api_key_wo_version",
+            Type::Number,
+            "Any number; a change restarts the server with the current `api_key_wo`.",
+        ),
+    ]
+}
+
+fn api_key() -> impl validator::Validator {
+    // The server reads its keys from a file, one a line, and takes them from a header.
+    validator::text("text of printable ASCII without blanks", |key| {
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic())
+    })
+}
+
+/// A path in the instance.
+fn path() -> impl validator::Validator {
+    validator::text("an absolute path in the instance, or one in the home directory (~/…)", |path| {
+        (path.starts_with('/') || path.starts_with("~/")) && !path.contains(|c: char| c.is_control())
+    })
+}
+
+fn build() -> Vec<Attribute> {
+    vec![
+        Attribute::required(
+            "model",
+            Type::String,
+            "The GGUF file in the instance, such as `~/public-storage/model/…`; `~/` is the home of the user that logs in.",
+        )
+        .validate(path()),
+        Attribute::with_default(
+            "build",
+            Type::String,
+            "auto",
+            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs a CUDA toolkit), or \
+             `auto`: from source on a V100 or P40, which the prebuilt one cannot use, else prebuilt, and from source when that one fails \
+             to serve.",
+        )
+        .validate(validator::one_of(&["auto", "prebuilt", "source"])),
+        Attribute::optional_computed(
+            "package",
+            Type::String,
+            "The prebuilt server's path in the instance. Default: the one that is found under `package` of the public storage.",
+        )
+        .validate(path()),
+        Attribute::with_default(
+            "workspace",
+            Type::String,
+            options::WORKSPACE,
+            "Where logs, builds and the state of the work are kept.",
+        )
+        .validate(path()),
+        Attribute::with_default(
+            "public_storage",
+            Type::String,
+            "~/public-storage",
+            "The service's shared storage in the instance.",
+        )
+        .validate(path()),
+        Attribute::optional(
+            "source",
+            AttributeType::Nested(Nesting::Single, source()),
+            "What is compiled. Default: a source tree or archive under `package` of the public storage, else the public repository of \
+             llama.cpp. A finished build is used again as long as source, architectures and toolkit stay the same.",
+        ),
+    ]
+}
+
+fn source() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("url", Type::String, "A git repository. Default: that of llama.cpp.").validate(
+            validator::text("the address of a git repository", |url| {
+                !url.is_empty() && !url.starts_with('-') && !url.contains(char::is_whitespace)
+            }),
+        ),
+        Attribute::optional("ref", Type::String, "A branch, tag or commit of the repository.").validate(
+            validator::text("a git branch, tag or commit", |reference| {
+                !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
+            }),
+        ),
+        Attribute::optional("path", Type::String, "A directory or archive with the source, in the instance.")
+            .validate(path()),
+        Attribute::optional(
+            "cuda_architectures",
+            Type::list(Type::String),
+            "CUDA architectures to compile for, such as `70`. Default: the card's.",
+        )
+        .validate(validator::text("a CUDA architecture such as \"70\" or \"90a\"", |architecture| {
+            let digits = architecture.chars().take_while(char::is_ascii_digit).count();
+            (2..=3).contains(&digits) && architecture.chars().skip(digits).all(|c| c.is_ascii_lowercase() || c == '-')
+        })),
+        Attribute::optional(
+            "jobs",
+            Type::Number,
+            "How many compilers run at once. Default: what cores and memory allow.",
+        )
+        .validate(validator::between(1..=1024)),
+    ]
+}
+
+/// The options of the server itself (service API, In-instance inference server guide).
+fn options() -> Vec<Attribute> {
+    let cache = |name: &str, whose: &str| {
+        Attribute::with_default(name, Type::String, "q8_0", format!("The type of the {whose} cache."))
+            .validate(validator::one_of(options::CACHE_TYPES))
+    };
+    vec![
+        Attribute::with_default(
+            "host",
+            Type::String,
+            "0.0.0.0",
+            "The address that the server listens on. It is always checked through the instance's loopback, so this is an address that \
+             covers it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
+        )
+        .validate(validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
+        Attribute::with_default("port", Type::Number, i64::from(options::PORT), "The port that the server listens on.")
+            .replaces(Replacement::Always)
+            .validate(validator::between(1..=65535)),
+        Attribute::with_default("context_size", Type::Number, 32768, "The context in tokens; 0 takes the model's own.")
+            .validate(validator::between(0..=i64::from(i32::MAX))),
+        Attribute::with_default("parallel", Type::Number, 1, "How many chats are served at once. They share the context.")
+            .validate(validator::between(1..=4096)),
+        Attribute::with_default("gpu_layers", Type::Number, 999, "How many layers of the model are put on the GPU; 999 is all.")
+            .validate(validator::between(0..=i64::from(i32::MAX))),
+        Attribute::with_default("flash_attention", Type::String, "on", "`on`, `off` or `auto`.")
+            .validate(validator::one_of(&["on", "off", "auto"])),
+        cache("cache_type_k", "key"),
+        cache("cache_type_v", "value"),
+        Attribute::with_default("jinja", Type::Bool, true, "Whether the model's own chat template is used (`--jinja`)."),
+        Attribute::with_default("metrics", Type::Bool, true, "Whether `/metrics` is served."),
+        Attribute::optional(
+            "extra_args",
+            Type::list(Type::String),
+            "Further options, one word an element, appended as they are.",
+        )
+        .validate(validator::text("one word of a command line, without line ends", |word| {
+            !word.is_empty() && !word.contains(['\n', '\r', '\0'])
+        })),
+        Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
+        Attribute::optional("triggers", Type::map(Type::String), "Anything; a change restarts the server."),
+    ]
+}
+
+fn behaviour() -> Vec<Attribute> {
+    vec![
+        Attribute::with_default(
+            "ready_timeout",
+            Type::String,
+            "10m",
+            "How long a start may take until the probe is answered. A longer one counts as failed, and under `auto` leads to the compile.",
+        )
+        .validate(validator::duration()),
+        Attribute::optional(
+            "probe",
+            AttributeType::Nested(
+                Nesting::Single,
+                vec![
+                    Attribute::with_default("prompt", Type::String, options::PROMPT, "What is asked.")
+                        .validate(validator::text("text that is not empty", |prompt| !prompt.is_empty())),
+                    Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
+                        .validate(validator::between(1..=i64::from(i32::MAX))),
+                    Attribute::optional("expect", Type::String, "A regular expression that the answer must match.")
+                        .validate(validator::regular_expression()),
+                ],
+            ),
+            "The chat that decides whether the server serves. Default: any answer of one token.",
+        ),
+        Attribute::with_default(
+            "on_failure",
+            Type::String,
+            "keep",
+            "What becomes of a server that was started and does not serve: `keep` leaves the process and its logs, `stop` stops it.",
+        )
+        .validate(validator::one_of(&["keep", "stop"])),
+    ]
+}
+
+fn reported() -> Vec<Attribute> {
+    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
+    vec![
+        text(
+            "status",
+            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; `failed`; \
+             `unresponsive` when it runs and does not answer; `outdated` when the model's file was replaced since it was loaded. \
+             Anything but `ready` is repaired by the next apply.",
+        ),
+        text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
+        text("build_used", "`prebuilt` or `source`."),
+        text("server_version", "What the server says about its version."),
+        Attribute::computed("pid", Type::Number, "The server's process."),
+        text("command_line", "How it was started; secrets are cut out."),
+        text("log_path", "Its log, in the instance."),
+        text("host_key", "The SSH host key that is pinned: that of the first login, or `ssh.host_key`."),
+        text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
+        text("started_at", "When the server was started (RFC 3339, UTC)."),
+        Attribute::computed(
+            "tokens_per_second",
+            Type::Number,
+            "How fast the probe was answered when it was last made; null for a probe of one token.",
+        ),
+    ]
+}

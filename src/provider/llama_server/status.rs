@@ -1,0 +1,14 @@
+//! The words of `status`.
+
+/// It serves.
+pub(super) const READY: &str = "ready";
+/// There is no process.
+pub(super) const STOPPED: &str = "stopped";
+/// The work in the instance goes on.
+pub(super) const STARTING: &str = "starting";
+/// The last start did not lead to a server that serves.
+pub(super) const FAILED: &str = "failed";
+/// It runs, and does not answer.
+pub(super) const UNRESPONSIVE: &str = "unresponsive";
+/// It serves a file that has been replaced since.
+pub(super) const OUTDATED: &str = "outdated";

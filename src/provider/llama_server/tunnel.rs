@@ -1,0 +1,137 @@
+//! The ephemeral resource `damodel_llama_tunnel`: a server's port on the machine that runs Terraform, for the run alone.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::options::PORT;
+use crate::{
+    api::InstanceUid,
+    framework::{
+        Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, Type,
+        schema::{Attribute, Replacement, validator},
+    },
+    provider::{
+        Client,
+        access::Access,
+        client::limits,
+        ssh::{self, Login, Ssh, WriteOnly, unpinned},
+        ssh_failure::SshFailure,
+        ssh_schema,
+    },
+    ssh::Forward,
+};
+
+/// The ephemeral resource.
+#[derive(Debug)]
+pub(in crate::provider) struct Tunnel;
+
+/// Its configuration and result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Way {
+    instance_id: Attr<String>,
+    ssh: Attr<Ssh>,
+    ssh_private_key: Attr<Secret>,
+    ssh_password: Attr<Secret>,
+    host_key: Attr<String>,
+    port: Attr<i64>,
+    local_url: Attr<String>,
+}
+
+impl EphemeralResource for Tunnel {
+    type Client = Client;
+    type Model = Way;
+    type Held = Forward;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_llama_tunnel"
+    }
+
+    fn schema(&self) -> Schema {
+        let secret = |name: &str, description: &str| {
+            Attribute::optional(name, Type::String, format!("{description} It may be an ephemeral value.")).sensitive()
+        };
+        Schema::new(
+            "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that forwards through SSH while \
+             the run lasts. Nothing of it reaches the state or the plan. Whether anybody listens at the other end shows when it is used.",
+            vec![
+                Attribute::optional(
+                    "instance_id",
+                    Type::String,
+                    "The UID of the instance. Address, port and password come from the service.",
+                )
+                .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
+                ssh_schema::attribute(
+                    Replacement::Never,
+                    "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
+                ),
+                secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
+                secret("ssh_password", "As `ssh.password`."),
+                Attribute::optional(
+                    "host_key",
+                    Type::String,
+                    "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a \
+                     warning.",
+                )
+                .validate(ssh_schema::host_key()),
+                Attribute::with_default("port", Type::Number, i64::from(PORT), "The port of the server in the instance.")
+                    .validate(validator::between(1..=65535)),
+                Attribute::computed("local_url", Type::String, "Where the server is reached here: `http://127.0.0.1:…`."),
+            ],
+        )
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(10 * 60)
+    }
+
+    fn validate(&self, config: &Way, diagnostics: &mut Diagnostics) {
+        let (write_only, none) = (config.secrets(), WriteOnly::default());
+        Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &none, diagnostics);
+    }
+
+    async fn open(&self, config: Way, context: Context<Client>) -> Opened<Way, Forward> {
+        match Box::pin(open(&config, &context)).await {
+            Ok((forward, warning)) => {
+                let local_url = format!("http://{}", forward.local_address()).into();
+                let opened = Opened::ready(Way { local_url, ..config }).holding(forward);
+                match warning {
+                    Some(warning) => opened.with(warning),
+                    None => opened,
+                }
+            }
+            Err(diagnostic) => Opened::failed(*diagnostic),
+        }
+    }
+}
+
+impl Way {
+    fn secrets(&self) -> WriteOnly {
+        WriteOnly { private_key: self.ssh_private_key.clone(), password: self.ssh_password.clone() }
+    }
+}
+
+async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Option<Diagnostic>), Box<Diagnostic>> {
+    let access = match config.instance_id.as_str() {
+        Some(id) => {
+            let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
+            Some(found.map_err(Box::new)?)
+        }
+        None => None,
+    };
+    let login = Login {
+        ssh: config.ssh.known().cloned().unwrap_or_default(),
+        write_only: config.secrets(),
+        known_host: config.host_key.known().cloned(),
+        ..Login::default()
+    };
+    let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
+    let tried = format!("open a tunnel to port {port} of the machine");
+    let tunnel = ssh::Tunnel { login: &login, access: access.as_ref() };
+    let session = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
+    let warning = (!login.is_pinned()).then(|| unpinned(&session, Path::to("host_key")));
+    match session.forward("127.0.0.1", port).await {
+        Ok(forward) => Ok((forward, warning)),
+        Err(error) => Err(Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic())),
+    }
+}
