@@ -2,6 +2,7 @@
 //!
 //! A thing never uses another thing's folder; what several need lies here.
 
+mod access;
 mod chat_completion;
 mod choose;
 mod client;
@@ -11,15 +12,23 @@ mod configuration;
 mod creation;
 mod environment;
 mod errors;
+mod functions;
 mod images;
 mod instance;
+mod llama_chat;
+mod llama_server;
+mod meanings;
 mod presence;
 mod pricing;
 mod private_image;
 mod protection;
 mod public_images;
+mod replacement;
 mod rules;
 mod specs;
+mod ssh;
+mod ssh_failure;
+mod ssh_schema;
 mod words;
 
 use std::sync::Arc;
@@ -58,7 +67,10 @@ impl framework::Provider for Damodel {
         Registry::new()
             .resource(cloud_disk::Resource)
             .resource(instance::Resource)
+            .resource(llama_server::Resource)
             .resource(private_image::Resource)
+            .action(chat_completion::Action)
+            .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
             .data_source(cloud_disk::List)
             .data_source(cloud_disk::Single)
@@ -71,6 +83,14 @@ impl framework::Provider for Damodel {
             .data_source(public_images::Single)
             .data_source(specs::List)
             .data_source(specs::Single)
+            .ephemeral_resource(instance::Access)
+            .function(functions::EstimateCost)
+            .function(functions::ParseImageAddress)
+            .function(specs::CheapestSpec)
+            .ephemeral_resource(llama_server::Tunnel)
+            .list_resource(cloud_disk::ListAll)
+            .list_resource(instance::ListAll)
+            .list_resource(private_image::ListAll)
     }
 
     fn validate(&self, config: &Configuration, diagnostics: &mut Diagnostics) {

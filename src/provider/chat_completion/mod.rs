@@ -1,15 +1,18 @@
-//! The data source `damodel_chat_completion`: a question to a hosted model, and its answer (service API, Chat completions).
+//! The data source `damodel_chat_completion`: a question to a hosted model, or to a llama server in an instance, and its answer
+//! (service API, Chat completions and In-instance inference server guide).
+
+mod action;
+mod local;
+mod schema;
+
+pub(super) use self::action::Action;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, client::limits, errors::Failure};
+use super::{Client, client::limits, errors::Failure, ssh::Ssh};
 use crate::{
-    api::{ChatMessage, ChatRequest},
-    framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type,
-        schema::{Attribute, AttributeType, Nesting, validator},
-        value::Number,
-    },
+    api::{ChatAnswer, ChatMessage, ChatRequest, Error},
+    framework::{Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Private, Schema, Secret, value::Number},
 };
 
 /// The data source.
@@ -20,9 +23,14 @@ pub(super) struct ChatCompletion;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Chat {
     model: Attr<String>,
-    messages: Attr<Vec<Message>>,
+    messages: Attr<Vec<Attr<Message>>>,
     temperature: Attr<Number>,
     max_tokens: Attr<i64>,
+    target: Attr<String>,
+    llama_server_id: Attr<String>,
+    ssh: Attr<Ssh>,
+    host_key: Attr<String>,
+    api_key: Attr<Secret>,
     content: Attr<String>,
     finish_reason: Attr<String>,
     usage: Attr<Usage>,
@@ -31,7 +39,7 @@ pub(super) struct Chat {
 
 /// One message.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Message {
+pub(super) struct Message {
     role: Attr<String>,
     content: Attr<String>,
 }
@@ -53,79 +61,66 @@ impl DataSource for ChatCompletion {
     }
 
     fn schema(&self) -> Schema {
-        Schema::new(
-            "A chat with a hosted model, asked anew in every plan: for `check` blocks that prove that the model answers. The answer is \
-             streamed underneath, so that a long one hits no idle timeout. It needs the provider's `api_key`.",
-            attributes(),
-        )
+        schema::schema()
     }
 
-    async fn read(&self, mut config: Chat, context: Context<Client>) -> Outcome<Chat> {
-        let text = |text: &Attr<String>| text.known().cloned().unwrap_or_default();
-        let messages = config.messages.known().into_iter().flatten();
-        let messages = messages.map(|m| ChatMessage { role: text(&m.role), content: text(&m.content) }).collect();
-        let request = ChatRequest {
-            temperature: config.temperature.known().map(|number| number.clone().into()),
-            max_tokens: config.max_tokens.known().copied(),
-            ..ChatRequest::new(text(&config.model), messages)
-        };
+    fn validate(&self, config: &Chat, diagnostics: &mut Diagnostics) {
+        local::validate(config, diagnostics);
+    }
+
+    async fn read(&self, config: Chat, context: Context<Client>) -> Outcome<Chat> {
+        let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
+        if config.target.as_str() == Some(schema::LLAMA_SERVER) {
+            return Box::pin(local::read(config, &request, &context)).await;
+        }
         match context.client.api.chat(&request, &limits(&context)).await {
-            Ok(answer) => {
-                config.content = Attr::Known(answer.content);
-                config.finish_reason = answer.finish_reason.into();
-                config.usage = answer
-                    .usage
-                    .map(|usage| Usage {
-                        prompt_tokens: usage.prompt_tokens.into(),
-                        completion_tokens: usage.completion_tokens.into(),
-                        total_tokens: usage.total_tokens.into(),
-                    })
-                    .into();
-                config.response_json = Attr::Known(answer.response.to_string());
-                Outcome::present(config, Private::default())
-            }
-            Err(error) => {
-                let failure =
-                    Failure { error: &error, tried: format!("chat with {:?}", request.model), now: String::new() };
-                Outcome::absent().with(failure.diagnostic(|name| name == "model"))
-            }
+            Ok(answer) => Outcome::present(config.answered(answer), Private::default()),
+            Err(error) => Outcome::absent().with(failed(&error, &request, |name| match name {
+                "messages" | "model" => true,
+                "max_tokens" => !config.max_tokens.is_null(),
+                "temperature" => !config.temperature.is_null(),
+                _ => false,
+            })),
         }
     }
 }
 
-fn attributes() -> Vec<Attribute> {
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
-    vec![
-        Attribute::required("model", Type::String, "The model's name, as the console's model marketplace shows it.")
-            .validate(validator::text("text that is not empty", |model| !model.is_empty())),
-        Attribute::required(
-            "messages",
-            AttributeType::Nested(
-                Nesting::List,
-                vec![
-                    Attribute::required("role", Type::String, "Who says it: `system`, `user`, …"),
-                    Attribute::required("content", Type::String, "What is said."),
-                ],
-            ),
-            "The chat so far.",
-        ),
-        Attribute::optional("temperature", Type::Number, "The sampling temperature; sent only when set."),
-        Attribute::optional("max_tokens", Type::Number, "The longest answer in tokens; sent only when set.")
-            .validate(validator::between(1..=i64::MAX)),
-        Attribute::computed("content", Type::String, "The answer."),
-        Attribute::computed("finish_reason", Type::String, "Why it ended: `stop`, `length`, …"),
-        Attribute::computed(
-            "usage",
-            AttributeType::Nested(
-                Nesting::Single,
-                vec![
-                    number("prompt_tokens", "Tokens of the chat so far."),
-                    number("completion_tokens", "Tokens of the answer."),
-                    number("total_tokens", "Both."),
-                ],
-            ),
-            "What it took, when the service tells.",
-        ),
-        Attribute::computed("response_json", Type::String, "The whole answer as JSON."),
-    ]
+/// What is asked.
+fn request(
+    model: &Attr<String>,
+    messages: &Attr<Vec<Attr<Message>>>,
+    temperature: &Attr<Number>,
+    max_tokens: &Attr<i64>,
+) -> ChatRequest {
+    let text = |text: &Attr<String>| text.known().cloned().unwrap_or_default();
+    let messages = messages.known().into_iter().flatten().filter_map(Attr::known);
+    let messages = messages.map(|m| ChatMessage { role: text(&m.role), content: text(&m.content) }).collect();
+    ChatRequest {
+        temperature: temperature.known().map(|number| number.clone().into()),
+        max_tokens: max_tokens.known().copied(),
+        ..ChatRequest::new(text(model), messages)
+    }
+}
+
+/// Why there is no answer of a hosted model.
+fn failed(error: &Error, request: &ChatRequest, is_set: impl Fn(&str) -> bool) -> Diagnostic {
+    Failure { error, tried: format!("chat with {:?}", request.model), now: String::new() }.diagnostic(is_set)
+}
+
+impl Chat {
+    /// The same with its answer.
+    fn answered(mut self, answer: ChatAnswer) -> Self {
+        self.content = Attr::Known(answer.content);
+        self.finish_reason = answer.finish_reason.into();
+        self.usage = answer
+            .usage
+            .map(|usage| Usage {
+                prompt_tokens: usage.prompt_tokens.into(),
+                completion_tokens: usage.completion_tokens.into(),
+                total_tokens: usage.total_tokens.into(),
+            })
+            .into();
+        self.response_json = Attr::Known(answer.response.to_string());
+        self
+    }
 }

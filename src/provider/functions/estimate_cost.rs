@@ -1,0 +1,142 @@
+use serde::Deserialize;
+
+use crate::{
+    framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator, value::Number},
+    provider::pricing::{self, EstimatedCost, Order, PAYMENT_TYPES, Prices, cost},
+};
+
+/// `estimate_cost(spec, gpu_num, data_disk_expand_size_gb, payment_type, purchase_duration)`.
+#[derive(Debug)]
+pub(in crate::provider) struct EstimateCost;
+
+/// Its arguments.
+#[derive(Debug, Deserialize)]
+pub(in crate::provider) struct Arguments {
+    spec: PriceList,
+    gpu_num: i64,
+    data_disk_expand_size_gb: Attr<i64>,
+    payment_type: Attr<String>,
+    purchase_duration: Attr<i64>,
+}
+
+/// What a sum needs of a specification, as the data sources of specifications show it.
+#[derive(Debug, Deserialize)]
+struct PriceList {
+    hourly_price: Attr<Number>,
+    daily_price: Attr<Number>,
+    monthly_price: Attr<Number>,
+    hourly_data_disk_price: Attr<Number>,
+    daily_data_disk_price: Attr<Number>,
+    monthly_data_disk_price: Attr<Number>,
+    hourly_discount: Attr<Number>,
+    daily_discount: Attr<Number>,
+    monthly_discount: Attr<Number>,
+    hourly_discount_status: Attr<String>,
+    daily_discount_status: Attr<String>,
+    monthly_discount_status: Attr<String>,
+}
+
+impl Function for EstimateCost {
+    type Arguments = Arguments;
+    type Output = EstimatedCost;
+
+    fn name(&self) -> &'static str {
+        "estimate_cost"
+    }
+
+    fn signature(&self) -> Signature {
+        Signature {
+            summary: "What a machine of a specification would cost".to_owned(),
+            description: "Computes what `estimated_cost` of a `damodel_instance` would say, from the prices of a specification: \
+                          `payment_type`, `unit_price`, `data_disk_price`, `period_total`, `hourly_equivalent`, `discount` and \
+                          `discount_status`. Parts for which the specification names no price are null, as everything is for \
+                          `Weekly`. Discounts are not applied, and a month has 730 hours."
+                .to_owned(),
+            parameters: vec![
+                Parameter::new(
+                    "spec",
+                    spec_type(),
+                    "A specification: an element of `specs` of `damodel_specs`, or the data source `damodel_spec` itself.",
+                ),
+                Parameter::new("gpu_num", Type::Number, "How many GPUs.").validate(validator::between(1..=i64::MAX)),
+                Parameter::new(
+                    "data_disk_expand_size_gb",
+                    Type::Number,
+                    "By how many GB the local data disk is larger; null is 0.",
+                )
+                .takes_null()
+                .validate(validator::between(0..=i64::MAX)),
+                Parameter::new("payment_type", Type::String, "`Hourly`, `Daily`, `Weekly` or `Monthly`; null is `Hourly`.")
+                    .takes_null()
+                    .validate(validator::one_of(PAYMENT_TYPES)),
+                Parameter::new(
+                    "purchase_duration",
+                    Type::Number,
+                    "How many days, weeks or months; null for `Hourly`, where it means nothing.",
+                )
+                .takes_null()
+                .validate(validator::between(1..=i64::MAX)),
+            ],
+            variadic: None,
+            returns: pricing::ty(),
+        }
+    }
+
+    fn call(&self, arguments: Arguments) -> Result<EstimatedCost, FunctionError> {
+        let payment_type = arguments.payment_type.as_str().unwrap_or("Hourly");
+        let purchase_duration = match arguments.purchase_duration.known() {
+            Some(duration) => *duration,
+            None if payment_type == "Hourly" => 1,
+            None => {
+                return Err(FunctionError::on("purchase_duration", "must not be null unless payment_type is Hourly"));
+            }
+        };
+        let order = Order {
+            payment_type,
+            purchase_duration,
+            gpu_num: arguments.gpu_num,
+            data_disk_expand_size_gb: arguments.data_disk_expand_size_gb.known().copied().unwrap_or(0),
+        };
+        Ok(cost(&arguments.spec.prices(payment_type), &order))
+    }
+}
+
+impl PriceList {
+    fn prices(self, payment_type: &str) -> Prices {
+        let prices =
+            |price: Attr<Number>, data_disk_price: Attr<Number>, discount: Attr<Number>, status: Attr<String>| {
+                let decimal = |number: Attr<Number>| number.into_known().map(Into::into);
+                Prices {
+                    price: decimal(price),
+                    data_disk_price: decimal(data_disk_price),
+                    discount: decimal(discount),
+                    discount_status: status.into_known(),
+                }
+            };
+        match payment_type {
+            "Hourly" => prices(
+                self.hourly_price,
+                self.hourly_data_disk_price,
+                self.hourly_discount,
+                self.hourly_discount_status,
+            ),
+            "Daily" => {
+                prices(self.daily_price, self.daily_data_disk_price, self.daily_discount, self.daily_discount_status)
+            }
+            "Monthly" => prices(
+                self.monthly_price,
+                self.monthly_data_disk_price,
+                self.monthly_discount,
+                self.monthly_discount_status,
+            ),
+            _ => Prices::default(),
+        }
+    }
+}
+
+fn spec_type() -> Type {
+    let fields = ["price", "data_disk_price", "discount", "discount_status"];
+    let of = |field: &str| if field == "discount_status" { Type::String } else { Type::Number };
+    let periods = ["hourly", "daily", "monthly"].into_iter();
+    Type::object(periods.flat_map(|period| fields.map(|field| (format!("{period}_{field}"), of(field)))))
+}
