@@ -1,0 +1,215 @@
+//! What the machines of a plan cost, now and after it. The service names prices for instances alone.
+
+use serde::Serialize;
+
+use super::{
+    actions::Action,
+    money::{HOURS_A_MONTH, Money, Price, price},
+    plan::{Change, Plan},
+    values::Values,
+};
+
+/// The resource type that has prices.
+pub(super) const INSTANCE: &str = "damodel_instance";
+
+/// What a plan changes in the bill.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// The unit of every sum.
+    pub currency: &'static str,
+    /// A month in every sum.
+    pub hours_per_month: u32,
+    /// What is paid before the plan.
+    pub now: Total,
+    /// What is paid after it.
+    pub after: Total,
+    /// By how much the known prices rise (or fall) in a month.
+    pub monthly_change: Money,
+    /// The machines that may cost more after the plan, nobody knows how much.
+    pub unknown_increases: Vec<Unpriced>,
+    /// Every machine.
+    pub resources: Vec<CostRow>,
+    /// How many objects of other types of this provider are made, kept or changed; the service names no price for them.
+    pub unpriced_disks_and_images: usize,
+}
+
+/// A sum over all machines.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Total {
+    /// What the known prices come to in an hour.
+    pub hourly: Money,
+    /// What the known prices come to in a month.
+    pub monthly: Money,
+    /// How many machines have an unknown price.
+    pub unknown: usize,
+}
+
+/// A machine that may cost more than before.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unpriced {
+    /// Its address.
+    pub address: String,
+    /// Why its price is not known.
+    pub why: &'static str,
+}
+
+/// What one machine costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct CostRow {
+    /// Its address.
+    pub address: String,
+    /// What the plan does to it; none when the plan leaves it out.
+    pub action: Option<Action>,
+    /// Whether what is paid before goes on being paid for a machine that the state forgets.
+    pub forgotten: bool,
+    /// Before the plan.
+    pub now: Amount,
+    /// After it.
+    pub after: Amount,
+    /// The difference by the month, where it is known.
+    pub monthly_change: Option<Money>,
+}
+
+/// What is paid on one side of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Amount {
+    /// There is a price.
+    Known {
+        /// By the hour.
+        hourly: Money,
+        /// By the month.
+        monthly: Money,
+    },
+    /// There is no machine.
+    Nothing,
+    /// There is a machine, and nobody knows its price.
+    Unknown {
+        /// Why.
+        why: &'static str,
+    },
+}
+
+impl Cost {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let changed = plan.changes.iter().filter(|change| change.is(INSTANCE)).map(row);
+        let is_left_out = |address: &str| !plan.changes.iter().any(|change| change.address == address);
+        let prior = plan.prior.iter().filter(|stated| stated.managed && stated.kind == INSTANCE);
+        let left_out = prior
+            .filter(|stated| is_left_out(&stated.address))
+            .map(|stated| untouched(&stated.address, &stated.values));
+        let resources: Vec<CostRow> = changed.chain(left_out).filter(CostRow::is_something).collect();
+        let mut cost = Self {
+            currency: "the service's currency",
+            hours_per_month: HOURS_A_MONTH,
+            now: total(resources.iter().map(|row| &row.now)),
+            after: total(resources.iter().map(|row| &row.after)),
+            monthly_change: Money::default(),
+            unknown_increases: Vec::new(),
+            resources: Vec::new(),
+            unpriced_disks_and_images: unpriced(plan),
+        };
+        for row in &resources {
+            match row.increase() {
+                Ok(change) => cost.monthly_change = std::mem::take(&mut cost.monthly_change) + &change,
+                Err(why) => cost.unknown_increases.push(Unpriced { address: row.address.clone(), why }),
+            }
+        }
+        Self { resources, ..cost }
+    }
+}
+
+impl CostRow {
+    /// By how much the bill rises in a month, at most; why that cannot be told.
+    ///
+    /// An unknown price that goes away counts as nothing: it can only make the bill smaller.
+    fn increase(&self) -> Result<Money, &'static str> {
+        let makes = self.action.is_some_and(Action::makes);
+        match (&self.now, &self.after) {
+            // What is not made anew costs what it costs.
+            (Amount::Unknown { .. }, Amount::Unknown { .. }) if !makes => Ok(Money::default()),
+            (_, Amount::Unknown { why }) => Err(why),
+            (now, after) => Ok(after.monthly().minus(&now.monthly())),
+        }
+    }
+
+    fn is_something(&self) -> bool {
+        self.now != Amount::Nothing || self.after != Amount::Nothing
+    }
+}
+
+impl Amount {
+    fn monthly(&self) -> Money {
+        match self {
+            Self::Known { monthly, .. } => monthly.clone(),
+            Self::Nothing | Self::Unknown { .. } => Money::default(),
+        }
+    }
+
+    fn of(price: Result<Price, &'static str>) -> Self {
+        match price {
+            Ok(Price { hourly, monthly }) => Self::Known { hourly, monthly },
+            Err(why) => Self::Unknown { why },
+        }
+    }
+
+    /// Both at once: a machine that stays beside its successor.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, amount) | (amount, Self::Nothing) => amount,
+            (Self::Unknown { why }, _) | (_, Self::Unknown { why }) => Self::Unknown { why },
+            (Self::Known { hourly, monthly }, Self::Known { hourly: more, monthly: months }) => {
+                Self::Known { hourly: hourly + &more, monthly: monthly + &months }
+            }
+        }
+    }
+}
+
+fn row(change: &Change) -> CostRow {
+    let (action, side) = (change.action, &change.side);
+    let exists_before = action != Action::Create;
+    let exists_after = !matches!(action, Action::Destroy | Action::Forget);
+    let amount = |exists: bool, values: &Values| if exists { Amount::of(price(values)) } else { Amount::Nothing };
+    let now = amount(exists_before, &side.before);
+    let mut after = amount(exists_after, &side.after);
+    if action.forgets() {
+        // It leaves the state, and the bill goes on.
+        after = now.clone().and(after);
+    }
+    let is_known = !matches!((&now, &after), (Amount::Unknown { .. }, _) | (_, Amount::Unknown { .. }));
+    let monthly_change = is_known.then(|| after.monthly().minus(&now.monthly()));
+    CostRow { address: change.title(), action: Some(action), forgotten: action.forgets(), now, after, monthly_change }
+}
+
+fn untouched(address: &str, values: &Values) -> CostRow {
+    let amount = Amount::of(price(values));
+    CostRow {
+        address: address.to_owned(),
+        action: None,
+        forgotten: false,
+        monthly_change: matches!(amount, Amount::Known { .. }).then(Money::default),
+        now: amount.clone(),
+        after: amount,
+    }
+}
+
+fn total<'a>(amounts: impl Iterator<Item = &'a Amount>) -> Total {
+    let mut total = Total::default();
+    for amount in amounts {
+        match amount {
+            Amount::Known { hourly, monthly } => {
+                total.hourly = total.hourly + hourly;
+                total.monthly = total.monthly + monthly;
+            }
+            Amount::Nothing => {}
+            Amount::Unknown { .. } => total.unknown += 1,
+        }
+    }
+    total
+}
+
+fn unpriced(plan: &Plan) -> usize {
+    let kinds = ["damodel_cloud_disk", "damodel_private_image"];
+    let stays = |change: &&Change| !matches!(change.action, Action::Destroy | Action::Forget | Action::Read);
+    plan.changes.iter().filter(|change| kinds.iter().any(|kind| change.is(kind))).filter(stays).count()
+}

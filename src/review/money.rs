@@ -1,0 +1,174 @@
+//! Sums of money, and what an instance costs by the hour and by the month.
+
+use std::{cmp::Ordering, ops::Add, str::FromStr};
+
+use bigdecimal::{BigDecimal, RoundingMode, Zero};
+use serde::{Serialize, Serializer};
+use serde_json::Number;
+
+use super::values::{Seen, Values};
+
+/// A month in every sum.
+pub(super) const HOURS_A_MONTH: u32 = 730;
+
+/// Digits behind the point of what a division gave.
+const DIGITS: i64 = 6;
+
+/// More digits than that are no price.
+const MOST_DIGITS: u64 = 40;
+
+/// A sum in the service's currency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money(BigDecimal);
+
+/// What an object costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Price {
+    pub(super) hourly: Money,
+    pub(super) monthly: Money,
+}
+
+impl Money {
+    /// Rounded to so many digits behind the point.
+    #[must_use]
+    pub fn with_digits(&self, digits: u32) -> String {
+        let rounded = self.0.with_scale_round(i64::from(digits), RoundingMode::HalfUp);
+        // A rest that is rounded away leaves no sign behind.
+        if rounded.is_zero() { rounded.abs() } else { rounded }.to_plain_string()
+    }
+
+    /// The same with a sign, unless it is nothing.
+    #[must_use]
+    pub fn signed(&self, digits: u32) -> String {
+        let text = self.with_digits(digits);
+        let is_positive =
+            self.0.cmp(&BigDecimal::zero()) == Ordering::Greater && text.contains(|c| matches!(c, '1'..='9'));
+        if is_positive { format!("+{text}") } else { text.replacen('-', "\u{2212}", 1) }
+    }
+
+    pub(super) fn minus(&self, other: &Self) -> Self {
+        Self(&self.0 - &other.0)
+    }
+
+    pub(super) fn of(number: &Number) -> Option<Self> {
+        parse(&number.to_string()).map(Self)
+    }
+
+    /// This as a share of another sum, in thousandths; 0 when that one is nothing.
+    pub(super) fn thousandths_of(&self, whole: &Self) -> u32 {
+        if whole.0.is_zero() {
+            return 0;
+        }
+        let share = (&self.0 * BigDecimal::from(1000) / &whole.0).with_scale_round(0, RoundingMode::HalfUp);
+        share.to_plain_string().parse().unwrap_or(0)
+    }
+}
+
+impl FromStr for Money {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let money = parse(text).map(Self).ok_or("not a number")?;
+        if money < Self::default() { Err("below 0".to_owned()) } else { Ok(money) }
+    }
+}
+
+impl Add<&Self> for Money {
+    type Output = Self;
+
+    fn add(self, other: &Self) -> Self {
+        Self(self.0 + &other.0)
+    }
+}
+
+impl Serialize for Money {
+    /// As a JSON number, to six digits behind the point.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0.with_scale_round(DIGITS, RoundingMode::HalfUp).normalized().to_plain_string();
+        Number::from_str(&text).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// A number that may be calculated with: an exponent is soon written, and a sum with it would need all of the memory.
+fn parse(text: &str) -> Option<BigDecimal> {
+    let number = BigDecimal::from_str(text).ok()?;
+    let is_sane = number.digits() <= MOST_DIGITS && number.fractional_digit_count().unsigned_abs() <= MOST_DIGITS;
+    is_sane.then_some(number)
+}
+
+/// What an instance costs, by its `estimated_cost`; why it is not known.
+///
+/// `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
+pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
+    let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
+    match instance.at(&["estimated_cost"]) {
+        Seen::Sensitive => return Err("the estimate is marked as sensitive"),
+        Seen::Unknown => return Err("it is known after the apply, as with spot capacity"),
+        Seen::Null => return Err("there is no quote for it"),
+        Seen::Known(_) => {}
+    }
+    let hours = match instance.text(&["estimated_cost", "payment_type"]) {
+        Some("Hourly") => 1,
+        Some("Daily") => 24,
+        Some("Monthly") => HOURS_A_MONTH,
+        Some("Weekly") => return Err("the service names no price by the week"),
+        _ => return Err("its payment type is not known"),
+    };
+    let period = match (cost("unit_price"), cost("data_disk_price")) {
+        (Some(unit), Some(disk)) => unit + &disk,
+        _ => return Err("the service names no price for it"),
+    };
+    if period < Money::default() {
+        return Err("its price is below 0");
+    }
+    let times = |factor: u32| Money(&period.0 * BigDecimal::from(factor) / BigDecimal::from(hours));
+    Ok(Price { hourly: times(1), monthly: times(HOURS_A_MONTH) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(cost: serde_json::Value) -> Result<Price, &'static str> {
+        price(&Values::new(Some(&json!({ "estimated_cost": cost })), None, None))
+    }
+
+    #[test]
+    fn a_month_has_730_hours() {
+        let monthly = |payment: &str, unit: &str, disk: &str| {
+            let number = |text: &str| Number::from_str(text).unwrap();
+            let cost = json!({"payment_type": payment, "unit_price": number(unit), "data_disk_price": number(disk)});
+            of(cost).map(|price| (price.hourly.with_digits(4), price.monthly.with_digits(2)))
+        };
+        assert_eq!(monthly("Hourly", "1.98", "0"), Ok(("1.9800".into(), "1445.40".into())));
+        assert_eq!(monthly("Daily", "48", "2.4"), Ok(("2.1000".into(), "1533.00".into())));
+        assert_eq!(monthly("Monthly", "1000.1", "20"), Ok(("1.3974".into(), "1020.10".into())));
+        assert!(monthly("Weekly", "1", "1").is_err() && monthly("Hourly", "-1", "0").is_err());
+    }
+
+    #[test]
+    fn a_price_with_a_part_missing_is_not_known() {
+        assert!(of(json!(null)).is_err());
+        assert!(of(json!({"payment_type": "Hourly", "unit_price": 1, "data_disk_price": null})).is_err());
+        assert!(of(json!({"payment_type": "Hourly", "unit_price": "1", "data_disk_price": 0})).is_err());
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        let money = |text: &str| Money(BigDecimal::from_str(text).unwrap());
+        assert_eq!(money("0.004").signed(2), "0.00");
+        assert_eq!(money("-0.004").signed(2), "0.00");
+        assert_eq!(money("12.345").signed(2), "+12.35");
+        assert_eq!(money("-3").signed(2), "\u{2212}3.00");
+        assert_eq!(serde_json::to_string(&money("1445.40")).unwrap(), "1445.4");
+    }
+
+    #[test]
+    fn a_limit_is_a_number_from_0_on() {
+        assert!("100.5".parse::<Money>().is_ok() && "0".parse::<Money>().is_ok());
+        assert!("-1".parse::<Money>().is_err() && "NaN".parse::<Money>().is_err() && "".parse::<Money>().is_err());
+        assert!("1e999999999".parse::<Money>().is_err() && "1e-999999999".parse::<Money>().is_err());
+    }
+}

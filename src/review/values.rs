@@ -1,0 +1,248 @@
+//! Values of a plan, with the masks that say which of them are unknown and which are sensitive.
+
+use serde_json::{Number, Value};
+
+/// One step of a path: an attribute, a key, or an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Index(usize),
+    Key(String),
+}
+
+/// One side of a change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    value: Value,
+    unknown: Value,
+    sensitive: Value,
+}
+
+/// What may be said of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Seen<'a> {
+    /// It is known, and nothing of it is sensitive.
+    Known(&'a Value),
+    /// There is none.
+    Null,
+    /// It, or a part of it, is marked as sensitive.
+    Sensitive,
+    /// It, or a part of it, is known after the apply only.
+    Unknown,
+}
+
+impl Values {
+    pub(super) fn new(value: Option<&Value>, unknown: Option<&Value>, sensitive: Option<&Value>) -> Self {
+        let owned = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
+        Self { value: owned(value), unknown: owned(unknown), sensitive: owned(sensitive) }
+    }
+
+    /// What may be said of the value at a path of attribute names.
+    pub(super) fn at(&self, path: &[&str]) -> Seen<'_> {
+        let path: Vec<Step> = path.iter().map(|name| Step::Key((*name).to_owned())).collect();
+        self.at_steps(&path)
+    }
+
+    pub(super) fn at_steps(&self, path: &[Step]) -> Seen<'_> {
+        let (value, masks) = (find(&self.value, path), [&self.sensitive, &self.unknown].map(|mask| marks(mask, path)));
+        match (masks, value) {
+            // A value that is not there is no secret; one that comes with the apply is.
+            ([_, false], None | Some(Value::Null)) => Seen::Null,
+            ([true, _], _) => Seen::Sensitive,
+            ([_, true], _) => Seen::Unknown,
+            (_, Some(value)) => Seen::Known(value),
+        }
+    }
+
+    /// The text at a path, if it may be shown.
+    pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
+        match self.at(path) {
+            Seen::Known(value) => value.as_str(),
+            Seen::Null | Seen::Sensitive | Seen::Unknown => None,
+        }
+    }
+
+    /// The number at a path, if it may be shown.
+    pub(super) fn number(&self, path: &[&str]) -> Option<&Number> {
+        match self.at(path) {
+            Seen::Known(Value::Number(number)) => Some(number),
+            Seen::Known(_) | Seen::Null | Seen::Sensitive | Seen::Unknown => None,
+        }
+    }
+
+    /// The elements of a list, each with its own part of the masks.
+    pub(super) fn elements(&self, name: &str) -> Vec<Self> {
+        let list = self.value.get(name).and_then(Value::as_array);
+        let count = list.map_or(0, Vec::len);
+        (0..count).map(|index| self.part(&[Step::Key(name.to_owned()), Step::Index(index)])).collect()
+    }
+
+    /// The names of the attributes that there are.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.value.as_object().into_iter().flat_map(|fields| fields.keys())
+    }
+
+    /// The value itself, if none of it is sensitive or unknown.
+    pub(super) fn whole(&self) -> Seen<'_> {
+        self.at_steps(&[])
+    }
+
+    /// The paths that hold, or will hold, something sensitive.
+    pub(super) fn secrets(&self) -> Vec<Vec<Step>> {
+        let mut found = Vec::new();
+        collect(&self.sensitive, &mut Vec::new(), &mut found);
+        found.retain(|path| self.at_steps(path) != Seen::Null);
+        found
+    }
+
+    /// Whether the value at a path is the same on another side. Values are compared, and never shown.
+    pub(super) fn is_same(&self, other: &Self, path: &[Step]) -> bool {
+        !marks(&self.unknown, path) && find(&self.value, path) == find(&other.value, path)
+    }
+
+    fn part(&self, path: &[Step]) -> Self {
+        let part = |mask: &Value| match find(mask, path) {
+            Some(part) => part.clone(),
+            None => Value::Bool(is_marked_above(mask, path)),
+        };
+        let value = find(&self.value, path).cloned().unwrap_or(Value::Null);
+        Self { value, unknown: part(&self.unknown), sensitive: part(&self.sensitive) }
+    }
+}
+
+/// Whether a mask marks the value at a path, what it is in, or anything in it.
+fn marks(mask: &Value, path: &[Step]) -> bool {
+    is_marked_above(mask, path) || find(mask, path).is_some_and(any)
+}
+
+/// Whether a mask marks the value at a path, or what it is in.
+fn is_marked_above(mask: &Value, path: &[Step]) -> bool {
+    let mut place = Some(mask);
+    for step in path {
+        match place {
+            Some(Value::Bool(true)) => return true,
+            Some(mask) => place = child(mask, step),
+            None => return false,
+        }
+    }
+    place == Some(&Value::Bool(true))
+}
+
+fn any(mask: &Value) -> bool {
+    match mask {
+        Value::Bool(marked) => *marked,
+        Value::Array(elements) => elements.iter().any(any),
+        Value::Object(fields) => fields.values().any(any),
+        Value::Null | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    path.iter().try_fold(value, child)
+}
+
+fn child<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
+    match step {
+        Step::Index(index) => value.get(index),
+        Step::Key(key) => value.get(key),
+    }
+}
+
+fn collect(mask: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    let mut within = |step: Step, mask: &Value| {
+        path.push(step);
+        collect(mask, path, found);
+        path.pop();
+    };
+    match mask {
+        Value::Bool(true) => found.push(path.clone()),
+        Value::Array(elements) => {
+            elements.iter().enumerate().for_each(|(index, mask)| within(Step::Index(index), mask));
+        }
+        Value::Object(fields) => fields.iter().for_each(|(key, mask)| within(Step::Key(key.clone()), mask)),
+        Value::Bool(false) | Value::Null | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A path as one writes it in HCL: `timeouts.create`, `exist_disks[0].disk_id`, `environment["a b"]`.
+pub(super) fn written(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+            Step::Key(key) if is_name(key) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(key);
+            }
+            Step::Key(key) => text.extend(["[", &Value::from(key.as_str()).to_string(), "]"]),
+        }
+    }
+    text
+}
+
+fn is_name(key: &str) -> bool {
+    let may_begin = |c: char| c.is_ascii_alphabetic() || c == '_';
+    key.starts_with(may_begin) && key.chars().all(|c| may_begin(c) || c.is_ascii_digit() || c == '-')
+}
+
+/// What is said instead of a value, or the value as one would write it.
+pub(super) fn told(seen: Seen<'_>) -> String {
+    match seen {
+        Seen::Known(value) => value.to_string(),
+        Seen::Null => "null".to_owned(),
+        Seen::Sensitive => "(sensitive)".to_owned(),
+        Seen::Unknown => "(known after apply)".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn values() -> Values {
+        Values::new(
+            Some(
+                &json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}], "map": {"k": "s"}}),
+            ),
+            Some(&json!({"id": true, "later": {"part": true}})),
+            Some(&json!({"password": true, "id": true, "none": true, "list": [{"b": true}], "map": true})),
+        )
+    }
+
+    #[test]
+    fn nothing_sensitive_or_unknown_is_seen() {
+        let values = values();
+        assert_eq!(values.at(&["name"]), Seen::Known(&json!("x")));
+        assert_eq!(values.at(&["password"]), Seen::Sensitive);
+        assert_eq!(values.at(&["id"]), Seen::Sensitive);
+        assert_eq!(values.at(&["later"]), Seen::Unknown);
+        assert_eq!(values.at(&["none"]), Seen::Null);
+        assert_eq!(values.at(&["list"]), Seen::Sensitive);
+        assert_eq!(values.at(&["map", "k"]), Seen::Sensitive);
+        assert_eq!(values.whole(), Seen::Sensitive);
+        let elements = values.elements("list");
+        assert_eq!(elements[0].at(&["a"]), Seen::Known(&json!(1)));
+        assert_eq!(elements[0].at(&["b"]), Seen::Sensitive);
+    }
+
+    #[test]
+    fn a_secret_is_what_is_marked_and_there() {
+        let written: Vec<String> = values().secrets().iter().map(|path| written(path)).collect();
+        assert_eq!(written, ["id", "list[0].b", "map", "password"]);
+    }
+
+    #[test]
+    fn a_mark_on_the_whole_marks_every_element() {
+        let values = Values::new(Some(&json!({"list": ["a"]})), None, Some(&json!({"list": true})));
+        assert_eq!(values.elements("list")[0].whole(), Seen::Sensitive);
+    }
+
+    #[test]
+    fn paths_are_written_as_in_hcl() {
+        let key = |key: &str| Step::Key(key.to_owned());
+        assert_eq!(written(&[key("a"), Step::Index(0), key("b"), key("c d"), key("\"")]), r#"a[0].b["c d"]["\""]"#);
+    }
+}
