@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     io::{self, Write},
-    process::ExitCode,
+    process::{ExitCode, Termination},
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -17,11 +17,14 @@ use damodel::{
     provider::{self, Damodel},
 };
 
+/// What `--version` says.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DAMODEL_COMMIT"), ")");
+
 /// Terraform and OpenTofu provider for the damodel GPU compute and model inference service.
 ///
 /// Terraform and OpenTofu start this program by themselves. Run by hand it offers the commands below.
 #[derive(Debug, Parser)]
-#[command(name = "terraform-provider-damodel", version, subcommand_required = true)]
+#[command(name = "terraform-provider-damodel", version = VERSION, subcommand_required = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -29,18 +32,35 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Import blocks and the configuration of what the account already has
+    Adopt(commands::adopt::Arguments),
+    /// Prints what makes a shell complete this command line
+    Completions(commands::completions::Arguments),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
     #[command(name = "debug")]
     Debug,
-    /// From nothing to a running machine and back, with Terraform or OpenTofu on the sandbox
+    /// From nothing to a served model and back, with Terraform or OpenTofu on the sandbox
     Demo(commands::demo::Arguments),
+    /// The registry's documentation, made from the schemas
+    Docs(commands::docs::Arguments),
+    /// Puts this program where terraform init and tofu init find it
+    Install(commands::install::Arguments),
     /// Creates that a killed run left behind, and what became of them
     Pending(Box<commands::pending::Arguments>),
+    /// A plan as a report for a pull request: what it costs, destroys and replaces; a gate if asked
+    Review(commands::review::Arguments),
     /// The service, simulated on loopback
     Sandbox(Box<commands::sandbox::Arguments>),
+    /// What the apply that runs in a folder is waiting for, live
+    Watch(commands::watch::Arguments),
 }
 
 fn main() -> ExitCode {
+    // Under the name of a program in an instance of the sandbox it is that program.
+    #[cfg(unix)]
+    if let Some(code) = damodel::sandbox::stand_in::run(env::args_os(), variable) {
+        return code;
+    }
     plugin::install_panic_hook();
     plugin::log::install(&plugin::log::Settings::read("damodel", variable));
     let arguments: Vec<OsString> = env::args_os().collect();
@@ -65,18 +85,29 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> ExitCode {
     match command {
+        Command::Adopt(arguments) => by_command(commands::adopt::run(arguments)),
+        Command::Completions(arguments) => {
+            by_command(async move { commands::completions::run(arguments, Arguments::command()) })
+        }
         Command::Debug => plugin::block_on(async {
             let environment = plugin::Environment::read(variable)?;
             let options = Options::default();
             plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
         }),
-        Command::Demo(arguments) => by_command(async {
-            let surroundings =
-                commands::demo::Surroundings { executable: env::current_exe()?, variables: env::vars_os().collect() };
-            Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings).await?)
-        }),
+        Command::Demo(arguments) => {
+            by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
+        }
+        Command::Docs(arguments) => by_command(commands::docs::run(arguments)),
+        Command::Install(arguments) => {
+            by_command(async { Ok::<_, Box<dyn Error>>(commands::install::run(&arguments, &surroundings()?)?) })
+        }
         Command::Pending(arguments) => by_command(commands::pending::run(*arguments)),
-        Command::Sandbox(arguments) => by_command(commands::sandbox::run(*arguments)),
+        Command::Review(arguments) => by_command(commands::review::run(arguments)),
+        Command::Sandbox(arguments) => by_command(async {
+            let executable = env::current_exe()?;
+            Ok::<_, Box<dyn Error>>(commands::sandbox::run(*arguments, executable).await?)
+        }),
+        Command::Watch(arguments) => by_command(commands::watch::run(arguments)),
     }
 }
 
@@ -101,10 +132,10 @@ fn by_hand() -> ExitCode {
 }
 
 /// Runs a command to its end, and says what it failed to do and why.
-fn by_command<E: Into<Box<dyn Error>>>(command: impl Future<Output = Result<(), E>>) -> ExitCode {
+fn by_command<T: Termination, E: Into<Box<dyn Error>>>(command: impl Future<Output = Result<T, E>>) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().map_err(Into::into);
     match runtime.and_then(|runtime| runtime.block_on(command).map_err(Into::into)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(outcome) => outcome.report(),
         Err(error) => {
             let mut text = error.to_string();
             let mut source = error.source();
@@ -116,6 +147,10 @@ fn by_command<E: Into<Box<dyn Error>>>(command: impl Future<Output = Result<(), 
             ExitCode::FAILURE
         }
     }
+}
+
+fn surroundings() -> io::Result<commands::Surroundings> {
+    Ok(commands::Surroundings { executable: env::current_exe()?, variables: env::vars_os().collect() })
 }
 
 fn variable(name: &str) -> Option<OsString> {

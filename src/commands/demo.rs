@@ -1,11 +1,10 @@
-//! `terraform-provider-damodel demo`: the life of a machine from nothing and back, on the sandbox, driven by a real Terraform.
+//! `terraform-provider-damodel demo`: from nothing to a served model and back, on the sandbox, driven by a real Terraform.
 
 mod narrator;
 mod story;
 mod workspace;
 
 use std::{
-    ffi::OsString,
     io::{self, Write},
     path::PathBuf,
 };
@@ -13,14 +12,22 @@ use std::{
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
-use self::{narrator::Narrator, story::Story, workspace::Workspace};
+use self::{
+    narrator::Narrator,
+    story::Story,
+    workspace::{MODEL, Workspace},
+};
 use super::{
+    Surroundings,
     signals::told_to_end,
     terraform::{Cli, CliError, Environment},
 };
-use crate::sandbox::{Error as SandboxError, Options, Sandbox};
+use crate::{
+    api::{Follower, Journal},
+    sandbox::{Error as SandboxError, Options, Sandbox},
+};
 
-/// From nothing to a running machine and back, with Terraform or OpenTofu on the sandbox: no account, no bill.
+/// From nothing to a served model and back, with Terraform or OpenTofu on the sandbox: no account, no bill.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(name = "demo")]
 pub struct Arguments {
@@ -30,15 +37,6 @@ pub struct Arguments {
     /// Shows everything that it says, not only the lines that matter.
     #[arg(long, short)]
     pub verbose: bool,
-}
-
-/// What the process is and was given, which only `main` looks at.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The running program, which becomes the provider.
-    pub executable: PathBuf,
-    /// The variables that it was started with.
-    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// Why the demo did not come to its end.
@@ -115,17 +113,23 @@ async fn tell(
     narrator.begin(&format!("The damodel provider with {}, on the service's sandbox.", cli.version()))?;
     narrator.verbose = arguments.verbose;
 
-    let service = Sandbox::start(Options::default()).await?;
+    let service =
+        Sandbox::start(Options { executable: Some(surroundings.executable.clone()), ..Options::default() }).await?;
     narrator.step("Start the sandbox")?;
     narrator.proves(&format!("The service, simulated at {}: no account, no bill.", service.base_url))?;
 
     let workspace = Workspace::make(&surroundings.executable).map_err(Error::Workspace)?;
     narrator.step("Put examples/quickstart and this program where init finds them")?;
     narrator.proves(&format!("A mirror in {}: no registry is asked.", workspace.folder().display()))?;
+    narrator.proves(&format!("The model to be served: {MODEL}"))?;
 
     let cli = cli.within(workspace.environment(environment, &service));
+    let pending = workspace.configuration().join(".terraform/damodel-pending");
+    let follower = Follower::beside(&Journal::new(pending));
     let outcome =
-        Story { cli: &cli, workspace: &workspace, service: &service, narrator: &mut narrator, stop }.tell().await;
+        Story { cli: &cli, workspace: &workspace, service: &service, narrator: &mut narrator, stop, follower }
+            .tell()
+            .await;
     service.stop().await;
     let removed = workspace.remove().map_err(Error::Workspace);
     outcome?;

@@ -2,9 +2,18 @@
 //!
 //! Neither arguments nor environment are read here: clap does that, or `main` and hands them in.
 
+pub mod adopt;
+pub mod completions;
 pub mod demo;
+pub mod docs;
+pub mod install;
 pub mod pending;
+pub mod review;
 pub mod sandbox;
 pub mod terraform;
+pub mod watch;
 
 mod signals;
+mod surroundings;
+
+pub use surroundings::Surroundings;

@@ -176,7 +176,7 @@ fn name(listed: &Listed) -> String {
 }
 
 /// Takes an empty variable too, which counts as not set, as in the provider.
-fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
+pub(super) fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 

@@ -49,6 +49,9 @@ pub struct Arguments {
     /// Seconds from an accepted save of a private image to its being ready.
     #[arg(long, default_value = "3", value_name = "SECONDS", value_parser = seconds)]
     pub image_seconds: Duration,
+    /// Seconds from Running, or a reboot, to an instance that can be logged into.
+    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
+    pub sshd_seconds: Duration,
     /// Seconds after a save in which another one is refused with 130003.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
     pub save_window_seconds: Duration,
@@ -70,6 +73,9 @@ pub struct Arguments {
     /// The host of image addresses.
     #[arg(long, default_value_t = Options::default().registry_host, value_name = "HOST")]
     pub registry_host: String,
+    /// An SSH key of the accounts: its name and the line of the public key. May be repeated.
+    #[arg(long, value_name = "NAME=PUBLIC_KEY_LINE", value_parser = key)]
+    pub ssh_key: Vec<(String, String)>,
     /// So many Running instances from the start.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     pub generate_instances: u32,
@@ -101,13 +107,14 @@ pub enum Error {
     Start(#[from] SandboxError),
 }
 
-/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it.
+/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it. `executable` is this program as a file, which the
+/// instances need.
 ///
 /// # Errors
 ///
 /// When it cannot start, or cannot say that it did.
-pub async fn run(arguments: Arguments) -> Result<(), Error> {
-    run_until(arguments, &mut io::stdout(), told_to_end()).await
+pub async fn run(arguments: Arguments, executable: PathBuf) -> Result<(), Error> {
+    run_until(arguments, executable, &mut io::stdout(), told_to_end()).await
 }
 
 /// Runs a sandbox until this future is ready. What it prints goes to `out`; the line `sandbox listening on …` is the last.
@@ -117,6 +124,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
 /// When it cannot start, or cannot say that it did.
 pub async fn run_until(
     arguments: Arguments,
+    executable: PathBuf,
     out: &mut (impl Write + Send),
     end: impl Future<Output = io::Result<()>> + Send,
 ) -> Result<(), Error> {
@@ -125,7 +133,7 @@ pub async fn run_until(
         // First, so that signals are listened for before anything says that it serves.
         biased;
         ended = &mut end => return ended.map_err(Error::Terminal),
-        running = announce(arguments, out) => running?,
+        running = announce(arguments, executable, out) => running?,
     };
     let ended = end.await;
     running.stop().await;
@@ -133,9 +141,9 @@ pub async fn run_until(
 }
 
 /// Starts a sandbox and says how to reach it.
-async fn announce(arguments: Arguments, out: &mut (impl Write + Send)) -> Result<Running, Error> {
+async fn announce(arguments: Arguments, executable: PathBuf, out: &mut (impl Write + Send)) -> Result<Running, Error> {
     let ready_file = arguments.ready_file.clone();
-    let running = Sandbox::start(options(arguments)).await?;
+    let running = Sandbox::start(options(arguments, executable)).await?;
     if let Some(path) = ready_file {
         write_ready_file(&path, &running).map_err(|source| Error::ReadyFile { path, source })?;
     }
@@ -143,7 +151,7 @@ async fn announce(arguments: Arguments, out: &mut (impl Write + Send)) -> Result
     Ok(running)
 }
 
-fn options(arguments: Arguments) -> Options {
+fn options(arguments: Arguments, executable: PathBuf) -> Options {
     Options {
         listen: arguments.listen,
         state: arguments.state,
@@ -155,16 +163,25 @@ fn options(arguments: Arguments) -> Options {
         release: arguments.release_seconds,
         disk_change: arguments.disk_seconds,
         image_push: arguments.image_seconds,
+        sshd_start: arguments.sshd_seconds,
         save_window: arguments.save_window_seconds,
         daily_saves: arguments.daily_saves,
         timestamp_tolerance: arguments.timestamp_tolerance,
         token: arguments.token,
         chat_key: arguments.chat_key,
         registry_host: arguments.registry_host,
+        keys: arguments.ssh_key.into_iter().collect(),
+        executable: Some(executable),
         generate_instances: arguments.generate_instances,
         generate_disks: arguments.generate_disks,
         generate_images: arguments.generate_images,
     }
+}
+
+/// `laptop=ssh-ed25519 AAAA…`.
+fn key(text: &str) -> Result<(String, String), String> {
+    let (name, line) = text.split_once('=').ok_or("there is no = between a name and a public key")?;
+    Ok((name.to_owned(), line.to_owned()))
 }
 
 /// Seconds, with a fraction or without.

@@ -1,21 +1,29 @@
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Narrator, Workspace};
 use crate::{
-    commands::terraform::{Cli, Output},
-    sandbox::{Running, Thing},
+    api::Follower,
+    commands::{
+        terraform::{Cli, Output},
+        watch::line,
+    },
+    sandbox::{Mutation, Running, Thing},
 };
 
-/// The resource of the example.
+/// The machine of the example.
 const MACHINE: &str = "damodel_instance.first";
 
-/// What the machine is renamed to.
-const NEW_NAME: &str = "renamed-in-place";
+/// The inference server in it.
+const SERVER: &str = "damodel_llama_server.chat[0]";
 
-/// The life of one machine, each step proved by what Terraform says and by what the service has.
+/// How often it is looked what a command waits for.
+const LOOKS: Duration = Duration::from_millis(200);
+
+/// The life of one machine and the model that it serves, each step proved by what Terraform says and by what the service has.
 #[derive(Debug)]
 pub(super) struct Story<'a, 'out, W> {
     pub(super) cli: &'a Cli,
@@ -23,6 +31,8 @@ pub(super) struct Story<'a, 'out, W> {
     pub(super) service: &'a Running,
     pub(super) narrator: &'a mut Narrator<'out, W>,
     pub(super) stop: CancellationToken,
+    /// What the provider tells of its waits.
+    pub(super) follower: Follower,
 }
 
 impl<W: Write + Send> Story<'_, '_, W> {
@@ -31,7 +41,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.plan().await?;
         let machine = self.apply().await?;
         self.plan_again().await?;
-        self.rename(&machine).await?;
+        self.repair(machine).await?;
         self.destroy().await
     }
 
@@ -44,10 +54,14 @@ impl<W: Write + Send> Story<'_, '_, W> {
     async fn plan(&mut self) -> Result<(), Error> {
         let output = self.step(&["plan", "-out=create.tfplan"]).await?;
         self.quote(&output, "Plan:")?;
-        self.expect_actions("create.tfplan", &["create"]).await?;
-        let text = "Specification and image were looked up in the service; nothing was created yet.";
+        let plan = self.json(&["show", "-json", "create.tfplan"]).await?;
+        expect_actions(&plan, MACHINE, "create")?;
+        expect_actions(&plan, SERVER, "create")?;
         self.expect_machines(0)?;
-        self.narrator.proves(text)
+        let price = &plan["planned_values"]["outputs"]["hourly_cost"]["value"];
+        expect("the plan knows the price", &json!(true), &json!(price.is_number()))?;
+        self.narrator
+            .proves(&format!("Nothing was created yet. The machine will cost {price} an hour, or not be bought."))
     }
 
     /// Returns the machine's UID.
@@ -62,6 +76,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         expect("the outputs show the machine that the service has", &expected, &shown)?;
         let gpu = outputs["gpu"]["value"].as_str().unwrap_or_default();
         self.narrator.proves(&format!("{uid} is Running with {gpu}: the apply waited for that."))?;
+        self.answer(&outputs)?;
         Ok(uid)
     }
 
@@ -69,19 +84,25 @@ impl<W: Write + Send> Story<'_, '_, W> {
         // Ends with 2 when there is anything to do.
         let output = self.step(&["plan", "-detailed-exitcode"]).await?;
         self.quote(&output, "No changes.")?;
-        self.narrator.proves("Everything was read anew, and the state is what the service has.")
+        self.narrator.proves("Everything was read anew, and the state is what the service and the machine have.")
     }
 
-    async fn rename(&mut self, machine: &str) -> Result<(), Error> {
-        let variable = format!("-var=name={NEW_NAME}");
-        let output = self.step(&["plan", "-out=rename.tfplan", &variable]).await?;
+    async fn repair(&mut self, machine: String) -> Result<(), Error> {
+        self.narrator.step("Reboot the machine behind Terraform's back, plan and apply")?;
+        let rebooted = self.service.sandbox.mutate(Mutation::RebootInstance { uid: machine.clone() });
+        rebooted.map_err(|error| Error::Unexpected {
+            expected: "the machine reboots".to_owned(),
+            instead: error.to_string(),
+        })?;
+        let output = self.run(&["plan", "-out=repair.tfplan"]).await?;
+        self.quote(&output, "Warning: Llama server")?;
         self.quote(&output, "Plan:")?;
-        self.expect_actions("rename.tfplan", &["update"]).await?;
-        let output = self.run(&["apply", "rename.tfplan"]).await?;
+        expect_actions(&self.json(&["show", "-json", "repair.tfplan"]).await?, SERVER, "update")?;
+        let output = self.run(&["apply", "repair.tfplan"]).await?;
         self.quote(&output, "Apply complete!")?;
-        let uid = self.expect_machine(NEW_NAME)?;
-        expect("the machine is the same one", &json!(machine), &json!(uid))?;
-        self.narrator.proves(&format!("{uid} is called {NEW_NAME}: the same machine, still Running."))
+        expect("the machine is the same one", &json!(machine), &json!(self.expect_machine("quickstart")?))?;
+        let outputs = self.outputs().await?;
+        self.answer(&outputs)
     }
 
     async fn destroy(&mut self) -> Result<(), Error> {
@@ -100,18 +121,34 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.run(arguments).await
     }
 
-    /// Runs a command and shows what it says to who wants to see it.
+    /// Runs a command, and shows what it waits for meanwhile, and what it says to who wants to see it.
     async fn run(&mut self, arguments: &[&str]) -> Result<Output, Error> {
-        let output = self.run_quietly(arguments).await?;
+        let (cli, folder, stop) = (self.cli, self.workspace.configuration(), self.stop.clone());
+        let arguments = plain(arguments);
+        let ran = cli.run(&folder, &arguments, &stop);
+        tokio::pin!(ran);
+        let mut ticks = interval(LOOKS);
+        let output = loop {
+            tokio::select! {
+                biased;
+                output = &mut ran => break output?,
+                _ = ticks.tick() => self.waits()?,
+            }
+        };
+        self.waits()?;
         self.narrator.said(&output)?;
         Ok(output)
     }
 
     async fn run_quietly(&self, arguments: &[&str]) -> Result<Output, Error> {
-        let (command, rest) = arguments.split_at(1.min(arguments.len()));
-        // An option goes before the name of a plan file.
-        let arguments = [command, &["-no-color"], rest].concat();
-        Ok(self.cli.run(&self.workspace.configuration(), &arguments, &self.stop).await?)
+        Ok(self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await?)
+    }
+
+    /// Shows what the provider tells of its waits, as `watch` does.
+    fn waits(&mut self) -> Result<(), Error> {
+        // Without them the story is as true.
+        let news = self.follower.look().unwrap_or_default().told;
+        news.iter().try_for_each(|told| self.narrator.proves(&line(told, told.event.at)))
     }
 
     /// Shows the line that begins like this, which must be there.
@@ -129,13 +166,15 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.json(&["output", "-json"]).await
     }
 
-    /// What a plan does to the machine must be this.
-    async fn expect_actions(&self, plan: &str, actions: &[&str]) -> Result<(), Error> {
-        let plan = self.json(&["show", "-json", plan]).await?;
-        let changes = plan["resource_changes"].as_array().cloned().unwrap_or_default();
-        let planned =
-            changes.iter().find(|change| change["address"] == MACHINE).map(|change| &change["change"]["actions"]);
-        expect("the plan does this to the machine", &json!(actions), planned.unwrap_or(&Value::Null))
+    /// Shows what the model in the machine answers.
+    fn answer(&mut self, outputs: &Value) -> Result<(), Error> {
+        match outputs["answer"]["value"].as_str() {
+            Some(answer) if !answer.is_empty() => self.narrator.proves(&format!("The model in it answers: {answer:?}")),
+            _ => Err(Error::Unexpected {
+                expected: "the model answers".to_owned(),
+                instead: outputs["answer"].to_string(),
+            }),
+        }
     }
 
     async fn json(&self, arguments: &[&str]) -> Result<Value, Error> {
@@ -160,6 +199,19 @@ impl<W: Write + Send> Story<'_, '_, W> {
         expect("the service has the machine under this name", &json!([name, "Running"]), &seen)?;
         Ok(machine["uid"].as_str().unwrap_or_default().to_owned())
     }
+}
+
+/// An option goes before the name of a plan file.
+fn plain<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let (command, rest) = arguments.split_at(1.min(arguments.len()));
+    [command, &["-no-color"], rest].concat()
+}
+
+/// What a plan does to a resource must be this.
+fn expect_actions(plan: &Value, address: &str, action: &str) -> Result<(), Error> {
+    let mut changes = plan["resource_changes"].as_array().into_iter().flatten();
+    let planned = changes.find(|change| change["address"] == address).map(|change| &change["change"]["actions"]);
+    expect(&format!("the plan does this to {address}"), &json!([action]), planned.unwrap_or(&Value::Null))
 }
 
 fn expect(what: &str, expected: &Value, seen: &Value) -> Result<(), Error> {

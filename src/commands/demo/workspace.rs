@@ -18,6 +18,9 @@ const QUICKSTART: [(&str, &str); 3] = [
     ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
 ];
 
+/// What the machine is to serve: a model of the sandbox's public storage.
+pub(super) const MODEL: &str = "~/public-storage/model/tiny.gguf";
+
 /// A temporary folder with the example and a mirror. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct Workspace {
@@ -56,6 +59,7 @@ impl Workspace {
             .with("DAMODEL_API_TOKEN", service.token.expose_secret())
             .with("DAMODEL_REGISTRY_HOST", &service.registry_host)
             .with("DAMODEL_REGION", "cn-east-1")
+            .with("TF_VAR_model", MODEL)
     }
 
     /// Removes everything, and says when that is not possible.

@@ -1,13 +1,10 @@
 use std::{
-    env::consts::{ARCH, EXE_SUFFIX, OS},
+    env::consts::EXE_SUFFIX,
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::provider::ADDRESS;
-
-/// The hosts that a source address without a host means: Terraform's and OpenTofu's.
-const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
+use super::package::{HOSTS, package};
 
 /// A filesystem mirror with this provider in it, and the CLI configuration that makes `init` look nowhere else
 /// (plugin protocol, local installation).
@@ -26,7 +23,7 @@ impl Mirror {
     pub fn make(folder: &Path, executable: &Path) -> io::Result<Self> {
         let mirror = folder.join("mirror");
         for host in HOSTS {
-            let package = mirror.join(host).join(ADDRESS).join(env!("CARGO_PKG_VERSION")).join(platform());
+            let package = mirror.join(package(host));
             fs::create_dir_all(&package)?;
             let file = package.join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
             // A link costs nothing, and is impossible between two file systems.
@@ -38,24 +35,18 @@ impl Mirror {
     }
 }
 
-fn cli_configuration(mirror: &Path) -> String {
+/// A path as a string of HCL.
+#[must_use]
+pub fn quoted(path: &Path) -> String {
     // HCL escapes a string as Rust does, but for the two that begin a template; a path holds neither control characters.
-    let path = format!("{:?}", mirror.display().to_string()).replace("${", "$${").replace("%{", "%%{");
+    format!("{:?}", path.display().to_string()).replace("${", "$${").replace("%{", "%%{")
+}
+
+fn cli_configuration(mirror: &Path) -> String {
+    let path = quoted(mirror);
     format!(
         "disable_checkpoint = true\n\nprovider_installation {{\n  filesystem_mirror {{\n    path = {path}\n  }}\n}}\n"
     )
-}
-
-/// The platform as registries name it.
-fn platform() -> String {
-    let system = if OS == "macos" { "darwin" } else { OS };
-    let processor = match ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        "x86" => "386",
-        other => other,
-    };
-    format!("{system}_{processor}")
 }
 
 #[cfg(test)]
@@ -69,9 +60,8 @@ mod tests {
         fs::write(&executable, "content").unwrap();
         let mirror = Mirror::make(folder.path(), &executable).unwrap();
         for host in HOSTS {
-            let package =
-                folder.path().join("mirror").join(host).join("damodel/damodel").join(env!("CARGO_PKG_VERSION"));
-            let file = package.join(platform()).join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
+            let package = folder.path().join("mirror").join(package(host));
+            let file = package.join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
             assert_eq!(fs::read_to_string(file).unwrap(), "content");
         }
         assert!(fs::read_to_string(mirror.cli_config).unwrap().contains("filesystem_mirror"));

@@ -5,6 +5,8 @@
 
 mod cli;
 mod mirror;
+mod package;
 
 pub use cli::{Cli, CliError, Environment, Output};
-pub use mirror::Mirror;
+pub use mirror::{Mirror, quoted};
+pub use package::{HOSTS, package, platform};

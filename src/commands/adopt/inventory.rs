@@ -1,0 +1,250 @@
+//! What the account has, asked of the provider as a core asks it.
+
+use std::path;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Arguments, Error, Kind, draft::Draft};
+use crate::{
+    framework::{
+        Diagnostics, Schema, Server, Step, Value,
+        schema::{Attribute, Presence},
+        server::{ConfigureRequest, ListRequest},
+    },
+    provider::{Damodel, Environment},
+};
+
+/// How many things may be on their way from a list.
+const ON_THEIR_WAY: usize = 16;
+
+/// The provider, configured.
+#[derive(Debug)]
+pub(super) struct Inventory {
+    server: Server<Damodel>,
+    /// What the provider was told beside its environment: whoever plans must tell it too.
+    arguments: Vec<(&'static str, Value)>,
+}
+
+/// A thing of the account.
+#[derive(Debug)]
+pub(super) struct Thing {
+    /// Its import id.
+    pub(super) id: String,
+    name: String,
+    state: Value,
+}
+
+/// What a list found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) things: Vec<Thing>,
+    /// How many were passed over because a region was asked for, and their kind has none.
+    pub(super) without_region: usize,
+}
+
+/// A thing for which no configuration can be written.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub(super) kind: Kind,
+    pub(super) id: String,
+    pub(super) why: String,
+}
+
+impl Inventory {
+    /// Configures the provider from its environment.
+    pub(super) async fn open(arguments: &Arguments, environment: Environment) -> Result<Self, Error> {
+        let server = Server::new(Damodel::new(environment), CancellationToken::new());
+        let mut told: Vec<(&str, Value)> = Vec::new();
+        if arguments.allow_http {
+            told.push(("allow_http", true.into()));
+        }
+        if let Some(file) = &arguments.ca_certificate_file {
+            let file = path::absolute(file).map_err(|source| Error::Read { path: file.clone(), source })?;
+            told.push(("ca_certificate_file", file.to_string_lossy().into_owned().into()));
+        }
+        let mut config = nothing_said(&server.schemas().provider);
+        for (name, value) in &told {
+            config.set_attribute(name, value.clone());
+        }
+        let mut diagnostics = server.validate_provider(&config);
+        if !diagnostics.has_errors() {
+            diagnostics.extend(server.configure(ConfigureRequest { config, core_version: String::new() }).await);
+        }
+        if diagnostics.has_errors() {
+            return Err(Error::Refused { told: errors(&diagnostics) });
+        }
+        Ok(Self { server, arguments: told })
+    }
+
+    /// What the provider block has to say.
+    pub(super) fn provider_arguments(&self) -> Vec<(String, Value)> {
+        self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    /// The things of a kind that the filters select, in the order of the list.
+    pub(super) async fn things(&self, kind: Kind, filters: &Arguments) -> Result<Found, Error> {
+        let Some(schema) = self.server.schemas().list_resources.get(kind.type_name()) else {
+            return Ok(Found::default());
+        };
+        let request = ListRequest { config: nothing_said(schema), wants_state: true, limit: usize::MAX };
+        let (sender, mut events) = mpsc::channel(ON_THEIR_WAY);
+        let mut found = Found::default();
+        let listing = self.server.list(kind.type_name(), request, sender);
+        let taking = async {
+            while let Some(event) = events.recv().await {
+                let state = event.state.unwrap_or_default();
+                let id = state.attribute("id").as_str().unwrap_or_default().to_owned();
+                found.take(Thing { id, name: event.display_name, state }, filters);
+            }
+        };
+        let (diagnostics, ()) = tokio::join!(listing, taking);
+        if diagnostics.has_errors() {
+            return Err(Error::Refused { told: errors(&diagnostics) });
+        }
+        Ok(found)
+    }
+
+    /// The configuration of a thing that its own plan leaves as it is, or why there is none.
+    ///
+    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it can be.
+    pub(super) fn draft(&self, kind: Kind, thing: &Thing) -> Result<Draft, String> {
+        let Some(schema) = self.server.schemas().resources.get(kind.type_name()) else {
+            return Err(format!("there is no resource {}", kind.type_name()));
+        };
+        let status = thing.state.attribute("status").as_str().unwrap_or_default();
+        if status.eq_ignore_ascii_case("releasing") {
+            return Err("it is being released".to_owned());
+        }
+        let (mut config, generated) = self.server.generate_config(kind.type_name(), &thing.state);
+        if generated.has_errors() {
+            return Err(errors(&generated));
+        }
+        loop {
+            let judged = self.server.validate_resource(kind.type_name(), &config, true);
+            if !judged.has_errors() {
+                break;
+            }
+            let refused = refused(schema, &config, &judged);
+            if refused.is_empty() {
+                return Err(errors(&judged));
+            }
+            for name in refused {
+                config.set_attribute(&name, Value::Null);
+            }
+        }
+        let said = schema.attributes.iter().filter(|attribute| !config.attribute(&attribute.name).is_null());
+        // The core compares an argument that the provider may not set with the state: it would be an update.
+        let (arguments, untold) = said.partition::<Vec<_>, _>(|attribute| {
+            attribute.is_computed() || config.attribute(&attribute.name) == thing.state.attribute(&attribute.name)
+        });
+        let values = |attributes: Vec<&Attribute>| {
+            attributes.iter().map(|it| (it.name.clone(), config.attribute(&it.name).clone())).collect()
+        };
+        Ok(Draft {
+            kind,
+            id: thing.id.clone(),
+            name: thing.name.clone(),
+            label: String::new(),
+            arguments: values(arguments),
+            untold: values(untold),
+        })
+    }
+}
+
+impl Found {
+    fn take(&mut self, thing: Thing, filters: &Arguments) {
+        if filters.name.as_ref().is_some_and(|name| !name.is_match(&thing.name)) {
+            return;
+        }
+        if let Some(wanted) = &filters.region {
+            match thing.state.attribute("region").as_str() {
+                Some(region) if region == wanted => {}
+                Some(_) => return,
+                None => {
+                    self.without_region += 1;
+                    return;
+                }
+            }
+        }
+        self.things.push(thing);
+    }
+}
+
+/// The arguments that are refused and that the service says anyway.
+fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String> {
+    let blamed = judged.iter().filter(|said| said.is_error()).filter_map(|said| said.path.as_ref()?.steps().first());
+    let may_go = |name: &str| {
+        let presence = schema.attribute(name).map(|attribute| attribute.presence);
+        presence == Some(Presence::OptionalComputed) && !config.attribute(name).is_null()
+    };
+    blamed
+        .filter_map(|step| match step {
+            Step::Attribute(name) if may_go(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A configuration with every argument left out.
+fn nothing_said(schema: &Schema) -> Value {
+    Value::object(schema.attributes.iter().map(|attribute| (attribute.name.as_str(), Value::Null)))
+}
+
+fn errors(diagnostics: &Diagnostics) -> String {
+    let errors = diagnostics.iter().filter(|said| said.is_error());
+    errors.map(|said| format!("{}. {}", said.summary, said.detail)).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn inventory() -> Inventory {
+        let arguments = <Arguments as clap::Parser>::parse_from(["adopt"]);
+        Inventory::open(&arguments, Environment::default()).await.unwrap()
+    }
+
+    fn thing(inventory: &Inventory, kind: Kind, values: &[(&str, Value)]) -> Thing {
+        let mut state = nothing_said(&inventory.server.schemas().resources[kind.type_name()]);
+        for (name, value) in values {
+            state.set_attribute(name, value.clone());
+        }
+        Thing { id: "801".to_owned(), name: "x".to_owned(), state }
+    }
+
+    fn names(values: &[(String, Value)]) -> Vec<&str> {
+        values.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_the_provider_would_refuse_is_left_to_the_service() {
+        let inventory = inventory().await;
+        let disk = |path: &str, size: i64| {
+            let values =
+                [("name", " ".into()), ("size_gb", size.into()), ("spec_id", 31.into()), ("mount_path", path.into())];
+            inventory.draft(Kind::CloudDisk, &thing(&inventory, Kind::CloudDisk, &values))
+        };
+        assert_eq!(names(&disk("/data", 20).unwrap().arguments), ["size_gb", "spec_id", "mount_path"]);
+        assert_eq!(names(&disk("/etc", 20).unwrap().arguments), ["size_gb", "spec_id"]);
+        // What must be said cannot be left out.
+        assert!(disk("/data", 19).unwrap_err().contains("20"));
+    }
+
+    #[tokio::test]
+    async fn what_is_about_to_go_is_left_out() {
+        let inventory = inventory().await;
+        let values = [("size_gb", 20.into()), ("spec_id", 31.into()), ("status", "releasing".into())];
+        let refused = inventory.draft(Kind::CloudDisk, &thing(&inventory, Kind::CloudDisk, &values)).unwrap_err();
+        assert_eq!(refused, "it is being released");
+    }
+
+    #[tokio::test]
+    async fn what_the_service_never_tells_is_passed_over_by_the_plan() {
+        let inventory = inventory().await;
+        let values = [("gpu_num", 1.into()), ("payment_type", "Monthly".into()), ("name", "x".into())];
+        let draft = inventory.draft(Kind::Instance, &thing(&inventory, Kind::Instance, &values)).unwrap();
+        assert_eq!(names(&draft.arguments), ["name", "payment_type", "gpu_num"]);
+        assert_eq!(names(&draft.untold), ["purchase_duration"]);
+    }
+}

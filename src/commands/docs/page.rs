@@ -1,0 +1,177 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{Error, attribute::plain_type, examples::Examples, schema};
+use crate::{
+    framework::{IdentityAttribute, IdentitySchema, Schema, server::Schemas},
+    provider::ADDRESS,
+};
+
+/// In every page that is made, and in none that is written by hand.
+pub(super) const MARK: &str =
+    "<!-- Made by `terraform-provider-damodel docs` from the schema. Change the texts there. -->";
+
+/// A kind of thing that is configured, each of which has a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Where its pages are, and its examples.
+    pub(super) folder: &'static str,
+    /// What one is called in a heading.
+    pub(super) title: &'static str,
+    /// What several are called in a heading.
+    pub(super) plural: &'static str,
+    /// The file of its example.
+    example: &'static str,
+    /// What language that is; "terraform" is a configuration.
+    language: &'static str,
+    /// Whether what exists can be taken over.
+    is_imported: bool,
+    /// The cores that know it; none for what all do.
+    needs: Option<&'static str>,
+}
+
+impl Kind {
+    /// What the core manages.
+    pub(super) const RESOURCE: Self = Self {
+        folder: "resources",
+        title: "Resource",
+        plural: "Resources",
+        example: "resource.tf",
+        language: "terraform",
+        is_imported: true,
+        needs: None,
+    };
+    const DATA_SOURCE: Self = Self {
+        folder: "data-sources",
+        title: "Data Source",
+        plural: "Data Sources",
+        example: "data-source.tf",
+        language: "terraform",
+        is_imported: false,
+        needs: None,
+    };
+    const EPHEMERAL_RESOURCE: Self = Self {
+        folder: "ephemeral-resources",
+        title: "Ephemeral Resource",
+        plural: "Ephemeral Resources",
+        example: "ephemeral-resource.tf",
+        language: "terraform",
+        is_imported: false,
+        needs: Some("Terraform 1.10 or newer, or OpenTofu 1.11 or newer"),
+    };
+    const LIST_RESOURCE: Self = Self {
+        folder: "list-resources",
+        title: "List Resource",
+        plural: "List Resources",
+        example: "list-resource.tfquery.hcl",
+        language: "hcl",
+        is_imported: false,
+        needs: Some("Terraform 1.14 or newer, which asks it in `terraform query`"),
+    };
+    const ACTION: Self = Self {
+        folder: "actions",
+        title: "Action",
+        plural: "Actions",
+        example: "action.tf",
+        language: "terraform",
+        is_imported: false,
+        needs: Some("Terraform 1.14 or newer"),
+    };
+
+    /// All kinds, each with the schemas of its things by full type name.
+    pub(super) fn all(schemas: &Schemas) -> [(Self, &BTreeMap<&'static str, Schema>); 5] {
+        [
+            (Self::RESOURCE, &schemas.resources),
+            (Self::DATA_SOURCE, &schemas.data_sources),
+            (Self::EPHEMERAL_RESOURCE, &schemas.ephemeral_resources),
+            (Self::LIST_RESOURCE, &schemas.list_resources),
+            (Self::ACTION, &schemas.actions),
+        ]
+    }
+
+    /// The page of a thing: its type without the provider's name.
+    pub(super) fn path(&self, type_name: &str) -> PathBuf {
+        let prefix = format!("{}_", provider_name());
+        Path::new(self.folder).join(type_name.strip_prefix(&prefix).unwrap_or(type_name)).with_extension("md")
+    }
+}
+
+/// The page of one thing.
+pub(super) fn page(
+    kind: Kind,
+    type_name: &str,
+    schema: &Schema,
+    identity: Option<&IdentitySchema>,
+    examples: &Examples,
+) -> Result<String, Error> {
+    let folder = Path::new(kind.folder).join(type_name);
+    let mut paragraphs = vec![
+        front_matter(&format!("{type_name} {} - {}", kind.title, provider_name()), &schema.description),
+        MARK.to_owned(),
+        format!("# {type_name} ({})", kind.title),
+        schema.description.clone(),
+    ];
+    paragraphs.extend(kind.needs.map(|needs| format!("-> It needs {needs}.")));
+    paragraphs.push("## Example Usage".to_owned());
+    paragraphs.push(examples.block(&folder.join(kind.example), kind.language)?);
+    paragraphs.extend(schema::section(schema));
+    if kind.is_imported {
+        paragraphs.extend(import(&folder, identity, examples)?);
+    }
+    Ok(text(&paragraphs))
+}
+
+/// The provider's name, with which every type begins.
+pub(super) fn provider_name() -> &'static str {
+    ADDRESS.rsplit('/').next().unwrap_or(ADDRESS)
+}
+
+/// What the registry's navigation and search show (plugin protocol, documentation layout). It is plain text, so that code is not
+/// marked there.
+pub(super) fn front_matter(title: &str, description: &str) -> String {
+    let first = first_paragraph(description).replace('`', "");
+    format!("---\npage_title: \"{title}\"\nsubcategory: \"\"\ndescription: |-\n  {first}\n---")
+}
+
+/// What a thing is, in a paragraph.
+pub(super) fn first_paragraph(description: &str) -> &str {
+    description.split("\n\n").next().unwrap_or(description)
+}
+
+/// A page of these paragraphs.
+pub(super) fn text(paragraphs: &[String]) -> String {
+    let mut text = paragraphs.join("\n\n");
+    text.push('\n');
+    text
+}
+
+fn import(folder: &Path, identity: Option<&IdentitySchema>, examples: &Examples) -> Result<Vec<String>, Error> {
+    let mut paragraphs = vec!["## Import".to_owned()];
+    if let Some(identity) = identity {
+        paragraphs
+            .push("With Terraform 1.12, OpenTofu 1.12 or newer, an `import` block takes the identity:".to_owned());
+        paragraphs.push(examples.block(&folder.join("import-by-identity.tf"), "terraform")?);
+        paragraphs.extend(identity_section(identity));
+    }
+    paragraphs.push("With Terraform 1.5, OpenTofu 1.6 or newer, an `import` block takes the `id`:".to_owned());
+    paragraphs.push(examples.block(&folder.join("import-by-string-id.tf"), "terraform")?);
+    paragraphs.push("On the command line:".to_owned());
+    paragraphs.push(examples.block(&folder.join("import.sh"), "shell")?);
+    Ok(paragraphs)
+}
+
+/// What an identity is made of, in the registry's form.
+fn identity_section(identity: &IdentitySchema) -> Vec<String> {
+    let mut paragraphs = vec!["### Identity Schema".to_owned()];
+    for (group, required) in [("Required", true), ("Optional", false)] {
+        let line = |it: &IdentityAttribute| format!("- `{}` ({}) {}", it.name, plain_type(&it.ty), it.description);
+        let of_group = identity.attributes.iter().filter(|attribute| attribute.required == required);
+        let lines: Vec<String> = of_group.map(line).collect();
+        if !lines.is_empty() {
+            paragraphs.extend([format!("#### {group}"), lines.join("\n")]);
+        }
+    }
+    paragraphs
+}

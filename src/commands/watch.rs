@@ -1,0 +1,142 @@
+//! `terraform-provider-damodel watch`: what the apply that runs in a folder is waiting for, live.
+//!
+//! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few times a second.
+
+mod line;
+mod view;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::Parser;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+pub use line::line;
+
+use self::view::View;
+use super::{pending::path_or_nothing, signals::told_to_end};
+use crate::api::{Follower, Journal};
+
+/// How often the files are looked at.
+const PACE: Duration = Duration::from_millis(250);
+
+/// An apply may end one process of the provider before it starts another: only after this long without any it is over.
+const OVER: Duration = Duration::from_secs(2);
+
+/// Shows what the apply that runs in a folder is waiting for: a line for each thing with its phase, how far it is, and how long it
+/// has taken of what such things usually take. To be run in a second terminal; it ends with the apply.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "watch")]
+pub struct Arguments {
+    /// The folder of the configuration.
+    #[arg(default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The provider's pending directory, where pending_dir names one. Default: damodel-pending in the core's data directory.
+    #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
+    pub pending_dir: Option<PathBuf>,
+    /// The core's data directory.
+    #[arg(long, env = "TF_DATA_DIR", default_value = ".terraform", value_name = "DIR", value_parser = path_or_nothing())]
+    pub data_dir: PathBuf,
+    /// Ends at once when no apply is waiting for anything now.
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder is none.
+    #[error("there is no folder {}", .0.display())]
+    NoFolder(PathBuf),
+    /// The files cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// Where they are.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Standard output or the signals are out of reach.
+    #[error("talk to the terminal")]
+    Terminal(#[source] io::Error),
+}
+
+/// Shows what is waited for until the apply or the person who looks on ends it.
+///
+/// # Errors
+///
+/// When the folder or its files cannot be read.
+pub async fn run(arguments: Arguments) -> Result<(), Error> {
+    let view = if io::stdout().is_terminal() { View::drawn() } else { View::plain(io::stdout()) };
+    watch(&arguments, view, told_to_end()).await
+}
+
+/// The same with plain lines that go to `out`, until this future is ready.
+///
+/// # Errors
+///
+/// When the folder or its files cannot be read.
+pub async fn run_to(
+    arguments: &Arguments,
+    out: impl Write,
+    end: impl Future<Output = io::Result<()>>,
+) -> Result<(), Error> {
+    watch(arguments, View::plain(out), end).await
+}
+
+async fn watch(
+    arguments: &Arguments,
+    mut view: View<impl Write>,
+    end: impl Future<Output = io::Result<()>>,
+) -> Result<(), Error> {
+    let mut follower = Follower::beside(&journal(arguments)?);
+    let mut ticks = interval(PACE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last_alive: Option<Instant> = None;
+    let mut is_first = true;
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut end => return ended.map_err(Error::Terminal),
+            _ = ticks.tick() => {}
+        }
+        let look = follower.look();
+        let look = look.map_err(|source| Error::Read { path: follower.directory().to_owned(), source })?;
+        view.show(&look.told).map_err(Error::Terminal)?;
+        match (look.alive, last_alive) {
+            (0, None) if arguments.no_wait => {
+                return view.say("No apply is waiting for anything here.").map_err(Error::Terminal);
+            }
+            (0, None) if is_first => {
+                view.say("No apply is waiting for anything here yet. Ctrl-C ends this.").map_err(Error::Terminal)?;
+            }
+            (0, Some(seen)) if seen.elapsed() >= OVER => {
+                return view.say("The apply waits for nothing any more.").map_err(Error::Terminal);
+            }
+            (0, _) => {}
+            _ => last_alive = Some(Instant::now()),
+        }
+        is_first = false;
+    }
+}
+
+/// The journal of the folder. A path of the environment means what it means in the folder, as it does to the provider.
+fn journal(arguments: &Arguments) -> Result<Journal, Error> {
+    if !arguments.dir.is_dir() {
+        return Err(Error::NoFolder(arguments.dir.clone()));
+    }
+    let is_set = |path: &&PathBuf| !path.as_os_str().is_empty();
+    let pending = match arguments.pending_dir.as_ref().filter(is_set) {
+        Some(pending) => pending.clone(),
+        None => {
+            let data = Some(&arguments.data_dir).filter(is_set).cloned();
+            data.unwrap_or_else(|| PathBuf::from(".terraform")).join("damodel-pending")
+        }
+    };
+    Ok(Journal::new(arguments.dir.join(pending)))
+}
