@@ -44,3 +44,28 @@ resource "damodel_instance" "first" {
     ignore_changes = [spec_id, image_id]
   }
 }
+
+# The last step, when you want it: a model that the machine serves, started over SSH.
+# terraform apply -var model=~/public-storage/model/<file>.gguf
+resource "damodel_llama_server" "chat" {
+  count = var.model == null ? 0 : 1
+
+  instance_id = damodel_instance.first.id
+  model       = var.model
+}
+
+# Its answer, asked through SSH.
+data "damodel_chat_completion" "hello" {
+  count = var.model == null ? 0 : 1
+
+  target          = "llama_server"
+  llama_server_id = damodel_llama_server.chat[0].id
+  host_key        = damodel_llama_server.chat[0].host_key
+  model           = "any" # the server has one
+  messages        = [{ role = "user", content = var.prompt }]
+  temperature     = 0 # the same answer each time, so that a plan without changes is empty
+  max_tokens      = 64
+
+  # Asked after the apply when the server has to be started again first.
+  depends_on = [damodel_llama_server.chat]
+}

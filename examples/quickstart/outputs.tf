@@ -33,3 +33,8 @@ output "ssh_password" {
   value       = damodel_instance.first.ssh_password
   sensitive   = true
 }
+
+output "answer" {
+  description = "What the model in the machine answers."
+  value       = one(data.damodel_chat_completion.hello[*].content)
+}

@@ -9,3 +9,15 @@ variable "gpu_num" {
   type        = number
   default     = 1
 }
+
+variable "model" {
+  description = "A GGUF file in the machine that it is to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. None: it serves nothing."
+  type        = string
+  default     = null
+}
+
+variable "prompt" {
+  description = "What the model is asked."
+  type        = string
+  default     = "Say hello to Terraform."
+}

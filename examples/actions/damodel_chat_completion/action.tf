@@ -1,0 +1,35 @@
+terraform {
+  required_version = ">= 1.14" # OpenTofu has no actions yet
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+# The chat endpoint has a key of its own: DAMODEL_API_KEY, or api_key here.
+provider "damodel" {}
+
+# Shows the answer while it comes, and is an error when there is none.
+action "damodel_chat_completion" "smoke_test" {
+  config {
+    model      = "deepseek-r1"
+    max_tokens = 1000
+    messages = [
+      { role = "user", content = "Reply with the word pong." },
+    ]
+  }
+}
+
+# Whenever this changes, the model is asked. Or at any time, by hand:
+# terraform apply -invoke=action.damodel_chat_completion.smoke_test
+resource "terraform_data" "release" {
+  input = "1"
+
+  lifecycle {
+    action_trigger {
+      events  = [after_create, after_update]
+      actions = [action.damodel_chat_completion.smoke_test]
+    }
+  }
+}

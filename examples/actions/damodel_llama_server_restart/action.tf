@@ -1,0 +1,44 @@
+terraform {
+  required_version = ">= 1.14" # OpenTofu has no actions yet
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+resource "damodel_instance" "gpu" {
+  name       = "chat"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  lifecycle {
+    ignore_changes = [image_id] # a newer image would replace the machine
+  }
+}
+
+resource "damodel_llama_server" "chat" {
+  instance_id = damodel_instance.gpu.id
+  model       = "~/public-storage/model/tiny.gguf"
+}
+
+# Restarts it as it is, and shows how far it is. At any time, by hand:
+# terraform apply -invoke=action.damodel_llama_server_restart.chat
+action "damodel_llama_server_restart" "chat" {
+  config {
+    instance_id = damodel_llama_server.chat.instance_id
+    port        = damodel_llama_server.chat.port
+    host_key    = damodel_llama_server.chat.host_key
+  }
+}

@@ -1,0 +1,42 @@
+terraform {
+  required_version = ">= 1.10" # OpenTofu: >= 1.11
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+# Its password and token stay out of the state, and the ephemeral resource reads them when they are needed.
+resource "damodel_instance" "trainer" {
+  name              = "trainer"
+  spec_type         = "gpu.rtx4090.1"
+  gpu_num           = 1
+  image_id          = data.damodel_public_image.pytorch.id
+  image_type        = "public"
+  store_credentials = false
+}
+
+ephemeral "damodel_instance_access" "trainer" {
+  id = damodel_instance.trainer.id
+}
+
+# Ephemeral values may be used in provider blocks, in write-only arguments, in other ephemeral resources, and in the connection of a
+# provisioner.
+locals {
+  connection = {
+    host     = ephemeral.damodel_instance_access.trainer.ssh_host
+    port     = ephemeral.damodel_instance_access.trainer.ssh_port
+    user     = ephemeral.damodel_instance_access.trainer.ssh_user
+    password = ephemeral.damodel_instance_access.trainer.ssh_password
+  }
+}

@@ -1,0 +1,48 @@
+terraform {
+  required_version = ">= 1.10" # for ephemeral resources; OpenTofu 1.11
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+resource "damodel_instance" "gpu" {
+  name       = "tunnelled"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  lifecycle {
+    ignore_changes = [image_id] # a newer image would replace the machine
+  }
+}
+
+resource "damodel_llama_server" "chat" {
+  instance_id = damodel_instance.gpu.id
+  model       = "~/public-storage/model/tiny.gguf"
+}
+
+# While a plan or an apply runs, the server is reached at local_url: a listener on 127.0.0.1 that leads through SSH.
+ephemeral "damodel_llama_tunnel" "chat" {
+  instance_id = damodel_llama_server.chat.instance_id
+  port        = damodel_llama_server.chat.port
+  host_key    = damodel_llama_server.chat.host_key
+}
+
+# For whatever is configured with an address, such as another provider:
+#
+# provider "restapi" {
+#   uri = ephemeral.damodel_llama_tunnel.chat.local_url
+# }

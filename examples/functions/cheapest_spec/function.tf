@@ -1,0 +1,35 @@
+terraform {
+  required_version = ">= 1.8" # OpenTofu: >= 1.7
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_specs" "large" {
+  gpu_name      = "A100|H100|4090"
+  capacity_type = "ondemand"
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch 2"
+  most_recent = true
+}
+
+# With no specification that has two GPUs free in one machine, the plan says so.
+resource "damodel_instance" "trainer" {
+  name       = "trainer"
+  spec_id    = provider::damodel::cheapest_spec(data.damodel_specs.large.specs, 2).spec_id
+  gpu_num    = 2
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  lifecycle {
+    ignore_changes = [spec_id, image_id] # stock and prices move, and another specification would replace the machine
+  }
+}

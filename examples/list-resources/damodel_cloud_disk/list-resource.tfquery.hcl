@@ -1,0 +1,11 @@
+# With include_resource the whole disk is shown, and not only its id and name.
+list "damodel_cloud_disk" "mounted" {
+  provider         = damodel
+  include_resource = true
+  limit            = 1000
+
+  config {
+    status          = "mounted"
+    storage_classes = ["RBD"]
+  }
+}

@@ -1,0 +1,8 @@
+list "damodel_private_image" "bases" {
+  provider = damodel
+
+  config {
+    name_regex = "-base$"
+    status     = "ready"
+  }
+}

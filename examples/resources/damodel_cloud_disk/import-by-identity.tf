@@ -1,0 +1,6 @@
+import {
+  to = damodel_cloud_disk.checkpoints
+  identity = {
+    id = "801"
+  }
+}

@@ -1,0 +1,6 @@
+import {
+  to = damodel_instance.trainer
+  identity = {
+    instance_uid = "ins-0123456789ab"
+  }
+}

@@ -1,0 +1,6 @@
+import {
+  to = damodel_private_image.base
+  identity = {
+    image_id = 951
+  }
+}

@@ -1,0 +1,93 @@
+# A training run: the cheapest machine that is large enough, and a disk for checkpoints that outlives it.
+#
+# terraform apply                        the machine and the disk
+# terraform destroy -target=damodel_instance.trainer    the machine alone; the disk stays, and is billed
+# terraform apply                        another machine, with the checkpoints mounted again
+
+terraform {
+  required_version = ">= 1.5" # for the check block
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+# A machine above the budget is an error of the plan, and again before it is bought.
+provider "damodel" {
+  max_hourly_price = var.hourly_budget
+}
+
+# The cheapest specification in stock with enough memory. It is looked up in every plan; what was bought stays (see below).
+data "damodel_spec" "trainer" {
+  capacity_type  = var.spot ? "spot" : "ondemand"
+  min_gpu_num    = var.gpu_num
+  min_gpu_mem_mb = var.min_gpu_mem_gb * 1000
+  min_cuda       = "12.4"
+  available_only = true
+  sort_by        = "price"
+  first          = true
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  label       = "cuda12.4"
+  most_recent = true
+}
+
+data "damodel_cloud_disk_specs" "block" {
+  storage_classes = ["RBD"]
+}
+
+# Checkpoints survive the machine: a spot machine may go at any time, and a change of almost anything replaces one.
+resource "damodel_cloud_disk" "checkpoints" {
+  name                = "${var.name}-checkpoints"
+  size_gb             = var.checkpoint_size_gb
+  spec_id             = data.damodel_cloud_disk_specs.block.specs[0].id
+  mount_path          = "/data/checkpoints"
+  deletion_protection = var.protect_checkpoints
+
+  lifecycle {
+    ignore_changes = [spec_id]
+  }
+}
+
+resource "damodel_instance" "trainer" {
+  name       = var.name
+  spec_id    = data.damodel_spec.trainer.spec_id
+  gpu_num    = var.gpu_num
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  # The data set is copied here from elsewhere, and goes with the machine.
+  data_disk_expand_size_gb = var.dataset_size_gb
+  data_disk_mount_path     = "/root/datasets"
+
+  exist_disks = [{
+    disk_id    = damodel_cloud_disk.checkpoints.id
+    mount_path = damodel_cloud_disk.checkpoints.mount_path
+  }]
+
+  # Training starts when there is a machine, be it in half an hour.
+  wait_for_capacity = "30m"
+
+  # Log in with the password of the console, or with a key: nothing to leak from the state.
+  store_credentials = false
+
+  timeouts {
+    create = "1h"
+  }
+
+  lifecycle {
+    # Tomorrow another specification may be the cheapest, and another image the newest. A run goes on where it began.
+    ignore_changes = [spec_id, image_id]
+  }
+}
+
+check "the_run_stays_in_its_budget" {
+  assert {
+    condition     = coalesce(damodel_instance.trainer.estimated_cost.hourly_equivalent, 0) * var.hours <= var.run_budget
+    error_message = "${var.hours} hours cost more than ${var.run_budget}."
+  }
+}

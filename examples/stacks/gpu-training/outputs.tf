@@ -1,0 +1,14 @@
+output "machine" {
+  description = "What was bought, and what it costs an hour."
+  value       = "${damodel_instance.trainer.gpu_num} x ${damodel_instance.trainer.gpu_name}, ${coalesce(damodel_instance.trainer.estimated_cost.hourly_equivalent, 0)} an hour"
+}
+
+output "ssh_command" {
+  description = "How to log in."
+  value       = "ssh -p ${damodel_instance.trainer.ssh_port} root@${damodel_instance.trainer.ssh_host}"
+}
+
+output "checkpoints" {
+  description = "The disk that stays, by the id under which it can be imported elsewhere."
+  value       = damodel_cloud_disk.checkpoints.id
+}

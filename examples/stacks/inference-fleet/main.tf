@@ -1,0 +1,101 @@
+# Several machines, each serving a model, in one map: a member more or less is a line more or less in var.fleet.
+#
+# terraform apply                                            machines, servers, and a question to one of them
+# terraform apply -replace='damodel_llama_server.member["small"]'    start one server anew
+# terraform destroy                                          all of it; models on the public storage stay
+
+terraform {
+  required_version = ">= 1.5" # for check blocks
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+# The budget of each machine.
+provider "damodel" {
+  max_hourly_price = var.hourly_budget
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  label       = "cuda12.4"
+  most_recent = true
+}
+
+# What each member can be made of, cheapest first.
+data "damodel_spec" "member" {
+  for_each       = var.fleet
+  capacity_type  = "ondemand"
+  gpu_name_regex = each.value.gpu
+  min_gpu_num    = each.value.gpu_num
+  available_only = true
+  sort_by        = "price"
+  first          = true
+}
+
+resource "damodel_instance" "member" {
+  for_each   = var.fleet
+  name       = "${var.name}-${each.key}"
+  spec_id    = data.damodel_spec.member[each.key].spec_id
+  gpu_num    = each.value.gpu_num
+  image_id   = data.damodel_public_image.pytorch.id
+  image_type = "public"
+
+  lifecycle {
+    ignore_changes = [spec_id, image_id] # a member goes on as it is, whatever is cheapest or newest tomorrow
+  }
+}
+
+# The apply of a member ends when its model answers: with the prebuilt server, or one that is compiled there.
+resource "damodel_llama_server" "member" {
+  for_each     = var.fleet
+  instance_id  = damodel_instance.member[each.key].id
+  model        = each.value.model
+  context_size = each.value.context_size
+  parallel     = each.value.parallel
+  api_key      = var.chat_key
+
+  probe = {
+    prompt     = "Reply with the word pong."
+    max_tokens = 50
+    expect     = "(?i)pong"
+  }
+
+  timeouts {
+    create = "90m" # a compile included
+  }
+}
+
+# What a refresh has seen, in every plan. A server that died is also repaired by the next apply.
+check "the_fleet_serves" {
+  assert {
+    condition     = alltrue([for member in damodel_llama_server.member : member.status == "ready"])
+    error_message = "Not all serve: ${jsonencode({ for name, member in damodel_llama_server.member : name => member.status })}"
+  }
+}
+
+# One member is asked, end to end.
+check "the_canary_answers" {
+  data "damodel_chat_completion" "canary" {
+    target          = "llama_server"
+    llama_server_id = damodel_llama_server.member[local.canary].id
+    host_key        = damodel_llama_server.member[local.canary].host_key
+    api_key         = var.chat_key
+    model           = "any"
+    max_tokens      = 50
+
+    messages = [{ role = "user", content = "Reply with the word pong." }]
+  }
+
+  assert {
+    condition     = strcontains(lower(data.damodel_chat_completion.canary.content), "pong")
+    error_message = "${local.canary} answered: ${data.damodel_chat_completion.canary.content}"
+  }
+}
+
+locals {
+  canary = sort(keys(var.fleet))[0]
+}

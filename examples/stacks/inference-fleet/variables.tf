@@ -1,0 +1,41 @@
+variable "name" {
+  description = "How the names of the machines begin."
+  type        = string
+  default     = "fleet"
+}
+
+variable "fleet" {
+  description = "The members by name: which GPU (a regular expression), how many, and the model, a GGUF file in the instance."
+  type = map(object({
+    gpu          = string
+    gpu_num      = optional(number, 1)
+    model        = string
+    context_size = optional(number, 32768)
+    parallel     = optional(number, 1)
+  }))
+  default = {
+    small = {
+      gpu   = "RTX-?4090"
+      model = "~/public-storage/model/tiny.gguf"
+    }
+    large = {
+      gpu          = "A100"
+      model        = "~/public-storage/model/tiny.gguf"
+      context_size = 65536
+      parallel     = 4
+    }
+  }
+}
+
+variable "hourly_budget" {
+  description = "The most that each machine may cost an hour."
+  type        = number
+  default     = 20
+}
+
+variable "chat_key" {
+  description = "The key that the servers ask of their clients. It is stored in the state; without one anyone who reaches a port may chat."
+  type        = string
+  default     = null
+  sensitive   = true
+}

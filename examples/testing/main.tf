@@ -1,0 +1,93 @@
+# A module as teams write them: a machine with a disk that outlives it. Its tests are in tests/, and test.sh runs them.
+
+terraform {
+  required_version = ">= 1.6" # for `terraform test`; the module itself needs no more than the provider
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+
+variable "name" {
+  description = "What the machine and its disk are called."
+  type        = string
+  default     = "workbench"
+}
+
+variable "gpu_num" {
+  description = "How many GPUs the machine has."
+  type        = number
+  default     = 1
+}
+
+variable "disk_size_gb" {
+  description = "The disk's capacity. It can grow and never shrink."
+  type        = number
+  default     = 50
+
+  validation {
+    condition     = var.disk_size_gb >= 50
+    error_message = "Less than 50 GB is full in a day."
+  }
+}
+
+data "damodel_spec" "machine" {
+  capacity_type  = "ondemand"
+  min_gpu_num    = var.gpu_num
+  available_only = true
+  sort_by        = "price"
+  first          = true
+}
+
+data "damodel_public_image" "pytorch" {
+  name_regex  = "^PyTorch"
+  most_recent = true
+}
+
+data "damodel_cloud_disk_specs" "block" {
+  storage_classes = ["RBD"]
+}
+
+resource "damodel_cloud_disk" "data" {
+  name       = var.name
+  size_gb    = var.disk_size_gb
+  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].id
+  mount_path = "/data"
+
+  lifecycle {
+    ignore_changes = [spec_id]
+  }
+}
+
+resource "damodel_instance" "machine" {
+  name              = var.name
+  spec_id           = data.damodel_spec.machine.spec_id
+  gpu_num           = var.gpu_num
+  image_id          = data.damodel_public_image.pytorch.id
+  image_type        = "public"
+  store_credentials = false
+
+  exist_disks = [{
+    disk_id = damodel_cloud_disk.data.id
+  }]
+
+  lifecycle {
+    ignore_changes = [spec_id, image_id]
+  }
+}
+
+output "machine_id" {
+  value = damodel_instance.machine.id
+}
+
+output "disk_id" {
+  value = damodel_cloud_disk.data.id
+}
+
+output "hourly_cost" {
+  value = damodel_instance.machine.estimated_cost.hourly_equivalent
+}
