@@ -2,5 +2,7 @@
 
 pub(crate) mod plugin;
 pub(crate) mod proto;
+pub(crate) mod reattach;
+pub(crate) mod sshd;
 pub(crate) mod terraform;
 mod tls;

@@ -23,6 +23,12 @@ impl Instance {
         Self { label: label.to_owned(), arguments, blocks: String::new() }
     }
 
+    /// The same under another label and name.
+    pub(crate) fn named(mut self, label: &str) -> Self {
+        label.clone_into(&mut self.label);
+        self.text("name", label)
+    }
+
     /// Sets an argument to an expression.
     pub(crate) fn set(mut self, name: &str, expression: impl fmt::Display) -> Self {
         self.arguments.insert(name.to_owned(), expression.to_string());

@@ -1,0 +1,311 @@
+//! A real OpenSSH server of the current user, on a free port of the loopback, with a home of its own.
+//!
+//! ```ignore
+//! let Some(mut sshd) = Sshd::prepare() else { return };
+//! sshd.line("AllowTcpForwarding no");
+//! sshd.start();
+//! let session = connect(&sshd.target(), …).await.unwrap();
+//! ```
+
+mod agent;
+mod cable;
+mod keys;
+
+use std::{
+    env, fs,
+    io::{self, BufRead, BufReader, Write},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use damodel::ssh::{Credentials, Pin, Target};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::{Pid, User, geteuid},
+};
+use secrecy::SecretString;
+use tempfile::TempDir;
+
+pub(crate) use self::{agent::Agent, cable::Cable, keys::Keys};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An sshd whose sessions find themselves in [`Sshd::home`], whatever the user's real home is. Ends when dropped, with
+/// its sessions.
+#[derive(Debug)]
+pub(crate) struct Sshd {
+    program: PathBuf,
+    directory: TempDir,
+    port: u16,
+    host_keys: Vec<&'static str>,
+    lines: Vec<String>,
+    session: String,
+    running: Option<Child>,
+    log: Arc<Mutex<String>>,
+}
+
+impl Sshd {
+    /// One with an Ed25519 host key that lets [`Sshd::target`] in, not started yet. `None`: there is no sshd here,
+    /// which is said past the test harness, and fails where CI is set.
+    pub(crate) fn prepare() -> Option<Self> {
+        let Some(program) = program() else {
+            let _ = writeln!(io::stderr(), "\nNOT TESTED: there is no sshd. Install openssh-server.");
+            assert!(env::var_os("CI").is_none(), "CI must have sshd");
+            return None;
+        };
+        if geteuid().is_root() {
+            // Where sshd's other half is locked up; packages make it at boot.
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        let directory = TempDir::with_prefix("sshd-").unwrap();
+        fs::create_dir(directory.path().join("home")).unwrap();
+        let sshd = Self {
+            program,
+            directory,
+            port: free_port(),
+            host_keys: vec!["ed25519"],
+            lines: Vec::new(),
+            session: String::new(),
+            running: None,
+            log: Arc::default(),
+        };
+        let key = sshd.keys().make("user", &["-t", "ed25519"]);
+        sshd.authorize(&fs::read_to_string(key.with_extension("pub")).unwrap());
+        Some(sshd)
+    }
+
+    /// The same, started.
+    pub(crate) fn started() -> Option<Self> {
+        let mut sshd = Self::prepare()?;
+        sshd.start();
+        Some(sshd)
+    }
+
+    /// Adds a line to its configuration, before [`Sshd::start`].
+    pub(crate) fn line(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+
+    /// Has every session begin with a line of shell, as in `PATH=…`; before [`Sshd::start`].
+    pub(crate) fn session_line(&mut self, line: &str) {
+        self.session.push_str(line);
+        self.session.push('\n');
+    }
+
+    /// Which host keys it has: `ed25519`, `rsa`, `ecdsa`; before [`Sshd::start`].
+    pub(crate) fn host_keys(&mut self, kinds: &[&'static str]) {
+        self.host_keys = kinds.to_vec();
+    }
+
+    /// Starts it, and waits until it listens.
+    pub(crate) fn start(&mut self) {
+        assert!(self.running.is_none(), "it runs already");
+        self.configure();
+        let mut command = Command::new(&self.program);
+        command.arg("-D").arg("-e").arg("-f").arg(self.directory.path().join("config"));
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        self.running = Some(child);
+        let (log, before) = (self.log.clone(), self.listens());
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let mut log = log.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        self.until("sshd listens", |sshd| sshd.listens() > before);
+    }
+
+    /// Ends it, and every session of it.
+    pub(crate) fn stop(&mut self) {
+        self.kill_sessions();
+        if let Some(mut child) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Ends every connection and every command; it goes on to listen.
+    pub(crate) fn kill_sessions(&self) {
+        let Some(child) = &self.running else { return };
+        for process in descendants(child.id()) {
+            // It may have ended by itself.
+            let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
+        }
+    }
+
+    /// Makes its host keys anew, as a machine under the same address has them. Takes effect when it is started.
+    pub(crate) fn replace_host_keys(&self) {
+        for kind in &self.host_keys {
+            let file = self.host_key_file(kind);
+            fs::remove_file(&file).unwrap();
+            fs::remove_file(file.with_extension("pub")).unwrap();
+        }
+    }
+
+    /// Lets another key in: a line of authorized_keys.
+    pub(crate) fn authorize(&self, line: &str) {
+        let file = self.directory.path().join("authorized_keys");
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(file, format!("{before}{}\n", line.trim())).unwrap();
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn authorize_nobody(&self) {
+        fs::write(self.directory.path().join("authorized_keys"), "").unwrap();
+    }
+
+    /// The public host key of a kind, as a line.
+    pub(crate) fn host_key(&self, kind: &str) -> String {
+        fs::read_to_string(self.host_key_file(kind).with_extension("pub")).unwrap()
+    }
+
+    /// The pin of its host key of a kind.
+    pub(crate) fn pin(&self, kind: &str) -> Pin {
+        self.host_key(kind).parse().unwrap()
+    }
+
+    /// How to reach it and log in, with no pin.
+    pub(crate) fn target(&self) -> Target {
+        let private_key_file = Some(self.directory.path().join("user"));
+        self.target_with(Credentials { private_key_file, ..Credentials::default() })
+    }
+
+    /// How to reach it with a private key of this text.
+    pub(crate) fn target_with_key(&self, key: &str) -> Target {
+        let private_key = Some(SecretString::from(key));
+        self.target_with(Credentials { private_key, ..Credentials::default() })
+    }
+
+    /// How to reach it with these.
+    pub(crate) fn target_with(&self, credentials: Credentials) -> Target {
+        let user = User::from_uid(geteuid()).unwrap().unwrap().name;
+        Target { host: "127.0.0.1".to_owned(), port: self.port, user, credentials, pin: None, bastion: None }
+    }
+
+    /// The port that it listens on, once it is started.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What its sessions have as their home and working directory.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// Makes keys beside its own.
+    pub(crate) fn keys(&self) -> Keys<'_> {
+        Keys::new(self.directory.path())
+    }
+
+    /// What it logged so far, since it was first started.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// How many logins it saw being tried, by any method and by anyone.
+    pub(crate) fn attempts(&self) -> usize {
+        self.log().matches("userauth-request for user").count()
+    }
+
+    /// Waits for something, and blocks its thread while it does.
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + DEADLINE;
+        while !is_so(self) {
+            assert!(Instant::now() < end, "not so after {DEADLINE:?}: {what}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn listens(&self) -> usize {
+        self.log().matches("Server listening on").count()
+    }
+
+    fn host_key_file(&self, kind: &str) -> PathBuf {
+        self.directory.path().join(format!("host_{kind}"))
+    }
+
+    /// Writes its files anew.
+    fn configure(&self) {
+        let directory = self.directory.path().display();
+        // Everything that a login shell of the user would bring along is left out.
+        let session = format!(
+            "#!/bin/sh\nexport HOME='{directory}/home'\ncd \"$HOME\" || exit 1\n{}\
+             if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\nexec /bin/sh\n",
+            self.session
+        );
+        write_program(&self.directory.path().join("session"), &session);
+        let mut lines = vec![
+            format!("ListenAddress 127.0.0.1:{}", self.port),
+            format!("AuthorizedKeysFile {directory}/authorized_keys"),
+            format!("ForceCommand {directory}/session"),
+            "AuthenticationMethods any".to_owned(),
+            "KbdInteractiveAuthentication no".to_owned(),
+            "LogLevel VERBOSE".to_owned(),
+            // Every attempt to log in, even one that only asks; a lower level would speak into the sessions.
+            "LogVerbose auth2.c:input_userauth_request():*".to_owned(),
+            "MaxStartups 100".to_owned(),
+            "PasswordAuthentication no".to_owned(),
+            "PermitRootLogin yes".to_owned(),
+            "PidFile none".to_owned(),
+            // Keeps Debian's bash from reading the user's real .bashrc, which may take seconds; not among the lines
+            // that a test should replace.
+            "SetEnv SHLVL=2".to_owned(),
+            // A temporary directory is everybody's.
+            "StrictModes no".to_owned(),
+            "UsePAM no".to_owned(),
+        ];
+        for kind in &self.host_keys {
+            if !self.host_key_file(kind).exists() {
+                self.keys().make(&format!("host_{kind}"), &["-t", kind]);
+            }
+            lines.push(format!("HostKey {directory}/host_{kind}"));
+        }
+        // The first line of a setting is the one that counts.
+        let lines = [self.lines.clone(), lines].concat();
+        fs::write(self.directory.path().join("config"), lines.join("\n") + "\n").unwrap();
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.stop();
+        if thread::panicking() {
+            let log = self.log();
+            let from = log.lines().count().saturating_sub(40);
+            let last: Vec<&str> = log.lines().skip(from).collect();
+            let _ = writeln!(io::stderr(), "--- sshd said:\n{}", last.join("\n"));
+        }
+    }
+}
+
+/// sshd wants to be started by its whole path.
+fn program() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn write_program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// The processes that come from one, and that are still tied to it.
+fn descendants(process: u32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let children: Vec<u32> = children.split_whitespace().map(|child| child.parse().unwrap()).collect();
+    let further = children.iter().flat_map(|child| descendants(*child));
+    further.chain(children.iter().map(|child| i32::try_from(*child).unwrap())).collect()
+}

@@ -1,0 +1,52 @@
+//! A real ssh-agent.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// An agent that holds keys. Ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    directory: TempDir,
+    running: Child,
+}
+
+impl Agent {
+    /// Starts one, and waits until it can be asked.
+    pub(crate) fn start() -> Self {
+        let directory = TempDir::with_prefix("agent-").unwrap();
+        let socket = directory.path().join("socket");
+        let mut command = Command::new("ssh-agent");
+        command.arg("-D").arg("-a").arg(&socket).stdin(Stdio::null()).stdout(Stdio::null());
+        let running = command.spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while !socket.exists() {
+            assert!(Instant::now() < end, "ssh-agent does not listen");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Self { directory, running }
+    }
+
+    /// Loads a key, and the certificate that lies beside it.
+    pub(crate) fn add(&self, key: &Path) {
+        let mut command = Command::new("ssh-add");
+        let output = command.arg("-q").arg(key).env("SSH_AUTH_SOCK", self.socket()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.running.kill();
+        let _ = self.running.wait();
+    }
+}
