@@ -6,12 +6,15 @@ use std::{
 };
 
 use damodel::framework::{
-    Context, Create, Diagnostic, Diagnostics, Outcome, Plan, PlanContext, Private, Provider, Registry, Resource,
-    Schema, State, Type, Update, timeouts::DefaultTimeouts,
+    Context, Create, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute, IdentitySchema, Opened, Outcome,
+    Plan, PlanContext, Private, Provider, Registry, Resource, Schema, State, Type, Update,
+    schema::{Attribute, AttributeType},
+    timeouts::DefaultTimeouts,
 };
 
 use super::{
     any_model::Any,
+    core::Core,
     random::{Choices, applied, known},
 };
 
@@ -47,6 +50,17 @@ impl AnyResource {
     }
 }
 
+/// The core of a resource.
+pub(crate) fn core_of(resource: AnyResource) -> Core {
+    let schema = resource.schema.clone().with_block(default_timeouts().block());
+    let identity = Resource::identity(&resource);
+    let core = Core::new(AnyProvider(resource), TYPE_NAME, &schema);
+    match identity {
+        Some(identity) => core.with_identity(identity.ty()),
+        None => core,
+    }
+}
+
 pub(crate) fn default_timeouts() -> DefaultTimeouts {
     let minute = Duration::from_secs(60);
     DefaultTimeouts { create: minute, read: minute, update: minute, delete: minute }
@@ -61,11 +75,56 @@ impl Provider for AnyProvider {
     }
 
     fn registry(&self) -> Registry<()> {
-        Registry::new().resource(self.0.clone())
+        Registry::new().resource(self.0.clone()).ephemeral_resource(AnyEphemeral(self.0.clone()))
     }
 
     async fn configure(&self, _: Any, _: &str) -> Result<(Arc<()>, Diagnostics), Diagnostics> {
         Ok((Arc::new(()), Diagnostics::new()))
+    }
+}
+
+/// The same thing without a life in a state.
+#[derive(Clone, Debug)]
+struct AnyEphemeral(AnyResource);
+
+/// The schema as an ephemeral resource may have it: nothing is write-only.
+pub(crate) fn without_write_only(mut schema: Schema) -> Schema {
+    fn clear(attributes: &mut [Attribute]) {
+        for attribute in attributes {
+            attribute.write_only = false;
+            if let AttributeType::Nested(_, children) = &mut attribute.ty {
+                clear(children);
+            }
+        }
+    }
+    clear(&mut schema.attributes);
+    schema
+}
+
+impl EphemeralResource for AnyEphemeral {
+    type Client = ();
+    type Model = Any;
+    type Held = ();
+
+    fn type_name(&self) -> &'static str {
+        TYPE_NAME
+    }
+
+    fn schema(&self) -> Schema {
+        without_write_only(self.0.schema.clone())
+    }
+
+    async fn open(&self, Any(config): Any, _: Context<()>) -> Opened<Any, ()> {
+        let mut choices = self.0.choices.lock().unwrap();
+        let wrong = choices.once_in(3);
+        // What is null may be open: a provider that does not look would fill it in.
+        let mut asked = config;
+        for attribute in self.0.schema.attributes.iter().filter(|attribute| attribute.is_computed() || wrong) {
+            if asked.attribute(&attribute.name).is_null() {
+                asked.set_attribute(&attribute.name, damodel::framework::Value::Unknown);
+            }
+        }
+        Opened::ready(Any(applied(&mut choices, &EphemeralResource::schema(self).ty(), &asked, wrong)))
     }
 }
 
@@ -83,6 +142,20 @@ impl Resource for AnyResource {
 
     fn timeouts(&self) -> DefaultTimeouts {
         default_timeouts()
+    }
+
+    /// The first plain attribute that the provider decides, where there is one.
+    fn identity(&self) -> Option<IdentitySchema> {
+        let is_plain = |ty: &Type| matches!(ty, Type::String | Type::Number | Type::Bool);
+        self.schema.attributes.iter().filter(|attribute| attribute.is_computed() && !attribute.sensitive).find_map(
+            |attribute| match &attribute.ty {
+                AttributeType::Plain(ty) if is_plain(ty) => {
+                    let copy = IdentityAttribute::required(&attribute.name, &attribute.name, ty.clone(), "Any.");
+                    Some(IdentitySchema::new(vec![copy]))
+                }
+                _ => None,
+            },
+        )
     }
 
     async fn plan(&self, plan: &mut Plan<Any>, _: PlanContext<'_, ()>) {

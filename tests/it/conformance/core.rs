@@ -6,9 +6,10 @@ use damodel::{
         codec::{decode, encode},
         service,
         tfplugin6::{
-            ClientCapabilities, Diagnostic, DynamicValue, RawState, apply_resource_change,
-            attribute_path::step::Selector, configure_provider, import_resource_state, plan_resource_change,
-            provider_client::ProviderClient, read_resource, upgrade_resource_state, validate_resource_config,
+            ClientCapabilities, Diagnostic, DynamicValue, RawState, ResourceIdentityData, apply_resource_change,
+            attribute_path::step::Selector, configure_provider, generate_resource_config, import_resource_state,
+            plan_resource_change, provider_client::ProviderClient, read_resource, upgrade_resource_state,
+            validate_resource_config,
         },
     },
 };
@@ -21,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) client: ProviderClient<Routes>,
     type_name: &'static str,
     pub(crate) ty: Type,
+    identity: Option<Type>,
 }
 
 /// An answer that holds a value.
@@ -31,6 +33,7 @@ pub(crate) struct Answer {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Top-level names of the attributes that need a new thing.
     pub(crate) replace: Vec<String>,
+    pub(crate) identity: Option<Value>,
 }
 
 impl Core {
@@ -42,7 +45,14 @@ impl Core {
                 .max_encoding_message_size(256 << 20),
             type_name,
             ty: schema.ty(),
+            identity: None,
         }
+    }
+
+    /// The core of a resource that has an identity of this type. Every answer's identity is judged.
+    pub(crate) fn with_identity(mut self, ty: Type) -> Self {
+        self.identity = Some(ty);
+        self
     }
 
     pub(crate) async fn configure(&mut self, ty: &Type, config: &Value) -> Vec<Diagnostic> {
@@ -78,7 +88,11 @@ impl Core {
         let response = self.client.plan_resource_change(request).await.unwrap();
         let response = response.into_inner();
         assert!(!response.legacy_type_system);
+        let identity = self.judged(response.planned_identity);
+        // The protocol allows unknown values for a create; Terraform's own `show -json` does not.
+        assert!(identity.as_ref().is_none_or(Value::is_wholly_known), "an identity with unknown values");
         Answer {
+            identity,
             value: self.value(response.planned_state.as_ref()),
             private: response.planned_private,
             diagnostics: response.diagnostics,
@@ -108,7 +122,8 @@ impl Core {
         let response = self.client.apply_resource_change(request).await.unwrap();
         let response = response.into_inner();
         assert!(!response.legacy_type_system);
-        self.answer(response.new_state.as_ref(), response.private, response.diagnostics)
+        let answer = self.answer(response.new_state.as_ref(), response.private, response.diagnostics);
+        self.known(answer, response.new_identity)
     }
 
     pub(crate) async fn read(&mut self, state: &Value, private: &[u8]) -> Answer {
@@ -121,24 +136,44 @@ impl Core {
         };
         let response = self.client.read_resource(request).await.unwrap();
         let response = response.into_inner();
-        self.answer(response.new_state.as_ref(), response.private, response.diagnostics)
+        let answer = self.answer(response.new_state.as_ref(), response.private, response.diagnostics);
+        self.known(answer, response.new_identity)
     }
 
     pub(crate) async fn import(&mut self, id: &str) -> Answer {
-        let request = import_resource_state::Request {
-            type_name: self.type_name.to_owned(),
-            id: id.to_owned(),
-            ..import_resource_state::Request::default()
-        };
+        let id = id.to_owned();
+        self.imported(import_resource_state::Request { id, ..import_resource_state::Request::default() }).await
+    }
+
+    pub(crate) async fn import_by_identity(&mut self, identity: &Value) -> Answer {
+        let data = ResourceIdentityData { identity_data: Some(dynamic(self.identity.as_ref().unwrap(), identity)) };
+        let request =
+            import_resource_state::Request { identity: Some(data), ..import_resource_state::Request::default() };
+        self.imported(request).await
+    }
+
+    async fn imported(&mut self, request: import_resource_state::Request) -> Answer {
+        let request = import_resource_state::Request { type_name: self.type_name.to_owned(), ..request };
         let response = self.client.import_resource_state(request).await.unwrap();
         let mut response = response.into_inner();
         match response.imported_resources.pop() {
             Some(imported) => {
                 assert_eq!(imported.type_name, self.type_name);
-                self.answer(imported.state.as_ref(), imported.private, response.diagnostics)
+                let answer = self.answer(imported.state.as_ref(), imported.private, response.diagnostics);
+                assert_eq!(imported.identity.is_some(), self.identity.is_some(), "an import has an identity");
+                self.known(answer, imported.identity)
             }
             None => self.answer(None, Vec::new(), response.diagnostics),
         }
+    }
+
+    pub(crate) async fn generate(&mut self, state: &Value) -> Answer {
+        let request = generate_resource_config::Request {
+            type_name: self.type_name.to_owned(),
+            state: Some(self.dynamic(state)),
+        };
+        let response = self.client.generate_resource_config(request).await.unwrap().into_inner();
+        self.answer(response.config.as_ref(), Vec::new(), response.diagnostics)
     }
 
     pub(crate) async fn upgrade(&mut self, version: i64, raw: RawState) -> Answer {
@@ -158,7 +193,20 @@ impl Core {
     }
 
     fn answer(&self, value: Option<&DynamicValue>, private: Vec<u8>, diagnostics: Vec<Diagnostic>) -> Answer {
-        Answer { value: self.value(value), private, diagnostics, replace: Vec::new() }
+        Answer { value: self.value(value), private, diagnostics, replace: Vec::new(), identity: None }
+    }
+
+    /// The answer with its identity, which has to be known.
+    fn known(&self, answer: Answer, identity: Option<ResourceIdentityData>) -> Answer {
+        let identity = self.judged(identity);
+        assert!(identity.as_ref().is_none_or(Value::is_wholly_known), "an identity with unknown values");
+        Answer { identity, ..answer }
+    }
+
+    /// The identity, of its type. One of a resource that has none would crash the core.
+    fn judged(&self, identity: Option<ResourceIdentityData>) -> Option<Value> {
+        let data = identity?.identity_data.expect("an identity has data");
+        Some(decode(self.identity.as_ref().expect("an identity schema"), &data.msgpack).unwrap())
     }
 }
 

@@ -5,6 +5,7 @@ mod any_model;
 mod anything;
 mod compatible;
 pub(crate) mod core;
+mod ephemeral;
 mod found;
 mod plan_valid;
 mod proposed;
@@ -12,12 +13,12 @@ mod random;
 
 use damodel::framework::{
     Schema, Type, Value,
-    schema::{Attribute, AttributeType},
+    schema::{Attribute, AttributeType, Presence},
 };
 use proptest::prelude::*;
 
 use self::{
-    anything::{AnyProvider, AnyResource, TYPE_NAME, default_timeouts},
+    anything::{AnyResource, core_of, default_timeouts},
     compatible::compatibility_faults,
     core::{Answer, Core},
     plan_valid::plan_faults,
@@ -54,11 +55,12 @@ fn runtime() -> &'static tokio::runtime::Runtime {
 /// The life of one object: made with the first configuration, changed to the second, destroyed.
 async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
     let schema = resource.schema.clone().with_block(default_timeouts().block());
-    let mut core = Core::new(AnyProvider(resource), TYPE_NAME, &schema);
+    let meddles = resource.meddles;
+    let mut core = core_of(resource);
     let empty: Type = Type::object::<&str>([]);
     let said = core.configure(&empty, &Value::object::<&str>([])).await;
     assert!(said.is_empty());
-    let mut life = Life { core, schema, state: Value::Null, private: Vec::new() };
+    let mut life = Life { core, schema, meddles, state: Value::Null, private: Vec::new() };
     for tape in configs {
         let mut choices = Choices::new(tape);
         let config = random::config(&mut choices, &life.schema);
@@ -71,6 +73,8 @@ async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
 struct Life {
     core: Core,
     schema: Schema,
+    /// Whether the resource's own plan writes into what the configuration leaves open.
+    meddles: bool,
     state: Value,
     private: Vec<u8>,
 }
@@ -116,6 +120,7 @@ impl Life {
         }
         let read = self.core.read(&self.state, &self.private).await;
         assert!(read.value == self.state && read.private == self.private);
+        self.generate().await;
         let again = self.plan(&self.state.clone(), config).await;
         assert!(again.value == self.state, "the plan is not empty:\n{}", difference(&self.state, &again.value));
         assert!(again.replace.is_empty());
@@ -133,6 +138,25 @@ impl Life {
         let same = self.core.plan(config, prior, &proposed, &self.private).await;
         assert!(same.value == plan.value && same.private == plan.private);
         plan
+    }
+
+    /// A configuration that is made of the state is a valid one, and changes nothing.
+    async fn generate(&mut self) {
+        let answer = self.core.generate(&self.state).await;
+        assert!(answer.diagnostics.is_empty(), "{:?}", answer.diagnostics);
+        // What is left out for its default, a meddling plan would exchange.
+        if self.meddles || must_write(&self.schema.attributes) {
+            return;
+        }
+        let said = self.core.validate(&answer.value).await;
+        assert!(said.is_empty(), "{said:?}\n{}", difference(&self.state, &answer.value));
+        let plan = self.plan(&self.state.clone(), &answer.value).await;
+        assert!(
+            plan.value == self.state,
+            "a generated configuration changes\n{}",
+            difference(&self.state, &plan.value)
+        );
+        assert!(plan.replace.is_empty());
     }
 
     async fn destroy(mut self) {
@@ -194,6 +218,14 @@ fn written_down(attributes: &[Attribute], value: &Value) -> bool {
         Value::Map(elements) => elements.values().any(|element| written_down(attributes, element)),
         _ => false,
     }
+}
+
+/// Whether a configuration has to say what no state holds.
+fn must_write(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.ty {
+        AttributeType::Plain(_) => attribute.write_only && attribute.presence == Presence::Required,
+        AttributeType::Nested(_, children) => must_write(children),
+    })
 }
 
 /// The attributes that differ, with both values in the clear: these are test values.
