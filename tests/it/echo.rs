@@ -1,15 +1,27 @@
 //! A provider for tests: it keeps nothing, and does what its arguments say.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod function;
+mod list;
+mod loan;
+mod shout;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use damodel::framework::{
-    Attr, Context, Create, DataSource, Diagnostic, Diagnostics, Outcome, Private, Provider, Registry, Resource, Schema,
-    Secret, State, Type, Update,
+    Attr, Context, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome,
+    Private, Provider, Registry, Resource, Schema, Secret, State, Type, Update,
     schema::{Attribute, AttributeType, Nesting, Replacement},
     timeouts::{DefaultTimeouts, Timeouts},
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+
+use self::{function::Describe, list::ThingList, loan::LoanResource, shout::Shout};
+pub(crate) use self::{loan::LOAN, shout::SHOUT};
 
 pub(crate) const THING: &str = "echo_thing";
 
@@ -22,6 +34,17 @@ pub(crate) struct Signals {
     pub(crate) started: Notify,
     pub(crate) go_on: Notify,
     pub(crate) finished: Notify,
+    /// Held by every loan that is open.
+    pub(crate) loans: Arc<()>,
+    /// The passwords that creates and updates were told.
+    pub(crate) passwords: Mutex<Vec<Secret>>,
+}
+
+impl Signals {
+    /// Notes the write-only value of a configuration.
+    fn told(&self, config: &Thing) {
+        self.passwords.lock().unwrap().extend(config.password.known().cloned());
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +86,13 @@ impl Provider for Echo {
     }
 
     fn registry(&self) -> Registry<Signals> {
-        Registry::new().resource(ThingResource).data_source(LookSource)
+        Registry::new()
+            .resource(ThingResource)
+            .data_source(LookSource)
+            .ephemeral_resource(LoanResource)
+            .function(Describe)
+            .list_resource(ThingList)
+            .action(Shout)
     }
 
     fn validate(&self, config: &Config, diagnostics: &mut Diagnostics) {
@@ -136,7 +165,33 @@ impl Resource for ThingResource {
         Ok(state)
     }
 
+    fn identity(&self) -> Option<IdentitySchema> {
+        Some(identity())
+    }
+
+    fn upgrade_identity(
+        &self,
+        version: i64,
+        mut identity: serde_json::Value,
+    ) -> Result<serde_json::Value, Diagnostics> {
+        if version != 0 {
+            return Err(Diagnostic::error("Too old", "").into());
+        }
+        if let Some(key) = identity.get("key").cloned() {
+            identity["thing"] = key;
+        }
+        Ok(identity)
+    }
+
+    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+        match identity.text("thing") {
+            Some(thing) if thing == "refused" => Err(Diagnostic::error("Refused", "Not by this identity.").into()),
+            thing => Ok(thing.unwrap()),
+        }
+    }
+
     async fn create(&self, change: Create<Thing>, context: Context<Signals>) -> Outcome<Thing> {
+        context.client.told(&change.config);
         let name = change.planned.name.as_str().unwrap().to_owned();
         match name.as_str() {
             "panic" => panic!("planted"),
@@ -168,7 +223,8 @@ impl Resource for ThingResource {
         }
     }
 
-    async fn update(&self, change: Update<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+    async fn update(&self, change: Update<Thing>, context: Context<Signals>) -> Outcome<Thing> {
+        context.client.told(&change.config);
         Outcome::present(settled(change.planned), change.private)
     }
 
@@ -183,17 +239,30 @@ impl Resource for ThingResource {
         if id == "missing" {
             return Outcome::absent();
         }
-        let state = Thing {
-            id: id.into(),
-            name: Attr::Null,
-            size: Attr::Null,
-            tags: Attr::Null,
-            labels: Attr::Null,
-            password: Attr::Null,
-            disks: Attr::Null,
-            timeouts: Attr::Null,
-        };
+        let state = Thing { id: id.into(), ..nothing() };
         Outcome::present(state, Private::default())
+    }
+}
+
+pub(crate) fn identity() -> IdentitySchema {
+    let mut schema = IdentitySchema::new(vec![
+        IdentityAttribute::required("thing", "id", Type::String, "Its id."),
+        IdentityAttribute::optional("size", "size", Type::Number, "Its size."),
+    ]);
+    schema.version = 1;
+    schema
+}
+
+fn nothing() -> Thing {
+    Thing {
+        id: Attr::Null,
+        name: Attr::Null,
+        size: Attr::Null,
+        tags: Attr::Null,
+        labels: Attr::Null,
+        password: Attr::Null,
+        disks: Attr::Null,
+        timeouts: Attr::Null,
     }
 }
 

@@ -9,7 +9,7 @@ use damodel::{
 
 use crate::{
     conformance::core::Core,
-    echo::{Echo, Signals, THING, ThingResource},
+    echo::{Echo, Signals, THING, ThingResource, identity},
 };
 
 pub(crate) struct Fixture {
@@ -20,7 +20,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn unconfigured() -> Self {
         let signals = Arc::<Signals>::default();
-        let core = Core::new(Echo(Arc::clone(&signals)), THING, &schema());
+        let core = Core::new(Echo(Arc::clone(&signals)), THING, &schema()).with_identity(identity().ty());
         Self { core, signals }
     }
 

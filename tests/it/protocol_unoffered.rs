@@ -5,11 +5,8 @@ use std::sync::Arc;
 use damodel::{
     framework::Resource as _,
     protocol::tfplugin6::{
-        Diagnostic, RequestChunkMeta, close_ephemeral_resource, configure_state_store, delete_state,
-        generate_resource_config, get_states, invoke_action, list_resource, lock_state, move_resource_state,
-        open_ephemeral_resource, plan_action, read_state_bytes, renew_ephemeral_resource, unlock_state,
-        upgrade_resource_identity, validate_action_config, validate_ephemeral_resource_config,
-        validate_list_resource_config, validate_state_store, write_state_bytes,
+        Diagnostic, RequestChunkMeta, configure_state_store, delete_state, get_states, lock_state, move_resource_state,
+        read_state_bytes, unlock_state, validate_state_store, write_state_bytes,
     },
 };
 
@@ -41,41 +38,13 @@ macro_rules! refused {
 }
 
 refused! {
-    close_ephemeral_resource close_ephemeral_resource;
     configure_state_store configure_state_store;
     delete_state delete_state;
-    generate_resource_config generate_resource_config;
     get_states get_states;
     lock_state lock_state;
     move_resource_state move_resource_state;
-    open_ephemeral_resource open_ephemeral_resource;
-    plan_action plan_action;
-    renew_ephemeral_resource renew_ephemeral_resource;
     unlock_state unlock_state;
-    upgrade_resource_identity upgrade_resource_identity;
-    validate_action_config validate_action_config;
-    validate_ephemeral_resource_config validate_ephemeral_resource_config;
-    validate_list_resource_config validate_list_resource_config;
     validate_state_store_config validate_state_store;
-}
-
-#[tokio::test]
-async fn a_list_is_one_event_with_an_error() {
-    let request = list_resource::Request::default();
-    let mut events = core().client.list_resource(request).await.unwrap().into_inner();
-    let event = events.message().await.unwrap().unwrap();
-    assert!(is_one_error(&event.diagnostic));
-    assert!(events.message().await.unwrap().is_none());
-}
-
-#[tokio::test]
-async fn an_action_completes_once_with_an_error() {
-    let request = invoke_action::Request::default();
-    let mut events = core().client.invoke_action(request).await.unwrap().into_inner();
-    let event = events.message().await.unwrap().unwrap();
-    let Some(invoke_action::event::Type::Completed(completed)) = event.r#type else { panic!("not completed") };
-    assert!(is_one_error(&completed.diagnostics));
-    assert!(events.message().await.unwrap().is_none());
 }
 
 #[tokio::test]

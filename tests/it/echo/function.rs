@@ -1,0 +1,53 @@
+//! A function that tells what it was called with.
+
+use damodel::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
+use serde::Deserialize;
+
+#[derive(Debug)]
+pub(super) struct Describe;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Arguments {
+    word: String,
+    count: Attr<i64>,
+    open: Attr<String>,
+    rest: Vec<i64>,
+}
+
+impl Function for Describe {
+    type Arguments = Arguments;
+    type Output = Attr<String>;
+
+    fn name(&self) -> &'static str {
+        "describe"
+    }
+
+    fn signature(&self) -> Signature {
+        let parameter = |name: &str, ty| Parameter::new(name, ty, "Any.");
+        Signature {
+            summary: "Tells".to_owned(),
+            description: "Tells what it was called with.".to_owned(),
+            parameters: vec![
+                parameter("word", Type::String),
+                parameter("count", Type::Number).takes_null().validate(validator::between(0..=9)),
+                parameter("open", Type::String).takes_unknown(),
+            ],
+            variadic: Some(parameter("rest", Type::Number)),
+            returns: Type::String,
+        }
+    }
+
+    fn call(&self, arguments: Arguments) -> Result<Attr<String>, FunctionError> {
+        match arguments.word.as_str() {
+            "panic" => panic!("planted"),
+            "null" => return Ok(Attr::Null),
+            "unknown" => return Ok(Attr::Unknown),
+            "refused" => return Err(FunctionError::whole("no such word")),
+            "rest" => return Err(FunctionError::on("rest", "too many")),
+            _ => {}
+        }
+        let open = if arguments.open.is_unknown() { "unknown" } else { arguments.open.as_str().unwrap() };
+        let count = arguments.count.known().map_or_else(|| "none".to_owned(), ToString::to_string);
+        Ok(Attr::Known(format!("{} {count} {open} {:?}", arguments.word, arguments.rest)))
+    }
+}

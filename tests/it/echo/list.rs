@@ -1,0 +1,71 @@
+//! A list of things that are made up as its `config` block says.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use damodel::framework::{
+    Attr, Context, Diagnostic, Diagnostics, Found, ListResource, Listed, Schema, Secret, Type, schema::Attribute,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Signals, THING, Thing};
+
+#[derive(Debug)]
+pub(super) struct ThingList;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Filters {
+    count_of: Attr<i64>,
+    then: Attr<String>,
+}
+
+impl ListResource for ThingList {
+    type Client = Signals;
+    type Model = Filters;
+    type Resource = Thing;
+
+    fn type_name(&self) -> &'static str {
+        THING
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::new(
+            "Things.",
+            vec![
+                Attribute::with_default("count_of", Type::Number, 3, "How many."),
+                Attribute::optional("then", Type::String, "What comes after them."),
+            ],
+        )
+    }
+
+    fn validate(&self, config: &Filters, diagnostics: &mut Diagnostics) {
+        if config.then.as_str() == Some("") {
+            diagnostics.error("Nothing then", "Say something, or nothing.");
+        }
+    }
+
+    async fn list(&self, config: Filters, mut found: Found<'_, Thing>, context: Context<Signals>) -> Diagnostics {
+        let _open = Arc::clone(&context.client.loans);
+        for number in 0..*config.count_of.known().unwrap() {
+            let mut state = super::nothing();
+            state.id = format!("id-{number}").into();
+            if found.wants_state() {
+                state.name = format!("{} wanted", found.wanted()).into();
+                state.password = Attr::Known(Secret::new("planted"));
+            }
+            if let ControlFlow::Break(()) = found.tell(Listed { display_name: format!("Thing {number}"), state }).await
+            {
+                return Diagnostics::new();
+            }
+        }
+        match config.then.as_str() {
+            Some("panic") => panic!("planted"),
+            Some("fail") => Diagnostic::error("Failed", "The rest is not known.").into(),
+            Some("warn") => Diagnostic::warning("Not all", "Some could not be read.").into(),
+            Some("wait") => {
+                context.client.started.notify_one();
+                std::future::pending().await
+            }
+            _ => Diagnostics::new(),
+        }
+    }
+}

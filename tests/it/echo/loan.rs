@@ -1,0 +1,84 @@
+//! An ephemeral thing that does what its name says.
+
+use std::sync::Arc;
+
+use damodel::framework::{
+    Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Open, Opened, Renewed, Schema, Secret, Type,
+    schema::Attribute,
+};
+use serde::{Deserialize, Serialize};
+
+use super::Signals;
+
+pub(crate) const LOAN: &str = "echo_loan";
+
+#[derive(Debug)]
+pub(super) struct LoanResource;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Loan {
+    name: Attr<String>,
+    size: Attr<i64>,
+    secret: Attr<Secret>,
+}
+
+impl EphemeralResource for LoanResource {
+    type Client = Signals;
+    type Model = Loan;
+    type Held = Arc<()>;
+
+    fn type_name(&self) -> &'static str {
+        LOAN
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::new(
+            "A loan.",
+            vec![
+                Attribute::required("name", Type::String, "Name."),
+                Attribute::with_default("size", Type::Number, 20, "Size."),
+                Attribute::computed("secret", Type::String, "Secret.").sensitive(),
+            ],
+        )
+    }
+
+    fn validate(&self, config: &Loan, diagnostics: &mut Diagnostics) {
+        if config.name.as_str() == Some("") {
+            diagnostics.error("No name", "Give one.");
+        }
+    }
+
+    async fn open(&self, mut config: Loan, context: Context<Signals>) -> Opened<Loan, Arc<()>> {
+        let name = config.name.as_str().unwrap().to_owned();
+        config.secret = Attr::Known(Secret::new(format!("planted-{name}")));
+        if name == "changed" {
+            config.name = "another".into();
+            config.size = Attr::Unknown;
+            config.secret = Attr::Unknown;
+        }
+        let mut opened = Opened::ready(config).holding(Arc::clone(&context.client.loans));
+        opened.private.insert("name", &name);
+        match name.as_str() {
+            "panic" => panic!("planted"),
+            "nothing" => opened.result = None,
+            "refused" => opened = opened.with(Diagnostic::error("Refused", "No loan.")),
+            "long" => opened.renew_at = Some("2026-01-02T03:04:05.5Z".parse().unwrap()),
+            _ => {}
+        }
+        opened
+    }
+
+    /// Tells the name and what is held.
+    async fn renew(&self, open: Open<Arc<()>>, _: Context<Signals>) -> Renewed {
+        let name: String = open.private.entry("name").unwrap_or_default();
+        let said = format!("{name}, held: {}", open.held.is_some());
+        let mut private = damodel::framework::Private::default();
+        private.insert("name", "renewed");
+        Renewed { private, renew_at: None, diagnostics: Diagnostic::warning("Renewed", said).into() }
+    }
+
+    async fn close(&self, open: Open<Arc<()>>, _: Context<Signals>) -> Diagnostics {
+        let name: String = open.private.entry("name").unwrap_or_default();
+        Diagnostic::warning("Closed", format!("{name}, held: {}", open.held.is_some())).into()
+    }
+}
