@@ -85,7 +85,7 @@ pub(crate) async fn exchange(
     (!bytes.is_empty()).then(|| parse(&bytes))
 }
 
-fn parse(bytes: &[u8]) -> Reply {
+pub(crate) fn parse(bytes: &[u8]) -> Reply {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     let head = std::str::from_utf8(&bytes[..end]).unwrap();
     let mut lines = head.split("\r\n");

@@ -7,6 +7,8 @@ use tokio::sync::oneshot;
 
 use crate::sandbox_client::ask;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
+
 #[tokio::test]
 async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -20,6 +22,8 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
         "--image-seconds=4",
         "--save-window-seconds=10",
         "--daily-saves=3",
+        "--sshd-seconds=0.5",
+        "--ssh-key=laptop=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMceZxqs3jrKcG/Q+6+31a9355B2MSLI0jLFwySOqOxw laptop",
         "--token=token-of-this-test",
         "--ready-file",
         ready_file.to_str().unwrap(),
@@ -43,7 +47,7 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
         }
         visitor.await
     };
-    let (ran, ready) = tokio::join!(run_until(arguments, &mut out, waiting), ready_file_seen);
+    let (ran, ready) = tokio::join!(run_until(arguments, PROGRAM.into(), &mut out, waiting), ready_file_seen);
     ran.unwrap();
 
     let said = String::from_utf8(out).unwrap();
@@ -60,7 +64,7 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
 #[tokio::test]
 async fn an_address_that_others_reach_is_refused() {
     let arguments = Arguments::parse_from(["sandbox", "--listen=0.0.0.0:0"]);
-    let refused = run_until(arguments, &mut Vec::new(), std::future::pending()).await;
+    let refused = run_until(arguments, PROGRAM.into(), &mut Vec::new(), std::future::pending()).await;
     assert!(matches!(refused, Err(Error::Start(_))));
 }
 
@@ -72,6 +76,8 @@ fn wrong_usage_is_refused() {
         ["sandbox", "--listen=here"],
         ["sandbox", "--daily-saves=-1"],
         ["sandbox", "--disk-seconds=soon"],
+        ["sandbox", "--ssh-key=laptop"],
+        ["sandbox", "--sshd-seconds=late"],
     ] {
         assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
     }

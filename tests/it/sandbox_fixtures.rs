@@ -66,7 +66,10 @@ fn fixture(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// A value with the random texts replaced. Uids of the seed are not random, and stay.
+/// Ports are free ones: what is compared is that both are ports.
+const PORTS: [&str; 2] = ["port", "ssh_port"];
+
+/// A value with the random texts and the ports replaced. Uids of the seed are not random, and stay.
 fn redacted(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(redacted).collect(),
@@ -75,7 +78,8 @@ fn redacted(value: Value) -> Value {
             .map(|(name, value)| {
                 let is_random = RANDOM.contains(&name.as_str()) || (name == "url" && value.is_string());
                 let is_text = value.as_str().is_some_and(|text| !text.is_empty());
-                let value = if is_random && is_text { json!("[random]") } else { redacted(value) };
+                let is_port = PORTS.contains(&name.as_str()) && value.as_u64().is_some_and(|port| port > 1024);
+                let value = if (is_random && is_text) || is_port { json!("[random]") } else { redacted(value) };
                 (name, value)
             })
             .collect(),

@@ -1,0 +1,208 @@
+//! Servers that come up late, or never, or go away.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use damodel::ssh::{Error, Limits, Session, Target, connect};
+use tokio::{io::AsyncWriteExt, net::TcpListener, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::sshd::{Cable, Sshd, free_port};
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn reach(target: &Target, limits: &Limits, patience: Duration) -> Result<Session, Error> {
+    connect(target, limits, Instant::now() + patience, &CancellationToken::new()).await
+}
+
+fn last_of(error: Error) -> Error {
+    match error {
+        Error::TimedOut { last: Some(last), .. } => *last,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_comes_up_late_is_waited_for() {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    let target = sshd.target();
+    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), LONG).await });
+    let starting = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        sshd.start();
+        sshd
+    });
+    let session = waiting.await.unwrap().unwrap();
+    assert!(session.run("true", b"").await.unwrap().is_success());
+    drop(starting.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_server_that_never_comes_up_is_given_up_at_the_deadline() {
+    let Some(sshd) = Sshd::prepare() else { return };
+    let begin = Instant::now();
+    let error = reach(&sshd.target(), &Limits::default(), Duration::from_millis(700)).await.unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(error.is_out_of_reach());
+    assert!(error.to_string().contains("took too long; last: 127.0.0.1:"), "{error}");
+    let last = last_of(error);
+    assert!(last.to_string().ends_with("cannot be reached: connection refused"), "{last}");
+}
+
+#[tokio::test]
+async fn a_port_without_a_banner_is_asked_again() {
+    let Some(sshd) = Sshd::started() else { return };
+    // As a load balancer does whose machine is still booting: accepts, and hangs up or says nothing.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (inner, asked) = (sshd.port(), Arc::new(AtomicUsize::new(0)));
+    let counted = asked.clone();
+    let balancer = tokio::spawn(async move {
+        let mut silent = Vec::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            match counted.fetch_add(1, Ordering::SeqCst) {
+                0 => drop(near),
+                1 => silent.push(near),
+                2 => near.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap(),
+                _ => {
+                    let mut far = tokio::net::TcpStream::connect(("127.0.0.1", inner)).await.unwrap();
+                    tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+                }
+            }
+        }
+    });
+    let mut target = sshd.target();
+    target.port = port;
+    let limits = Limits { connect: Duration::from_secs(3), ..Limits::default() };
+    reach(&target, &limits, LONG).await.unwrap();
+    assert!(asked.load(Ordering::SeqCst) >= 4);
+    balancer.abort();
+}
+
+#[tokio::test]
+async fn a_key_that_is_installed_late_is_tried_again() {
+    let Some(sshd) = Sshd::started() else { return };
+    let target = sshd.target();
+    let key = fs::read_to_string(target.credentials.private_key_file.as_ref().unwrap().with_extension("pub")).unwrap();
+    sshd.authorize_nobody();
+    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), LONG).await });
+    let sshd = tokio::task::spawn_blocking(move || {
+        sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
+        sshd.authorize(&key);
+        sshd
+    });
+    waiting.await.unwrap().unwrap();
+    drop(sshd.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_login_that_stays_refused_is_given_up_soon() {
+    let Some(sshd) = Sshd::started() else { return };
+    sshd.authorize_nobody();
+    let begin = Instant::now();
+    let limits = Limits { denied: Duration::from_secs(3), ..Limits::default() };
+    let error = reach(&sshd.target(), &limits, Duration::from_secs(60)).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    let tries = sshd.log().matches("Failed publickey").count();
+    assert!(tries >= 2 && begin.elapsed() < LONG, "{tries} in {:?}", begin.elapsed());
+    // A deadline that is nearer than the window does not hide what it is.
+    let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_user_without_a_shell_is_not_ready() {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.line("ForceCommand echo this account is not available; exit 1");
+    sshd.start();
+    let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
+    let last = last_of(error);
+    assert!(matches!(last, Error::NotReady { .. }), "{last}");
+    assert!(last.to_string().ends_with("exit code 1: this account is not available"), "{last}");
+}
+
+#[tokio::test]
+async fn a_cancel_ends_a_wait_at_once() {
+    let Some(sshd) = Sshd::prepare() else { return };
+    let cancel = CancellationToken::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let (mut target, token) = (sshd.target(), cancel.clone());
+    target.port = listener.local_addr().unwrap().port();
+    let waiting =
+        tokio::spawn(async move { connect(&target, &Limits::default(), Instant::now() + LONG, &token).await });
+    // It is there, says nothing, and would be waited for.
+    let _silent = listener.accept().await.unwrap();
+    cancel.cancel();
+    let begin = Instant::now();
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Cancelled { .. }), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_told() {
+    let Some(sshd) = Sshd::prepare() else { return };
+    let mut target = sshd.target();
+    target.host = "nobody.invalid".to_owned();
+    target.port = free_port();
+    let error = reach(&target, &Limits::default(), Duration::from_secs(3)).await.unwrap_err();
+    assert!(error.to_string().contains("nobody.invalid:"), "{error}");
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_in_the_middle_of_a_command_is_told() {
+    let Some(sshd) = Sshd::started() else { return };
+    let cable = Cable::to(sshd.port()).await;
+    let mut target = sshd.target();
+    target.port = cable.port();
+    let session = reach(&target, &Limits::default(), LONG).await.unwrap();
+    assert!(!session.is_lost());
+    let broken = async {
+        until_exists(&sshd.home().join("begun")).await;
+        cable.cut();
+    };
+    let (outcome, ()) = tokio::join!(session.run("touch begun; cat", &[0; 10 << 20]), broken);
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }) && error.is_out_of_reach(), "{error}");
+    assert!(session.is_lost());
+    let error = session.run("true", b"").await.unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_lost_after_the_keepalives() {
+    let Some(sshd) = Sshd::started() else { return };
+    let cable = Cable::to(sshd.port()).await;
+    let mut target = sshd.target();
+    target.port = cable.port();
+    let limits = Limits { keepalive: Duration::from_millis(200), missed: 2, ..Limits::default() };
+    let session = reach(&target, &limits, LONG).await.unwrap();
+    // Silence of the command alone is none of the server.
+    assert!(session.run("sleep 2", b"").await.unwrap().is_success());
+    let frozen = async {
+        until_exists(&sshd.home().join("begun")).await;
+        cable.freeze();
+    };
+    let begin = Instant::now();
+    let (outcome, ()) = tokio::join!(session.run("touch begun; sleep 120", b""), frozen);
+    let error = outcome.unwrap_err();
+    assert!(matches!(&error, Error::Lost { reason, .. } if reason.contains("does not answer")), "{error}");
+    assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
+    assert_eq!(cable.connections(), 1);
+    cable.mend();
+}
+
+async fn until_exists(file: &Path) {
+    let end = Instant::now() + LONG;
+    while !file.exists() {
+        assert!(Instant::now() < end, "{} is not there", file.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,258 @@
+//! Passwords, which a real sshd takes from users of the machine only, and what else it does not do: against a server
+//! of the test's own.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use damodel::ssh::{Credentials, Error, Exit, Limits, Session, Target, connect};
+use rstest::rstest;
+use russh::{
+    Channel, ChannelId, MethodKind, MethodSet, Preferred,
+    keys::{Algorithm, HashAlg, PrivateKey},
+    server::{
+        Auth, ChannelOpenHandle, Config, Handler, Msg, Response, Session as Served, VerifiedPublicKey, run_stream,
+    },
+};
+use secrecy::SecretString;
+use tokio::{net::TcpListener, time::Instant};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use crate::support::sshd::Sshd;
+
+const PASSWORD: &str = "PLANTED pass wörd";
+
+/// What a server asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    /// The password, as an answer to a question.
+    Answer,
+    /// First the password by its own method, then as an answer.
+    Both,
+    /// A code beside the password.
+    Code,
+    /// Nothing.
+    Nothing,
+    /// The password, by its own method.
+    Password,
+    /// An RSA key that signs with this hash.
+    Rsa(HashAlg),
+}
+
+#[derive(Debug, Clone)]
+struct Server {
+    asks: Asks,
+    /// What was tried, and with what.
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+/// A server on a free port. Ends when dropped.
+struct Running {
+    port: u16,
+    seen: Arc<Mutex<Vec<String>>>,
+    _listening: AbortOnDropHandle<()>,
+}
+
+impl Running {
+    async fn start(asks: Asks) -> Self {
+        let methods: &[MethodKind] = match asks {
+            Asks::Answer | Asks::Code => &[MethodKind::PublicKey, MethodKind::KeyboardInteractive],
+            Asks::Both | Asks::Password => &[MethodKind::Password],
+            Asks::Nothing => &[MethodKind::None],
+            Asks::Rsa(_) => &[MethodKind::PublicKey],
+        };
+        let mut preferred = Preferred::default();
+        if let Asks::Rsa(hash) = asks {
+            preferred.key = Cow::Owned(vec![Algorithm::Ed25519, Algorithm::Rsa { hash: Some(hash) }]);
+        }
+        let config = Arc::new(Config {
+            methods: MethodSet::from(methods),
+            auth_rejection_time: Duration::ZERO,
+            preferred,
+            keys: vec![PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap()],
+            ..Config::default()
+        });
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = Server { asks, seen: Arc::default() };
+        let seen = server.seen.clone();
+        let listening = tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                let (config, server) = (config.clone(), server.clone());
+                tokio::spawn(async move { run_stream(config, connection, server).await.unwrap().await });
+            }
+        });
+        Self { port, seen, _listening: AbortOnDropHandle::new(listening) }
+    }
+
+    fn target(&self, password: Option<&str>) -> Target {
+        let credentials = Credentials { password: password.map(SecretString::from), ..Credentials::default() };
+        let host = "127.0.0.1".to_owned();
+        Target { host, port: self.port, user: "somebody".to_owned(), credentials, pin: None, bastion: None }
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Server {
+    fn see(&self, what: impl Into<String>) {
+        self.seen.lock().unwrap().push(what.into());
+    }
+}
+
+impl Handler for Server {
+    type Error = russh::Error;
+
+    async fn auth_none(&mut self, _: &str) -> Result<Auth, Self::Error> {
+        Ok(if self.asks == Asks::Nothing { Auth::Accept } else { Auth::reject() })
+    }
+
+    async fn auth_password(&mut self, user: &str, password: &str) -> Result<Auth, Self::Error> {
+        self.see(format!("{user} {password}"));
+        Ok(match (self.asks, password == PASSWORD) {
+            (Asks::Password, true) => Auth::Accept,
+            (Asks::Both, true) => Auth::Reject {
+                proceed_with_methods: Some(MethodSet::from(&[MethodKind::KeyboardInteractive][..])),
+                partial_success: true,
+            },
+            _ => Auth::reject(),
+        })
+    }
+
+    async fn auth_publickey(&mut self, _: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
+        self.see(key.algorithm.to_string());
+        Ok(Auth::Accept)
+    }
+
+    async fn auth_keyboard_interactive<'a>(
+        &'a mut self,
+        _: &str,
+        _: &str,
+        response: Option<Response<'a>>,
+    ) -> Result<Auth, Self::Error> {
+        let Some(answers) = response else {
+            let prompts: &[(Cow<'static, str>, bool)] = match self.asks {
+                Asks::Code => &[(Cow::Borrowed("Password: "), false), (Cow::Borrowed("Code: "), true)],
+                _ => &[(Cow::Borrowed("Password: "), false)],
+            };
+            let (name, instructions) = (Cow::Borrowed(""), Cow::Borrowed(""));
+            return Ok(Auth::Partial { name, instructions, prompts: Cow::Owned(prompts.to_vec()) });
+        };
+        let answers: Vec<String> = answers.map(|answer| String::from_utf8(answer.to_vec()).unwrap()).collect();
+        self.see(format!("answers {answers:?}"));
+        Ok(if answers == [PASSWORD] { Auth::Accept } else { Auth::reject() })
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        _: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _: &mut Served,
+    ) -> Result<(), Self::Error> {
+        reply.accept().await;
+        Ok(())
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        command: &[u8],
+        served: &mut Served,
+    ) -> Result<(), Self::Error> {
+        match command {
+            b"refuse" => return served.channel_failure(channel),
+            b"say nothing" => {}
+            _ => {
+                let said = command.strip_prefix(b"echo ").unwrap_or(command);
+                served.channel_success(channel)?;
+                served.data(channel, said.to_vec())?;
+                served.exit_status_request(channel, 0)?;
+            }
+        }
+        served.eof(channel)?;
+        served.close(channel)
+    }
+}
+
+async fn log_in(target: &Target) -> Result<Session, Error> {
+    let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
+    connect(target, &limits, Instant::now() + Duration::from_secs(60), &CancellationToken::new()).await
+}
+
+#[tokio::test]
+async fn a_password_logs_in() {
+    let server = Running::start(Asks::Password).await;
+    log_in(&server.target(Some(PASSWORD))).await.unwrap();
+    assert_eq!(server.seen(), [format!("somebody {PASSWORD}")]);
+}
+
+#[tokio::test]
+async fn a_password_answers_the_question_where_it_is_not_taken_otherwise() {
+    let server = Running::start(Asks::Answer).await;
+    log_in(&server.target(Some(PASSWORD))).await.unwrap();
+    assert_eq!(server.seen(), [format!("answers [{PASSWORD:?}]")]);
+}
+
+#[tokio::test]
+async fn a_server_may_ask_for_more_than_one_thing() {
+    let server = Running::start(Asks::Both).await;
+    log_in(&server.target(Some(PASSWORD))).await.unwrap();
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_without_a_word_of_it() {
+    for (asks, tried) in
+        [(Asks::Password, "tried: password"), (Asks::Answer, "tried: password, as an answer (keyboard")]
+    {
+        let server = Running::start(asks).await;
+        let target = server.target(Some("PLANTED too"));
+        let error = log_in(&target).await.unwrap_err();
+        assert!(matches!(error, Error::Denied { .. }), "{error}");
+        assert!(error.to_string().contains(tried), "{error}");
+        assert!(!format!("{error} {error:?} {target:?}").contains("PLANTED"));
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_question_for_more_than_a_password_is_not_answered() {
+    let server = Running::start(Asks::Code).await;
+    let error = log_in(&server.target(Some(PASSWORD))).await.unwrap_err();
+    assert!(error.to_string().contains("asks for more than a password"), "{error}");
+    assert_eq!(server.seen(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_nothing_lets_us_in() {
+    let server = Running::start(Asks::Nothing).await;
+    let session = log_in(&server.target(None)).await.unwrap();
+    assert!(!format!("{session:?}").contains("PLANTED"));
+}
+
+#[tokio::test]
+async fn a_command_without_an_exit_code_is_told_apart() {
+    let server = Running::start(Asks::Nothing).await;
+    let session = log_in(&server.target(None)).await.unwrap();
+    assert_eq!(session.run("say nothing", b"").await.unwrap().exit, Exit::Missing);
+    let error = session.run("refuse", b"").await.unwrap_err();
+    assert!(matches!(error, Error::NotRun { .. }), "{error}");
+}
+
+#[rstest]
+#[case(HashAlg::Sha256, "rsa-sha2-256")]
+#[case(HashAlg::Sha512, "rsa-sha2-512")]
+#[tokio::test]
+async fn an_rsa_key_signs_with_the_hash_that_the_server_takes(#[case] hash: HashAlg, #[case] name: &str) {
+    let Some(sshd) = Sshd::prepare() else { return };
+    let key = sshd.keys().make("other", &["-t", "rsa", "-b", "2048"]);
+    let server = Running::start(Asks::Rsa(hash)).await;
+    let mut target = server.target(None);
+    target.credentials.private_key_file = Some(key);
+    log_in(&target).await.unwrap();
+    assert_eq!(server.seen(), [name]);
+}
