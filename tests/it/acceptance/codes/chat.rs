@@ -1,0 +1,140 @@
+//! Errors of the chat endpoint, whose format is not documented: in each of the sandbox's.
+
+use damodel::sandbox::{Action, Code, Form, Mutation, Options, When};
+use serde_json::json;
+
+use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal};
+
+use super::ONCE;
+
+const X: &str = "data.damodel_chat_completion.x";
+
+/// A question with these arguments instead of the usual ones.
+fn question(arguments: &[(&str, &str)]) -> String {
+    let usual = [
+        ("model", "\"llama-3.1-8b-instruct\""),
+        ("messages", "[{ role = \"user\", content = \"say it in five words\" }]"),
+    ];
+    let kept = usual.iter().filter(|(name, _)| arguments.iter().all(|(other, _)| other != name));
+    let lines: String = kept.chain(arguments).map(|(name, value)| format!("  {name} = {value}\n")).collect();
+    config_with(ONCE, format!("data \"damodel_chat_completion\" \"x\" {{\n{lines}}}\n"))
+}
+
+const FORMS: [&str; 8] = [
+    "chat_error=openai",
+    "chat_error=openai_200",
+    "chat_error=text",
+    "chat_error=envelope",
+    "chat_error=envelope,error_status=matched",
+    "chat_error=envelope,error_shape=numeric_code",
+    "chat_error=envelope,error_shape=text",
+    "chat_error=envelope,metadata=without_identifiers",
+];
+
+#[test]
+fn each_is_told_in_every_form() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        for form in FORMS {
+            site.sandbox().set_form(form.parse::<Form>().unwrap());
+            workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+            // Plain text tells no argument: the likeliest one, and all of them in words.
+            let is_text = form == "chat_error=text";
+            let named = |attribute| Some(if is_text { "model" } else { attribute });
+            let cases = [
+                (("model", "\"gpt-retired\""), named("model")),
+                (("temperature", "3"), named("temperature")),
+                (("messages", "[{ role = \"judge\", content = \"a\" }]"), named("messages")),
+            ];
+            for (argument, attribute) in cases {
+                workspace.write(&question(&[argument]));
+                let said = workspace.try_plan(&[]);
+                let error = refusal(&said, &["does not accept the question", "model marketplace"]);
+                assert_eq!(error.attribute.as_deref(), attribute, "{form}: {error:?}");
+            }
+            workspace.write(&question(&[]));
+            for (code, words) in [
+                (Code::InternalError, "Try again later"),
+                (Code::BalanceNotEnough, "provider's api_key"),
+                (Code::PermissionDenied, "provider's api_key"),
+            ] {
+                site.arm("chat_completions", When::Always, Action::Error { code_n: code, processed: false });
+                refusal(&workspace.try_plan(&[]), &[words]);
+                site.sandbox().clear_faults();
+            }
+            workspace.set_env("DAMODEL_API_KEY", "key-of-nobody");
+            let said = workspace.try_plan(&[]);
+            let error = refusal(&said, &["does not accept the API key", "provider's api_key", "DAMODEL_API_KEY"]);
+            assert!(!error.text().contains("key-of-nobody") && !error.text().contains("api_token"), "{error:?}");
+            if form.contains("envelope") && !form.contains("without") {
+                let request = error.id("request_id").and_then(|id| site.request(&id));
+                assert_eq!(request.unwrap().code_n, Some(100_006), "{error:?}");
+                assert!(error.id("trace_id").is_some(), "{error:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_question_without_a_key_names_the_argument() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&question(&[]));
+        refusal(&workspace.try_plan(&[]), &["DAMODEL_API_KEY", "provider's api_key"]);
+        assert_eq!(site.requests("chat_completions"), 0);
+    });
+}
+
+#[test]
+fn an_answer_has_all_its_attributes_under_both_base_addresses() {
+    each_cli(|cli| {
+        for (base, form) in [("", "extra_fields"), ("/v1", "chat_stream=whole"), ("/v1/", "chat_stream=pieces")] {
+            let site = Site::with(Options { form: form.parse().unwrap(), ..Site::options() });
+            let workspace = Workspace::new(cli, &site);
+            workspace.set_env("DAMODEL_BASE_URL", &format!("{}{base}", site.base_url()));
+            workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+            workspace.write(&question(&[("max_tokens", "4"), ("temperature", "0.25")]));
+            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+            let state = workspace.state();
+            let chat = state.resource(X);
+            assert_eq!(chat.value("content"), "You said: say it ", "{base}");
+            assert_eq!((chat.value("finish_reason"), chat.value("temperature")), (&json!("length"), &json!(0.25)));
+            // A stream is not asked for its usage, which the document does not name.
+            let usage = json!({ "prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9 });
+            let told = if form == "chat_stream=whole" { usage } else { json!(null) };
+            assert_eq!(chat.value("usage"), &told, "{base}");
+            let whole: serde_json::Value = serde_json::from_str(chat.value("response_json").as_str().unwrap()).unwrap();
+            assert_eq!(whole["model"], "llama-3.1-8b-instruct", "{whole}");
+            // Without a limit it comes to its own end.
+            workspace.write(&question(&[]));
+            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+            let state = workspace.state();
+            assert_eq!(state.resource(X).value("finish_reason"), "stop");
+            assert_eq!(state.resource(X).value("content"), "You said: say it in five words");
+        }
+    });
+}
+
+#[test]
+fn an_account_without_a_balance_and_a_model_that_is_enabled_later() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+        workspace.write(&question(&[("model", "\"gpt-retired\"")]));
+        refusal(&workspace.try_plan(&[]), &["gpt-retired", "not enabled"]);
+        site.mutate(Mutation::SetModel { name: "gpt-retired".to_owned(), enabled: true });
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        site.mutate(Mutation::SetAccount {
+            account: "main".to_owned(),
+            balance: Some(0.0),
+            certified: None,
+            at_risk: None,
+            may_use_disks: None,
+            may_use_images: None,
+        });
+        refusal(&workspace.try_plan(&[]), &["balance", "provider's api_key"]);
+    });
+}

@@ -1,0 +1,176 @@
+//! Errors of the cloud disk endpoints.
+
+use std::time::Duration;
+
+use damodel::sandbox::{Action, Code, Mutation, Options, Thing, When};
+
+use super::{ONCE, Row, arm, check};
+use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal, unchecked};
+
+/// A disk for each of the rows, with these arguments instead of the usual ones.
+fn disks(rows: &[Row], arguments: &[(&str, &str)]) -> String {
+    (0..rows.len()).map(|number| disk(&format!("x{number}"), arguments)).collect()
+}
+
+fn disk(label: &str, arguments: &[(&str, &str)]) -> String {
+    let name = format!("{label:?}");
+    let usual = [("name", name.as_str()), ("size_gb", "20"), ("spec_id", "31")];
+    let kept = usual.iter().filter(|(name, _)| arguments.iter().all(|(other, _)| other != name));
+    let lines: String = kept.chain(arguments).map(|(name, value)| format!("  {name} = {value}\n")).collect();
+    format!("resource \"damodel_cloud_disk\" {label:?} {{\n{lines}}}\n")
+}
+
+#[test]
+fn of_a_create() {
+    let rows: [Row; 5] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::InvalidToken, None, "provider's api_token"),
+        (Code::BalanceNotEnough, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::CreateCloudDiskError, Some("spec_id"), "specification and size"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let created = site.balance_of(Thing::CloudDisk).created;
+        workspace.write(&config_with(ONCE, disks(&rows, &[])));
+        arm(&site, "cloud_disk_create", &rows);
+        let (done, said) = workspace.try_apply(&["-parallelism=20"]);
+        assert!(!done && workspace.state().addresses().is_empty());
+        assert_eq!(site.balance_of(Thing::CloudDisk).created, created);
+        check(&site, &said, &rows);
+    });
+}
+
+#[test]
+fn of_a_create_whose_outcome_is_not_known() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let created = site.balance_of(Thing::CloudDisk).created;
+        let brief = disk("x", &[]).replace("}\n", "  timeouts { create = \"2s\" }\n}\n");
+        workspace.write(&config_with(ONCE, brief));
+        site.arm("cloud_disk_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
+        let sent = site.requests("cloud_disk_create");
+        assert_eq!((site.balance_of(Thing::CloudDisk).created, sent), (created, 1), "sent once");
+    });
+}
+
+#[test]
+fn of_a_change() {
+    let codes = [Code::InvalidParameter, Code::InvalidToken, Code::PermissionDenied, Code::InternalError];
+    let advice = ["does not accept a value", "provider's api_token", "provider's api_token", "Try again later"];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let changes = [("cloud_disk_rename", "name", "\"other\""), ("cloud_disk_resize", "size_gb", "30")];
+        for (endpoint, attribute, value) in changes {
+            let rows: Vec<Row> =
+                codes.into_iter().zip(advice).map(|(code, advice)| (code, Some(attribute), advice)).collect();
+            workspace.apply_ok(&config_with(ONCE, disks(&rows, &[])));
+            workspace.write(&config_with(ONCE, disks(&rows, &[(attribute, value)])));
+            arm(&site, endpoint, &rows);
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done);
+            check(&site, &said, &rows);
+            site.sandbox().clear_faults();
+        }
+        let state = workspace.state();
+        let disk = state.resource("damodel_cloud_disk.x0");
+        assert_eq!((disk.value("name"), disk.value("size_gb")), (&"x0".into(), &20.into()), "what was reached");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_release() {
+    let rows: [Row; 4] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::InvalidToken, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::InternalError, None, "Try again later"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config_with(ONCE, disks(&rows, &[])));
+        arm(&site, "cloud_disk_release", &rows);
+        let (done, said) = workspace.try_apply(&["-destroy"]);
+        assert!(!done);
+        check(&site, &said, &rows);
+        assert_eq!(workspace.state().addresses().len(), rows.len());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_refresh() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config_with(ONCE, disk("x", &[])));
+        let rows: [Row; 4] = [
+            (Code::InvalidParameter, None, "The state is unchanged"),
+            (Code::InvalidToken, None, "provider's api_token"),
+            (Code::PermissionDenied, None, "provider's api_token"),
+            (Code::InternalError, None, "Try again later"),
+        ];
+        for row in rows {
+            site.arm("cloud_disk_list", When::Always, Action::Error { code_n: row.0, processed: false });
+            check(&site, &workspace.try_plan(&[]), &[row]);
+            site.sandbox().clear_faults();
+        }
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let long = format!("{:?}", "x".repeat(150));
+        for (attribute, value) in [("name", &*long), ("size_gb", "4001"), ("spec_id", "77"), ("purchase_duration", "2")]
+        {
+            workspace.write(&unchecked(disk("x", &[(attribute, value)])));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done);
+            let error = refusal(&said, &["100002 InvalidParameter"]);
+            assert_eq!(error.attribute.as_deref(), Some(attribute), "{error:?}");
+        }
+    });
+}
+
+/// What the service itself refuses, without a fault.
+#[test]
+fn of_an_account_in_arrears_and_a_specification_that_is_sold_out() {
+    each_cli(|cli| {
+        let site = Site::with(Options { disk_change: Duration::from_millis(100), ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config_with(ONCE, disk("x", &[])));
+        let balance = |balance| Mutation::SetAccount {
+            account: "main".to_owned(),
+            balance: Some(balance),
+            certified: None,
+            at_risk: None,
+            may_use_disks: None,
+            may_use_images: None,
+        };
+        site.mutate(balance(0.0));
+        refusal(&workspace.try_apply(&[]).1, &["100038 BalanceNotEnough", "Top up", "Nothing was created"]);
+        site.mutate(balance(100.0));
+        let sold_out = |sold_out| Mutation::SetDiskSpec { id: 31, max_size_g: None, sold_out: Some(sold_out) };
+        site.mutate(sold_out(true));
+        let (_, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["180009 CreateCloudDiskError", "Nothing was created"]);
+        assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+        site.mutate(sold_out(false));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:?}");
+        workspace.finish();
+    });
+}

@@ -1,0 +1,179 @@
+//! Errors of the private image endpoints.
+
+use damodel::sandbox::{Action, Code, Form, Mutation, Options, Thing, When};
+
+use super::{ONCE, Row, arm, check};
+use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, refusal, unchecked};
+
+const BUILDER: &str = "damodel_instance.builder";
+
+/// A builder, and an image of it for each of the rows.
+fn images(rows: &[Row], suffix: &str) -> String {
+    let image = |number: usize| image(&format!("x{number}"), &format!("x{number}{suffix}"), &format!("{BUILDER}.id"));
+    format!("{}{}", Instance::new("builder"), (0..rows.len()).map(image).collect::<String>())
+}
+
+/// An image that gives up soon what it would wait for.
+fn image(label: &str, name: &str, instance: &str) -> String {
+    format!(
+        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = {instance}\n  name = {name:?}\n  timeouts {{\n    create = \
+         \"1s\"\n    delete = \"1s\"\n  }}\n}}\n"
+    )
+}
+
+#[test]
+fn of_a_save() {
+    let rows: [Row; 6] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::InvalidToken, None, "provider's api_token"),
+        (Code::BalanceNotEnough, None, "provider's api_token"),
+        (Code::ImageNameExisted, Some("name"), "unique"),
+        (Code::ImageSaveCountExceeded, Some("instance_id"), "tomorrow"),
+        (Code::InstanceNotExistOrNoPrivilege, Some("instance_id"), "another account"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let created = site.balance_of(Thing::PrivateImage).created;
+        workspace.write(&config_with(ONCE, images(&rows, "")));
+        arm(&site, "image_save", &rows);
+        let (done, said) = workspace.try_apply(&["-parallelism=20"]);
+        assert!(!done && workspace.state().addresses() == [BUILDER]);
+        assert_eq!(site.balance_of(Thing::PrivateImage).created, created);
+        check(&site, &said, &rows);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_service_that_stays_busy_or_does_not_know() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let created = site.balance_of(Thing::PrivateImage).created;
+        workspace.write(&config_with(ONCE, images(&[(Code::ImageUploading, None, "")], "")));
+        for (code, words) in
+            [(Code::ImageUploading, "when the other image is ready"), (Code::ImageSaveBusy, "in a while")]
+        {
+            site.arm("image_save", When::Always, Action::Error { code_n: code, processed: false });
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done);
+            check(&site, &said, &[(code, Some("instance_id"), words)]);
+            site.sandbox().clear_faults();
+        }
+        site.arm("image_save", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["not known", "x0", "damodel-pending", "100014", "request_id", "trace_id"]);
+        assert_eq!(site.balance_of(Thing::PrivateImage).created, created);
+    });
+}
+
+#[test]
+fn of_a_rename() {
+    let rows: [Row; 6] = [
+        (Code::InvalidParameter, Some("name"), "does not accept a value"),
+        (Code::InvalidToken, Some("name"), "provider's api_token"),
+        (Code::ImageNameExisted, Some("name"), "unique"),
+        (Code::ImageNoPrivilege, Some("name"), "provider's api_token"),
+        (Code::ImageNotFound, Some("name"), "provider's api_token"),
+        (Code::InternalError, Some("name"), "Try again later"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let long = |config: String| config.replace("\"1s\"", "\"1m\"");
+        workspace.apply_ok(&long(config_with(ONCE, images(&rows, ""))));
+        workspace.write(&long(config_with(ONCE, images(&rows, "-new"))));
+        arm(&site, "image_rename", &rows);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        check(&site, &said, &rows);
+        assert_eq!(workspace.state().resource("damodel_private_image.x0").value("name"), "x0");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_delete() {
+    let rows: [Row; 5] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::InvalidToken, None, "provider's api_token"),
+        (Code::ImageNoPrivilege, None, "provider's api_token"),
+        (Code::ImageNotFound, None, "provider's api_token"),
+        (Code::InternalError, None, "Try again later"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let made = images(&rows, "").replace("create = \"1s\"", "create = \"1m\"");
+        workspace.apply_ok(&config_with(ONCE, made));
+        arm(&site, "image_delete", &rows);
+        let targets: Vec<String> =
+            (0..rows.len()).map(|number| format!("-target=damodel_private_image.x{number}")).collect();
+        let mut arguments = vec!["-destroy"];
+        arguments.extend(targets.iter().map(String::as_str));
+        let (done, said) = workspace.try_apply(&arguments);
+        assert!(!done);
+        check(&site, &said, &rows);
+        assert_eq!(workspace.state().addresses().len(), rows.len() + 1);
+        // One that stays in use is told when the time is over.
+        site.sandbox().clear_faults();
+        site.arm("image_delete", When::Always, Action::Error { code_n: Code::ImageUsedByInstance, processed: false });
+        let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_private_image.x0"]);
+        assert!(!done);
+        check(&site, &said, &[(Code::ImageUsedByInstance, None, "when that instance runs")]);
+        site.sandbox().clear_faults();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_another_account_forbids_is_told() {
+    each_cli(|cli| {
+        for (form, code) in [(Form::default(), "130006"), ("foreign_images_forbidden".parse().unwrap(), "130004")] {
+            let site = Site::with(Options { form, ..Site::options() });
+            let workspace = Workspace::new(cli, &site);
+            let long = |name: &str| {
+                unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
+                    .replace("\"1s\"", "\"1m\"")
+            };
+            workspace.apply_ok(&long("one"));
+            workspace.write(&long("two"));
+            workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
+            let (done, said) = workspace.try_apply(&["-refresh=false", "-target=damodel_private_image.x"]);
+            assert!(!done);
+            let error = refusal(&said, &[code, "provider's api_token", "keeps the old name"]);
+            assert_eq!(error.attribute.as_deref(), Some("name"));
+            workspace.set_env("DAMODEL_API_TOKEN", site.token());
+            workspace.finish();
+        }
+    });
+}
+
+#[test]
+fn an_account_without_the_permission_renames_and_deletes_nothing() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let made = |name: &str| {
+            unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
+                .replace("\"1s\"", "\"1m\"")
+        };
+        workspace.apply_ok(&made("one"));
+        let permission = |may| Mutation::SetAccount {
+            account: "main".to_owned(),
+            balance: None,
+            certified: None,
+            at_risk: None,
+            may_use_disks: None,
+            may_use_images: Some(may),
+        };
+        site.mutate(permission(false));
+        workspace.write(&made("two"));
+        refusal(&workspace.try_apply(&[]).1, &["130004 ImageNoPrivilege", "provider's api_token"]);
+        refusal(&workspace.try_destroy().1, &["130004 ImageNoPrivilege", "stays in the state"]);
+        site.mutate(permission(true));
+        workspace.finish();
+    });
+}

@@ -1,0 +1,81 @@
+//! Errors of everything that lists, met by the data sources.
+
+use damodel::sandbox::{Action, Code, When};
+
+use crate::support::terraform::{Diagnostic, Site, Workspace, config_with, each_cli, refusal};
+
+use super::ONCE;
+
+/// Every data source that lists or reads, each with an argument that reaches the service where it has one.
+const SOURCES: &str = r#"
+data "damodel_instances" "x" { query = "a" }
+data "damodel_instance" "x" { id = "ins-a" }
+data "damodel_cloud_disks" "x" { name_or_uid = "a" }
+data "damodel_cloud_disk" "x" { name = "datasets" }
+data "damodel_cloud_disk_specs" "x" { spec_alias = "a" }
+data "damodel_public_images" "x" { label = "a" }
+data "damodel_public_image" "x" { id = "902" }
+data "damodel_private_images" "x" {}
+data "damodel_private_image" "x" { name = "trained-model" }
+data "damodel_specs" "x" { region = "cn-east-1" }
+data "damodel_spec" "x" { region = "cn-north-2" }
+"#;
+
+#[test]
+fn each_is_told_with_what_to_do() {
+    let codes = [
+        (Code::InvalidParameter, "does not accept"),
+        (Code::InvalidToken, "provider's api_token"),
+        (Code::InternalError, "Try again later"),
+        (Code::PermissionDenied, "provider's api_token"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config_with(ONCE, SOURCES.replace("{ ", "{\n").replace(" }", "\n}")));
+        for (code, advice) in codes {
+            site.arm("*", When::Always, Action::Error { code_n: code, processed: false });
+            let said = workspace.try_plan(&[]);
+            let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+            for line in SOURCES.lines().filter(|line| !line.is_empty()) {
+                let source = line.split('"').nth(1).unwrap();
+                let error = the_one(&errors, source);
+                let request = error.id("request_id").and_then(|id| site.request(&id));
+                assert_eq!(request.unwrap().code_n, Some(code.number()), "{error:?}");
+                assert!(error.id("trace_id").is_some_and(|id| id.len() > 8), "{error:?}");
+                let named = format!("{} {}", code.number(), code.name());
+                assert!(error.text().contains(advice) && error.detail.contains(&named), "{error:?}");
+                let is_region = code == Code::InvalidParameter && source.starts_with("damodel_spec");
+                assert_eq!(error.attribute.as_deref(), is_region.then_some("region"), "{error:?}");
+            }
+            assert_eq!(errors.len(), 11, "{errors:?}");
+            site.sandbox().clear_faults();
+        }
+    });
+}
+
+/// The error of a data source.
+fn the_one<'a>(errors: &[&'a Diagnostic], source: &str) -> &'a Diagnostic {
+    let address = format!("data.{source}.x");
+    let found: Vec<_> = errors.iter().filter(|error| error.address.as_deref() == Some(&address)).collect();
+    assert_eq!(found.len(), 1, "{source}: {errors:?}");
+    found[0]
+}
+
+/// What the service itself refuses, without a fault.
+#[test]
+fn an_unknown_instance_and_a_missing_permission() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config_with(ONCE, "data \"damodel_instance\" \"x\" { id = \"ins-nobodys\" }"));
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &["160003 InstanceNotExistOrNoPrivilege", "provider's api_token", "request_id", "trace_id"]);
+
+        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("restricted"));
+        for source in ["damodel_cloud_disks", "damodel_cloud_disk_specs"] {
+            workspace.write(&config_with(ONCE, format!("data {source:?} \"x\" {{}}")));
+            refusal(&workspace.try_plan(&[]), &["100042 PermissionDenied", "provider's api_token", "request_id"]);
+        }
+    });
+}
