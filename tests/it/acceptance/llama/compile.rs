@@ -1,0 +1,71 @@
+//! Servers that are compiled in the instance.
+
+use std::fs;
+
+use super::{Server, X, builds, home, pid, runs, servers, site};
+use crate::support::terraform::{Severity, Workspace, each_cli, says};
+
+#[test]
+fn a_v100_compiles_at_once_and_never_twice() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().on_v100();
+        workspace.apply_ok(&server.config());
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("build_used"), "source");
+        let (first, built) = (pid(&state), builds(&site));
+        assert_eq!(built.len(), 1, "{built:?}");
+        let binary = |state: &crate::support::terraform::State| {
+            let line = state.resource(X).value("command_line").as_str().unwrap().to_owned();
+            fs::metadata(line.split(' ').next().unwrap()).unwrap().modified().unwrap()
+        };
+        let compiled = binary(&state);
+
+        // A restart with other options, and a destroy with a new create, use the build that is there.
+        workspace.apply_ok(&server.clone().set("context_size", 2048).config());
+        assert!(!runs(first));
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
+        assert_eq!(builds(&site), built, "a destroy deletes no build");
+        workspace.apply_ok(&server.config());
+        assert_eq!((builds(&site), binary(&workspace.state())), (built, compiled));
+        assert_eq!(servers(&site).len(), 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        // Makes the home, and nothing else.
+        workspace.write(&Server::new().model("nowhere").config());
+        assert!(!workspace.try_apply(&[]).0);
+        let broken = home(&site).join("broken");
+        fs::write(
+            &broken,
+            "#!/bin/sh\necho 'CUDA error: no kernel image is available for execution on the device' >&2\nexit 134\n",
+        )
+        .unwrap();
+        fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+
+        let server = Server::new().text("package", "~/broken");
+        workspace.write(&server.config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:#?}");
+        assert!(says(&said, Severity::Warning, "134"), "why the prebuilt server was given up: {said:#?}");
+        assert_eq!(workspace.state().resource(X).value("build_used"), "source");
+        workspace.settled();
+        assert_eq!(builds(&site).len(), 1);
+
+        // The prebuilt one and no other: that is what fails.
+        workspace.write(&server.text("build", "prebuilt").config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "it ended before it was ready"), "{said:#?}");
+        let state = workspace.state();
+        assert_eq!((state.resource(X).value("status"), state.resource(X).is_tainted()), (&"failed".into(), false));
+        workspace.apply_ok(&Server::new().config());
+        workspace.finish();
+    });
+}

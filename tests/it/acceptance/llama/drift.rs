@@ -1,0 +1,161 @@
+//! What a refresh sees, and how the plan repairs it.
+
+use std::{fs, os::unix::net::UnixListener};
+
+use damodel::sandbox::Mutation;
+use nix::sys::signal::{Signal, kill};
+use serde_json::json;
+
+use super::{Server, X, home, pid, records, runs, servers, site, slay};
+use crate::support::terraform::{Severity, Workspace, each_cli, says};
+
+#[test]
+fn a_dead_server_is_started_again() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let config = Server::new().config();
+        workspace.apply_ok(&config);
+        slay(pid(&workspace.state()));
+        let plan = workspace.plan(&[]);
+        let change = plan.change(X);
+        assert_eq!(change.actions(), "update");
+        assert_eq!((change.before("status"), change.after("status")), (&json!("stopped"), &json!("ready")));
+        assert!(change.before("pid").is_null() && change.is_unknown("pid"));
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "137"), "why it ended is told");
+        workspace.apply_plan();
+        workspace.settled();
+        assert!(runs(pid(&workspace.state())));
+
+        // A reboot ends it, too.
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        site.mutate(Mutation::RebootInstance { uid });
+        let plan = workspace.apply_ok(&config);
+        assert_eq!(plan.change(X).before("status"), "stopped");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_that_hangs_is_started_again() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let first = pid(&workspace.state());
+        kill(first, Signal::SIGSTOP).unwrap();
+        let plan = workspace.apply_ok(&Server::new().config());
+        assert_eq!(plan.change(X).before("status"), "unresponsive");
+        assert!(!runs(first));
+        assert_eq!(workspace.state().resource(X).value("build_used"), "prebuilt");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn another_model_in_the_same_file_is_drift() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let (first, seen) = (pid(&workspace.state()), workspace.state());
+        let models = home(&site).join("public-storage/model");
+        fs::remove_file(models.join("tiny.gguf")).unwrap();
+        fs::copy(models.join("slow-1s.gguf"), models.join("tiny.gguf")).unwrap();
+        let plan = workspace.apply_ok(&Server::new().config());
+        assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &json!("outdated")));
+        assert!(!runs(first));
+        let fingerprint =
+            |state: &crate::support::terraform::State| state.resource(X).value("model_fingerprint").clone();
+        assert_ne!(fingerprint(&seen), fingerprint(&workspace.state()));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn other_options_are_drift() {
+    each_cli(|cli| {
+        let site = site();
+        let (here, there) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        here.apply_ok(&Server::new().config());
+        // Somebody else, with a state of their own, starts it with other options.
+        let uid = here.state().resource("damodel_instance.gpu").id();
+        let foreign =
+            Server::new().text("instance_id", &uid).set("context_size", 1024).set("extra_args", "[\"-t\", \"1\"]");
+        there.write(&crate::support::terraform::config(foreign.alone()));
+        assert!(there.try_apply(&[]).0);
+        let plan = here.plan(&[]);
+        let change = plan.change(X);
+        assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("ready")));
+        assert_eq!((change.before("context_size"), change.after("context_size")), (&json!(1024), &json!(32768)));
+        assert_eq!(change.before("extra_args"), &json!(["-t", "1"]));
+        here.apply_plan();
+        here.settled();
+        assert_eq!(servers(&site).len(), 1);
+        here.finish();
+    });
+}
+
+#[test]
+fn records_that_are_gone_are_written_again() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        slay(pid(&workspace.state()));
+        fs::remove_dir_all(records(&site)).unwrap();
+        let plan = workspace.apply_ok(&Server::new().config());
+        assert_eq!(plan.change(X).before("status"), "stopped");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_instance_out_of_reach_is_a_warning_and_no_news() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().set("ssh", "{ timeout = \"3s\" }");
+        workspace.apply_ok(&server.config());
+        let before = workspace.state().resource(X).flat();
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        site.mutate(Mutation::SetSshd { uid: uid.clone(), up: false });
+        let said = workspace.try_plan(&["-detailed-exitcode"]);
+        assert!(
+            says(&said, Severity::Warning, "out of reach") && !said.iter().any(|said| said.is_error()),
+            "{said:#?}"
+        );
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+        assert_eq!(workspace.state().resource(X).flat(), before);
+        // What has to be changed cannot be.
+        workspace.write(&server.set("context_size", 64).config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "Nothing was changed"), "{said:#?}");
+        assert_eq!(workspace.state().resource(X).flat(), before);
+        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
+        assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
+        site.mutate(Mutation::SetSshd { uid, up: true });
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_port_that_somebody_else_took_is_left_alone() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        slay(pid(&workspace.state()));
+        // The machine's own port space: a socket for each port that somebody listens on.
+        let ports = home(&site).parent().unwrap().join("ports");
+        let socket = ports.join("8000.sock");
+        let _ = fs::remove_file(&socket);
+        let other = UnixListener::bind(&socket).unwrap();
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "the port is in use"), "{said:#?}");
+        drop(other);
+        fs::remove_file(&socket).unwrap();
+        workspace.apply_ok(&Server::new().config());
+        workspace.finish();
+    });
+}

@@ -1,0 +1,142 @@
+//! What goes wrong, and what one reads then.
+
+use std::fs;
+
+use damodel::sandbox::Mutation;
+
+use super::{Server, X, home, servers, site};
+use crate::support::terraform::{Workspace, each_cli, refusal};
+
+/// What is refused at once leaves nothing behind: not in the state, and not in the instance.
+#[test]
+fn what_is_refused_at_once_leaves_nothing() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let cases = [
+            (
+                Server::new().model("nowhere"),
+                "model",
+                vec!["there is no such model", "tiny.gguf", "Nothing was started"],
+            ),
+            (Server::new().model("directory"), "model", vec!["there is no such model"]),
+            (
+                Server::new().text("package", "~/nowhere"),
+                "package",
+                vec!["there is no prebuilt server", "llama.cpp-new"],
+            ),
+        ];
+        for (server, attribute, words) in cases {
+            workspace.write(&server.config());
+            let (done, said) = workspace.try_apply(&[]);
+            let error = refusal(&said, &words);
+            assert_eq!((done, error.attribute.as_deref()), (false, Some(attribute)), "{error:#?}");
+            assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+            assert_eq!(servers(&site), Vec::<u32>::new());
+        }
+        workspace.finish();
+    });
+}
+
+/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what becomes of it.
+#[test]
+fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let prebuilt = || Server::new().text("build", "prebuilt");
+        let never = "{ expect = \"never said\" }";
+        let cases = [
+            (prebuilt().model("crash-on-load"), vec!["it ended before it was ready", "GGML_ASSERT"], 0),
+            (prebuilt().model("truncated"), vec!["it ended before it was ready", "corrupted or incomplete"], 0),
+            (prebuilt().model("crash-on-chat"), vec!["The end of the log"], 0),
+            (prebuilt().model("error-on-chat"), vec!["it does not infer", "500"], 1),
+            (prebuilt().set("probe", never), vec!["it does not infer", "never said", "You said: Say hello."], 1),
+            (
+                prebuilt().set("probe", never).text("on_failure", "stop"),
+                vec!["it does not infer", "on_failure = \"stop\" has stopped it"],
+                0,
+            ),
+            (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading the model after 1s"], 1),
+            (prebuilt().model("hang-on-chat").text("ready_timeout", "1s"), vec!["probe was not answered within 1s"], 1),
+        ];
+        for (server, words, left) in cases {
+            workspace.write(&server.config());
+            let (done, said) = workspace.try_apply(&[]);
+            refusal(&said, &words);
+            assert!(!done);
+            let state = workspace.state();
+            assert!(state.resource(X).is_tainted(), "{words:?}");
+            assert_eq!(state.resource(X).value("status"), "failed");
+            assert_eq!(servers(&site).len(), left, "{words:?}");
+        }
+        let plan = workspace.apply_ok(&Server::new().config());
+        assert_eq!(plan.change(X).reason(), "replace_because_tainted");
+        assert_eq!(servers(&site).len(), 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_restart_that_fails_keeps_the_server_in_the_state() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().text("build", "prebuilt");
+        workspace.apply_ok(&server.config());
+        // Refused at once: what runs goes on.
+        workspace.write(&server.clone().model("nowhere").config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["there is no such model", "whatever runs there goes on"]);
+        assert_eq!((servers(&site).len(), workspace.state().resource(X).value("status")), (1, &"ready".into()));
+        workspace.write(&server.config());
+        workspace.settled();
+
+        workspace.write(&server.clone().model("crash-on-load").config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["it ended before it was ready"]);
+        let state = workspace.state();
+        assert_eq!((state.resource(X).is_tainted(), state.resource(X).value("status")), (false, &"failed".into()));
+        let plan = workspace.apply_ok(&server.config());
+        assert_eq!(plan.change(X).actions(), "update");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_toolkit_that_does_not_fit_the_card_is_told() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().on_v100().model("nowhere").config());
+        workspace.try_apply(&[]);
+        workspace.write(&Server::new().on_v100().config());
+        for (toolkit, words) in [
+            ("", ["there is no CUDA toolkit to compile with", "nvcc"]),
+            ("13.0", ["no CUDA toolkit there compiles for this card", "CUDA 13 dropped V100"]),
+        ] {
+            let uid = workspace.state().resource("damodel_instance.gpu").id();
+            site.mutate(Mutation::SetMachine { uid, toolkit: Some(toolkit.to_owned()), driver: None });
+            let (done, said) = workspace.try_apply(&[]);
+            refusal(&said, &words);
+            assert!(!done && servers(&site).is_empty());
+        }
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_workspace_that_is_a_file_is_told() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().model("nowhere").config());
+        workspace.try_apply(&[]);
+        fs::write(home(&site).join("file"), "").unwrap();
+        workspace.write(&Server::new().text("workspace", "~/file").config());
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["the workspace cannot be written"]);
+        assert_eq!((done, error.attribute.as_deref()), (false, Some("workspace")));
+        workspace.finish();
+    });
+}

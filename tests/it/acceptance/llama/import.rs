@@ -1,0 +1,85 @@
+//! Servers that are taken over.
+
+use super::{Server, X, pid, site};
+use crate::support::terraform::{Workspace, config, each_cli};
+
+#[test]
+fn an_import_finds_the_options_and_restarts_nothing() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new()
+            .set("context_size", 2048)
+            .text("cache_type_k", "f16")
+            .set("metrics", false)
+            .set("extra_args", "[\"--threads\", \"2\"]")
+            .without("ready_timeout");
+        workspace.apply_ok(&server.config());
+        let first = pid(&workspace.state());
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        for id in [uid.clone(), format!("{uid}:8000")] {
+            let alone = config(server.clone().text("instance_id", &uid).alone());
+            let fresh = Workspace::new(cli, &site);
+            fresh.write(&alone);
+            fresh.run_ok(&["import", "-no-color", "-input=false", X, &id]);
+            let (state, known) = (fresh.state(), workspace.state());
+            let mut known = known.resource(X).flat();
+            // The last probe is not on record.
+            known.remove("tokens_per_second");
+            assert_eq!(state.resource(X).flat(), known, "{id}");
+            fresh.settled();
+        }
+        workspace.settled();
+        assert_eq!(pid(&workspace.state()), first);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_an_import_cannot_know_restarts_nothing_either() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new()
+            .text("api_key", "planted-key-of-a-server")
+            .set("triggers", "{ a = \"b\" }")
+            .set("environment", "{ SOMETHING = \"of value\" }")
+            .set("probe", "{ max_tokens = 3 }");
+        workspace.apply_ok(&server.config());
+        let first = pid(&workspace.state());
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        let fresh = Workspace::new(cli, &site);
+        fresh.write(&config(server.text("instance_id", &uid).alone()));
+        fresh.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        assert_eq!(fresh.state().resource(X).value("status"), "ready");
+        let plan = fresh.plan(&[]);
+        assert_eq!(plan.change(X).actions(), "update");
+        fresh.apply_plan();
+        fresh.settled();
+        assert_eq!(pid(&fresh.state()), first, "the same server runs");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_is_not_there_cannot_be_imported() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        let fresh = Workspace::new(cli, &site);
+        fresh.write(&config(Server::new().text("instance_id", &uid).alone()));
+        for (id, words) in [
+            (format!("{uid}:8001"), "There is no llama server"),
+            ("ins-nowhere".to_owned(), "the service does not have instance ins-nowhere"),
+            ("10.0.0.1:8000".to_owned(), "The import id is the instance's UID"),
+            (format!("{uid}:99999"), "The import id is the instance's UID"),
+        ] {
+            let run = fresh.run(&["import", "-no-color", "-input=false", X, &id]);
+            let said = run.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+            assert!(run.code == Some(1) && said.contains(words), "{id}: {said}");
+        }
+        workspace.finish();
+    });
+}

@@ -1,0 +1,111 @@
+//! Runs that end early: the work in the instance goes on, and the next run takes it up.
+
+use std::fs;
+
+use damodel::sandbox::Mutation;
+
+use super::{Server, X, builds, home, processes, servers, site, until_phase};
+use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
+
+/// A server that is compiled slowly, in a machine that is there.
+fn slow(workspace: &Workspace<'_>, site: &Site) -> Server {
+    workspace.write(&Server::new().model("nowhere").config());
+    assert!(!workspace.try_apply(&[]).0);
+    fs::write(home(site).join("public-storage/package/llama.cpp-src/slow-build"), "2\n").unwrap();
+    Server::new().text("build", "source")
+}
+
+#[test]
+fn a_killed_apply_is_taken_up_where_its_work_is() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&slow(&workspace, &site).config());
+        let mut started = Started::apply(&workspace);
+        until_phase(&site, "compile");
+        started.kill_provider();
+        started.kill_core();
+        started.ended(true);
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        let compiling = processes(&site, "cmake");
+        assert!(!compiling.is_empty(), "the compile goes on by itself");
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:#?}");
+        workspace.settled();
+        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn ctrl_c_leaves_the_work_alone_and_nothing_in_the_state() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&slow(&workspace, &site).config());
+        let mut started = Started::apply(&workspace);
+        until_phase(&site, "compile");
+        started.interrupt();
+        let said = started.ended(true);
+        assert!(said.contains("the next apply takes it up where it is"), "{said}");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        workspace.apply_ok(&Server::new().text("build", "source").config());
+        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_create_that_runs_out_of_time_is_taken_up() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().model("slow-5s");
+        workspace.write(&server.clone().block("  timeouts {\n    create = \"2s\"\n  }").config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
+        assert!(says(&said, Severity::Error, "timeouts"), "{said:#?}");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        let running = servers(&site);
+        assert_eq!(running.len(), 1);
+        workspace.apply_ok(&server.config());
+        assert_eq!(servers(&site), running, "the same process");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_update_that_runs_out_of_time_says_so_in_the_state() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let server = Server::new().model("slow-5s");
+        workspace.write(&server.clone().block("  timeouts {\n    update = \"2s\"\n  }").config());
+        assert!(!workspace.try_apply(&[]).0);
+        let state = workspace.state();
+        assert_eq!((state.resource(X).value("status"), state.resource(X).is_tainted()), (&"starting".into(), false));
+        let running = servers(&site);
+        workspace.apply_ok(&server.config());
+        assert_eq!(servers(&site), running, "the same process");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&slow(&workspace, &site).config());
+        let started = Started::apply(&workspace);
+        until_phase(&site, "compile");
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        // All sessions are cut and all processes end; what was compiled stays.
+        site.mutate(Mutation::RebootInstance { uid });
+        let said = started.ended(true);
+        assert_eq!(workspace.state().resource(X).value("status"), "ready", "{said}");
+        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
+        workspace.finish();
+    });
+}

@@ -1,0 +1,114 @@
+//! From create to destroy, with the prebuilt server.
+
+use serde_json::json;
+
+use super::{Server, X, builds, home, pid, records, runs, servers, site};
+use crate::support::terraform::{Workspace, each_cli};
+
+#[test]
+fn a_server_lives_its_life() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let probe = "{ prompt = \"ping the pong\", max_tokens = 20, expect = \"pong\" }";
+        let server = Server::new().set("probe", probe);
+        workspace.apply_ok(&server.config());
+        let state = workspace.state();
+        let (x, uid) = (state.resource(X), state.resource("damodel_instance.gpu").id());
+        assert_eq!(x.id(), format!("{uid}:8000"));
+        for (attribute, value) in
+            [("status", "ready"), ("build_used", "prebuilt"), ("endpoint", "http://127.0.0.1:8000/v1")]
+        {
+            assert_eq!(x.value(attribute), value, "{attribute}");
+        }
+        assert_eq!(x.value("host_key"), &json!(site.sandbox().machines()[0].host_key));
+        assert!(
+            x.value("command_line").as_str().unwrap().contains("-c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0")
+        );
+        assert!(x.value("tokens_per_second").as_f64().unwrap() > 0.0);
+        let first = pid(&state);
+        assert!(runs(first));
+
+        // Options restart it, in place.
+        let server = server.set("context_size", 4096).set("extra_args", "[\"--threads\", \"2\"]");
+        let plan = workspace.apply_ok(&server.config());
+        let change = plan.change(X);
+        assert_eq!((change.actions(), change.after("status")), ("update".to_owned(), &json!("ready")));
+        assert!(change.is_unknown("pid") && !change.is_unknown("host_key") && !change.is_unknown("id"));
+        let second = pid(&workspace.state());
+        assert!(!runs(first) && runs(second));
+        assert_eq!(servers(&site).len(), 1);
+
+        // How one logs in, how long to wait and what to do on failure restart nothing.
+        let server = server.text("on_failure", "stop").text("ready_timeout", "25s").set("ssh", "{ timeout = \"1m\" }");
+        let plan = workspace.apply_ok(&server.config());
+        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+        workspace.apply_ok(&server.clone().block("  timeouts {\n    create = \"20m\"\n  }").config());
+        // A probe asks, and restarts nothing either.
+        let server = server.set("probe", "{ prompt = \"another pong\", max_tokens = 30 }");
+        let plan = workspace.apply_ok(&server.config());
+        assert_eq!(plan.change(X).unknown(), ["tokens_per_second"]);
+        assert_eq!(pid(&workspace.state()), second);
+
+        // A trigger restarts it, and so does a new workspace, whose old records go.
+        workspace.apply_ok(&server.clone().set("triggers", "{ day = \"one\" }").config());
+        let third = pid(&workspace.state());
+        assert!(third != second && !runs(second));
+        let old = records(&site);
+        workspace.apply_ok(&server.text("workspace", "~/elsewhere").config());
+        assert!(!runs(third) && !old.exists() && home(&site).join("elsewhere/.damodel/8000").exists());
+
+        let last = pid(&workspace.state());
+        let home = home(&site);
+        assert_eq!(builds(&site), Vec::<String>::new());
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
+        assert!(!runs(last) && !home.join("elsewhere/.damodel/8000").exists());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn two_servers_share_a_machine() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let other = Server::new().set("port", 8001).alone().replace("\"x\"", "\"y\"");
+        workspace.apply_ok(&format!("{}{other}", Server::new().config()));
+        assert_eq!(servers(&site).len(), 2);
+        // Another port is another server.
+        let moved = Server::new().set("port", 8002).alone().replace("\"x\"", "\"y\"");
+        let plan = workspace.apply_ok(&format!("{}{moved}", Server::new().config()));
+        assert_eq!(plan.change("damodel_llama_server.y").replace_paths(), ["port"]);
+        assert_eq!(plan.change(X).actions(), "no-op");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_goes_with_its_instance() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        // Stopped: nothing runs there, and a destroy has nothing to do.
+        site.mutate(damodel::sandbox::Mutation::SetInstanceStatus { uid: uid.clone(), status: "Stopped".to_owned() });
+        let said = workspace.try_plan(&[]);
+        let warning = said.iter().find(|said| said.summary == format!("Instance {uid} is Stopped")).unwrap();
+        assert!(!warning.is_error() && warning.detail.contains("an apply starts it"), "{said:#?}");
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && said.iter().any(|said| said.is_error() && said.summary.contains("is Stopped")), "{said:#?}");
+        assert_eq!(workspace.state().resource(X).value("status"), "stopped");
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
+        site.mutate(damodel::sandbox::Mutation::SetInstanceStatus { uid: uid.clone(), status: "Running".to_owned() });
+
+        // Released behind our back: the server leaves the state with it.
+        workspace.apply_ok(&Server::new().config());
+        site.mutate(damodel::sandbox::Mutation::ReleaseInstance { uid });
+        let plan = workspace.plan(&[]);
+        let actions: Vec<_> = plan.actions().into_iter().map(|(_, action)| action).collect();
+        assert_eq!(actions, ["create", "create"]);
+        let run = workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", "-refresh=false"]);
+        assert!(run.stdout.contains("Destroy complete"), "{}", run.stdout);
+    });
+}

@@ -1,0 +1,151 @@
+//! How one logs in: host keys, keys, write-only credentials, and machines that no service knows.
+
+use std::{fs, process::Command};
+
+use damodel::sandbox::{Mutation, Options};
+
+use super::{Server, X, options, pid, runs, servers, site, slay};
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
+
+#[test]
+fn a_changed_host_key_is_refused_until_somebody_accepts_it() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
+        let pinned = workspace.state().resource(X).value("host_key").clone();
+        site.mutate(Mutation::ChangeHostKey { uid });
+        let shown = site.sandbox().machines()[0].host_key.clone();
+        // A refresh warns and keeps the state; a change is refused.
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "its host key has changed"), "{said:#?}");
+        workspace.write(&Server::new().set("context_size", 64).config());
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["its host key has changed", "No credential was sent", "Nothing was changed"]);
+        assert!(!done && error.detail.matches("SHA256:").count() >= 2, "{error:#?}");
+        assert_eq!(workspace.state().resource(X).value("host_key"), &pinned);
+        assert!(runs(first));
+        // Accepted by name.
+        let accepted = Server::new().set("context_size", 64).set("ssh", format!("{{ host_key = {shown:?} }}"));
+        workspace.write(&accepted.config());
+        assert!(workspace.try_apply(&[]).0);
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("host_key"), shown.as_str());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
+        site.mutate(Mutation::ChangeHostKey { uid });
+        let (done, said) = workspace.try_apply(&[&format!("-replace={X}")]);
+        assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, &format!("kill {first}")), "{said:#?}");
+        assert_eq!(pid(&workspace.state()), first, "the same server, taken up");
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_wrong_pin_is_refused_before_anything_is_sent() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let pin = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        workspace.write(&Server::new().set("ssh", format!("{{ host_key = {pin:?} }}")).config());
+        let (_, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["its host key has changed", pin]);
+        assert!(error.detail.contains("Nothing was started"), "{error:#?}");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_machine_that_takes_keys_needs_one() {
+    each_cli(|cli| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("id");
+        let mut keygen = Command::new("ssh-keygen");
+        assert!(keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&file).status().unwrap().success());
+        let line = fs::read_to_string(file.with_extension("pub")).unwrap();
+        let site = Site::with(Options { keys: [("deploy".to_owned(), line)].into(), ..options() });
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().on(|machine| {
+            machine.text("login_method", "ssh_key").set("ssh_pubkey_id", 1).text("ssh_pubkey_name", "deploy")
+        });
+        workspace.write(&server.config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["There is nothing to log in with", "private_key_file", "Nothing was changed"]);
+        // The machine is there now: the plan says it before anything else is done.
+        refusal(&workspace.try_plan(&[]), &["There is nothing to log in with"]);
+        let path = file.display().to_string();
+        workspace.apply_ok(&server.set("ssh", format!("{{ private_key_file = {path:?} }}")).config());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn write_only_credentials_alone_are_for_applies() {
+    each_cli(|cli| {
+        if !cli.has(11, 11) {
+            return;
+        }
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("gpu")));
+        let state = workspace.state();
+        let gpu = state.resource("damodel_instance.gpu");
+        let ssh = format!("{{ host = {}, port = {} }}", gpu.value("ssh_host"), gpu.value("ssh_port"));
+        let password = gpu.value("ssh_password").as_str().unwrap().to_owned();
+        let server = Server::new().without("instance_id").set("ssh", ssh).text("ssh_password_wo", &password);
+        workspace.apply_ok(&server.config());
+        slay(pid(&workspace.state()));
+        // Nobody can look: the state stays, in silence.
+        workspace.settled();
+        assert!(!workspace.try_plan(&[]).iter().any(|said| said.text().contains("llama")));
+        workspace.apply_ok(&server.set("context_size", 64).config());
+        let second = pid(&workspace.state());
+        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
+        assert!(done && says(&said, Severity::Warning, &format!("kill {second}")), "{said:#?}");
+        assert!(runs(second) && workspace.state().find(X).is_none());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_over_plain_ssh_needs_no_service() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("gpu")));
+        let state = workspace.state();
+        let gpu = state.resource("damodel_instance.gpu");
+        let password = gpu.value("ssh_password").as_str().unwrap();
+        let host = format!("host = {}, port = {}", gpu.value("ssh_host"), gpu.value("ssh_port"));
+        let requests = site.ledger().requests.len();
+
+        let alone = Workspace::new(cli, &site);
+        alone.remove_env("DAMODEL_BASE_URL");
+        alone.remove_env("DAMODEL_API_TOKEN");
+        let server = Server::new().without("instance_id");
+        let with = |more: &str| config_with("", server.clone().set("ssh", format!("{{ {host}, {more} }}")).alone());
+        alone.write(&with("password = \"wrong\", timeout = \"2s\""));
+        let (_, said) = alone.try_apply(&[]);
+        refusal(&said, &["the login was refused", "Nothing was started"]);
+        alone.apply_ok(&with(&format!("password = {password:?}")));
+        assert_eq!(alone.state().resource(X).id(), "127.0.0.1:8000");
+        assert_eq!(servers(&site).len(), 1);
+        alone.destroy_ok();
+        assert_eq!(servers(&site), Vec::<u32>::new());
+        assert_eq!(site.ledger().requests.len(), requests, "the service was not asked");
+        workspace.finish();
+    });
+}

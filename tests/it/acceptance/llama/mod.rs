@@ -1,0 +1,186 @@
+//! `damodel_llama_server` through the real command line, in instances that speak SSH.
+
+mod chat;
+mod compile;
+mod drift;
+mod failures;
+mod import;
+mod interruptions;
+mod life;
+mod login;
+mod plain;
+mod restart;
+mod secrets;
+mod validation;
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use damodel::sandbox::Options;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Instance, Site, State, config},
+};
+
+pub(super) const X: &str = "damodel_llama_server.x";
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A service whose instances have an inference server.
+pub(super) fn site() -> Site {
+    Site::with(options())
+}
+
+pub(super) fn options() -> Options {
+    Options { executable: Some(BINARY.into()), ..Site::options() }
+}
+
+/// A `damodel_llama_server` that works: the tiny model, on the machine `gpu`.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    arguments: BTreeMap<String, String>,
+    machine: Instance,
+    blocks: String,
+}
+
+impl Server {
+    pub(super) fn new() -> Self {
+        let arguments = [("instance_id", "damodel_instance.gpu.id"), ("ready_timeout", "\"20s\"")];
+        let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let server = Self { arguments: arguments.into(), machine: Instance::new("gpu"), blocks: String::new() };
+        server.model("tiny")
+    }
+
+    /// Another of the sandbox's models.
+    pub(super) fn model(self, name: &str) -> Self {
+        self.text("model", &format!("~/public-storage/model/{name}.gguf"))
+    }
+
+    pub(super) fn set(mut self, name: &str, expression: impl fmt::Display) -> Self {
+        self.arguments.insert(name.to_owned(), expression.to_string());
+        self
+    }
+
+    pub(super) fn text(self, name: &str, value: &str) -> Self {
+        self.set(name, format_args!("{value:?}"))
+    }
+
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.arguments.remove(name);
+        self
+    }
+
+    pub(super) fn block(mut self, block: &str) -> Self {
+        self.blocks.push_str(block);
+        self.blocks.push('\n');
+        self
+    }
+
+    /// Changes the machine.
+    pub(super) fn on(mut self, change: impl FnOnce(Instance) -> Instance) -> Self {
+        self.machine = change(self.machine);
+        self
+    }
+
+    /// The resource alone.
+    pub(super) fn alone(&self) -> String {
+        let arguments: String = self.arguments.iter().map(|(name, value)| format!("  {name} = {value}\n")).collect();
+        format!("resource \"damodel_llama_server\" \"x\" {{\n{arguments}{}}}\n", self.blocks)
+    }
+
+    /// On a V100, with an image that it can use.
+    pub(super) fn on_v100(self) -> Self {
+        self.on(|machine| machine.set("spec_id", 105).set("image_id", 904))
+    }
+
+    /// The configuration with its machine.
+    pub(super) fn config(&self) -> String {
+        config(self)
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}", self.machine, self.alone())
+    }
+}
+
+/// The home directory of the only machine.
+pub(super) fn home(site: &Site) -> PathBuf {
+    let machines = site.sandbox().machines();
+    let [machine] = machines.as_slice() else { panic!("not one machine: {machines:?}") };
+    machine.home.clone()
+}
+
+/// Where the server's records are.
+pub(super) fn records(site: &Site) -> PathBuf {
+    home(site).join("workspace/.damodel/8000")
+}
+
+/// The finished builds.
+pub(super) fn builds(site: &Site) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(home(site).join("workspace/.damodel/builds")) else { return Vec::new() };
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut builds: Vec<_> = names.filter(|name| name.ends_with(".done")).collect();
+    builds.sort();
+    builds
+}
+
+/// The process of the server, by its state.
+pub(super) fn pid(state: &State) -> Pid {
+    Pid::from_raw(i32::try_from(state.resource(X).value("pid").as_i64().unwrap()).unwrap())
+}
+
+/// Whether a process runs; one that nobody has waited for does not.
+pub(super) fn runs(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Ends a process at once, and waits until it is gone.
+pub(super) fn slay(pid: Pid) {
+    kill(pid, Signal::SIGKILL).unwrap();
+    until("the process is gone", || !runs(pid));
+}
+
+/// The processes of the only machine whose command line holds this.
+pub(super) fn processes(site: &Site, word: &str) -> Vec<u32> {
+    let of_machine = site.sandbox().machines().into_iter().flat_map(|machine| machine.processes);
+    let holds = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    of_machine.filter(holds).collect()
+}
+
+/// The servers that run in the only machine.
+pub(super) fn servers(site: &Site) -> Vec<u32> {
+    processes(site, "llama-server\0-m")
+}
+
+pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until the work in the instance is in a phase.
+pub(super) fn until_phase(site: &Site, phase: &str) {
+    until(phase, || {
+        let machines = site.sandbox().machines();
+        machines.iter().any(|machine| {
+            let status = machine.home.join("workspace/.damodel/8000/status");
+            fs::read_to_string(status).is_ok_and(|status| status.contains(phase))
+        })
+    });
+}

@@ -1,0 +1,295 @@
+//! Over real OpenSSH servers, without any service.
+
+use std::{env, fs, path::PathBuf, process::Command};
+
+use damodel::sandbox::stand_in::{self, Machine};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::{Pid, User, geteuid},
+};
+
+use super::{Server, X, pid, runs, slay, until};
+use crate::support::{
+    plugin::BINARY,
+    sshd::{Agent, Cable, Sshd, free_port},
+    terraform::{Cli, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
+};
+
+/// A machine with an sshd, whose server has a port of the real network.
+pub(super) struct Host {
+    pub(super) sshd: Sshd,
+    pub(super) port: u16,
+}
+
+impl Host {
+    /// With one GPU of the service's `gpu_name` and this CUDA toolkit; none where there is no sshd.
+    pub(super) fn with(gpu_name: &str, toolkit: &str) -> Option<Self> {
+        let mut sshd = Sshd::prepare()?;
+        let home = sshd.home();
+        stand_in::install(&home, &Machine::with(gpu_name, toolkit), Some(BINARY.as_ref())).unwrap();
+        sshd.session_line(&format!("PATH='{}':$PATH; export PATH", stand_in::bin(&home).display()));
+        sshd.start();
+        Some(Self { sshd, port: free_port() })
+    }
+
+    pub(super) fn start() -> Option<Self> {
+        Self::with("NVIDIA-GeForce-RTX-4090", "12.2")
+    }
+
+    /// The key file that its sshd lets in.
+    fn key(&self) -> PathBuf {
+        self.sshd.target().credentials.private_key_file.unwrap()
+    }
+
+    /// The argument `ssh`, with more in it.
+    pub(super) fn ssh(&self, more: &str) -> String {
+        ssh(self.sshd.port(), more)
+    }
+
+    /// The same with the key file.
+    pub(super) fn ssh_with_key(&self, more: &str) -> String {
+        self.ssh(&format!("private_key_file = {:?}, {more}", self.key().display().to_string()))
+    }
+
+    pub(super) fn server(&self) -> Server {
+        Server::new().without("instance_id").set("port", self.port).set("ssh", self.ssh_with_key(""))
+    }
+
+    /// What runs with its home.
+    fn processes(&self) -> Vec<Pid> {
+        let home = format!("HOME={}", self.sshd.home().display());
+        let entries = fs::read_dir("/proc").unwrap().map_while(Result::ok);
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_here = |id: &i32| {
+            let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            variables.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+        };
+        ids.filter(is_here).map(Pid::from_raw).filter(|id| runs(*id)).collect()
+    }
+
+    /// The servers that run there.
+    pub(super) fn servers(&self) -> Vec<Pid> {
+        let is_server = |id: &Pid| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("llama-server\0-m")
+        };
+        self.processes().into_iter().filter(is_server).collect()
+    }
+
+    fn phase(&self) -> String {
+        let status = self.sshd.home().join(format!("workspace/.damodel/{}/status", self.port));
+        fs::read_to_string(status).unwrap_or_default()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // A test that failed leaves its server behind.
+        for process in self.processes() {
+            let _ = kill(process, Signal::SIGKILL);
+        }
+    }
+}
+
+fn ssh(port: u16, more: &str) -> String {
+    let user = User::from_uid(geteuid()).unwrap().unwrap().name;
+    format!("{{ host = \"127.0.0.1\", port = {port}, user = {user:?}, timeout = \"20s\", {more} }}")
+}
+
+/// A workspace that is told of no service.
+pub(super) fn workspace<'a>(cli: &'a Cli, site: &'a Site) -> Workspace<'a> {
+    let workspace = Workspace::new(cli, site);
+    workspace.remove_env("DAMODEL_BASE_URL");
+    workspace.remove_env("DAMODEL_API_TOKEN");
+    workspace
+}
+
+pub(super) fn config(server: &Server) -> String {
+    config_with("", server.alone())
+}
+
+#[test]
+fn a_key_file_is_enough_from_create_to_destroy() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let server = host.server().set("probe", "{ prompt = \"ping the pong\", expect = \"pong\" }");
+        workspace.apply_ok(&config(&server));
+        let state = workspace.state();
+        let x = state.resource(X);
+        assert_eq!((x.id(), x.value("status")), (format!("127.0.0.1:{}", host.port), &"ready".into()));
+        assert_eq!((x.value("build_used"), x.value("instance_id").is_null()), (&"prebuilt".into(), true));
+        let words: Vec<String> = host.sshd.host_key("ed25519").split_whitespace().take(2).map(str::to_owned).collect();
+        assert_eq!(x.value("host_key"), words.join(" ").as_str());
+        assert_eq!(host.servers(), [pid(&state)]);
+
+        // A chat on the way that the server was made, and a restart in place.
+        let chat = format!(
+            "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  host_key = \
+             {X}.host_key\n  ssh = {}\n  model = \"any\"\n  messages = [{{ role = \"user\", content = \"over sshd\" }}]\n}}\n\
+             output \"said\" {{\n  value = data.damodel_chat_completion.c.content\n}}\n",
+            host.ssh_with_key("")
+        );
+        workspace.apply_ok(&format!("{}{chat}", config(&server.set("context_size", 2048))));
+        assert_eq!(workspace.state().output("said"), "You said: over sshd");
+        assert!(!runs(pid(&state)));
+
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+        assert_eq!(site.ledger().requests.len(), 0, "the service was not asked");
+    });
+}
+
+#[test]
+fn an_agent_logs_in_and_a_killed_server_is_repaired() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let agent = Agent::start();
+        agent.add(&host.key());
+        workspace.set_env("SSH_AUTH_SOCK", &agent.socket().display().to_string());
+        let config = config(&host.server().set("ssh", host.ssh("agent = true")));
+        workspace.apply_ok(&config);
+        slay(pid(&workspace.state()));
+        let plan = workspace.apply_ok(&config);
+        assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &"stopped".into()));
+        assert_eq!(host.servers(), [pid(&workspace.state())]);
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+/// No service tells the GPU, and the prebuilt server aborts on it only when it computes.
+#[test]
+fn a_server_that_the_card_cannot_run_is_compiled() {
+    let found = Command::new("cmake").arg("--version").output().is_ok();
+    assert!(found || env::var_os("CI").is_none(), "CI must have cmake");
+    if !found {
+        return;
+    }
+    each_cli(|cli| {
+        let Some(host) = Host::with("NVIDIA-K80", "11.8") else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let architecture = "{ cuda_architectures = [\"37\"] }";
+        workspace.write(&config(&host.server().set("source", architecture)));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && says(&said, Severity::Warning, "134"), "why the prebuilt server was given up: {said:#?}");
+        assert_eq!(workspace.state().resource(X).value("build_used"), "source");
+        workspace.settled();
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+#[test]
+fn a_replaced_host_key_refuses_the_apply() {
+    each_cli(|cli| {
+        let Some(mut host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        workspace.apply_ok(&config(&host.server()));
+        let (first, pinned) = (pid(&workspace.state()), host.sshd.pin("ed25519").fingerprint());
+        host.sshd.stop();
+        host.sshd.replace_host_keys();
+        host.sshd.start();
+        let (shown, attempts) = (host.sshd.pin("ed25519").fingerprint(), host.sshd.attempts());
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "its host key has changed"), "{said:#?}");
+        let changed = host.server().set("context_size", 64);
+        workspace.write(&config(&changed));
+        let (done, said) = workspace.try_apply(&[]);
+        refusal(&said, &["its host key has changed", &pinned, &shown, "No credential was sent", "Nothing was changed"]);
+        assert!(!done && runs(first));
+        assert_eq!(host.sshd.attempts(), attempts, "nobody tried to log in");
+        // Accepted by name.
+        let accepted = format!("host_key = {shown:?}");
+        workspace.apply_ok(&config(&changed.set("ssh", host.ssh_with_key(&accepted))));
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+#[test]
+fn a_bastion_has_a_key_of_its_own() {
+    each_cli(|cli| {
+        let (Some(host), Some(bastion)) = (Host::start(), Sshd::started()) else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let through = |pin: &str| {
+            let key = bastion.target().credentials.private_key_file.unwrap().display().to_string();
+            let bastion = ssh(bastion.port(), &format!("private_key_file = {key:?}, host_key = {pin:?}"));
+            config(&host.server().set("ssh", host.ssh_with_key(&format!("bastion = {bastion}"))))
+        };
+        // The host's pin is not the bastion's.
+        workspace.write(&through(&host.sshd.pin("ed25519").to_string()));
+        let (done, said) = workspace.try_apply(&[]);
+        refusal(&said, &["its host key has changed", "Nothing was started"]);
+        assert_eq!((done, bastion.attempts(), host.sshd.attempts()), (false, 0, 0));
+
+        workspace.apply_ok(&through(&bastion.pin("ed25519").to_string()));
+        assert_eq!(host.servers(), [pid(&workspace.state())]);
+        assert!(bastion.attempts() > 0);
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+/// The machine goes on, and the way to it is cut while it loads the model.
+#[test]
+fn an_apply_outlives_a_cut_connection() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let cable = runtime.block_on(Cable::to(host.sshd.port()));
+        let key = format!("private_key_file = {:?}", host.key().display().to_string());
+        let server = host.server().model("slow-3s").set("ssh", ssh(cable.port(), &key));
+        workspace.write(&config(&server));
+        let started = Started::apply(&workspace);
+        until("the model is loaded", || host.phase().contains("load") && !host.servers().is_empty());
+        let loading = host.servers();
+        let connections = cable.connections();
+        cable.cut();
+        until("somebody logs in again", || cable.connections() > connections);
+        cable.mend();
+        let said = started.ended(true);
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("status"), "ready", "{said}");
+        assert_eq!((host.servers(), vec![pid(&state)]), (loading.clone(), loading), "the same process");
+        workspace.settled();
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+/// Nothing of it can be looked at, and the apply that follows takes up what runs.
+#[test]
+fn a_server_over_plain_ssh_is_imported_by_host_and_port() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let (here, there) = (workspace(cli, &site), workspace(cli, &site));
+        let config = config(&host.server());
+        here.apply_ok(&config);
+        let mut forms = vec![format!("id = \":{}@127.0.0.1\"", host.port)];
+        if cli.has(12, 12) {
+            forms.push(format!("identity = {{ host = \"127.0.0.1\", port = {} }}", host.port));
+        }
+        for form in forms {
+            there.write(&format!("{config}import {{\n  to = {X}\n  {form}\n}}\n"));
+            let plan = there.plan(&[]);
+            assert!(plan.change(X).is_import() && plan.change(X).actions() == "update", "{form}");
+            there.apply_plan();
+            there.settled();
+            assert_eq!(pid(&there.state()), pid(&here.state()), "the same process");
+            there.run_ok(&["state", "rm", X]);
+        }
+        here.settled();
+        here.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}

@@ -1,0 +1,135 @@
+//! The action that restarts a server: through the protocol over a real sshd, and by the cores that know actions.
+
+use std::collections::BTreeMap;
+
+use damodel::{
+    framework::{Provider as _, Type, Value},
+    protocol::tfplugin6::{Diagnostic, invoke_action, invoke_action::event::Type as Event},
+    provider::{Damodel, Environment},
+};
+use tokio_stream::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Server, X, pid,
+    plain::{Host, config, workspace},
+    runs, slay,
+};
+use crate::{
+    conformance::core::{Core, dynamic},
+    support::terraform::{Site, Workspace, each_cli},
+};
+
+const ACTION: &str = "damodel_llama_server_restart";
+
+/// A value of an object type in which all that is not said is null.
+fn object(ty: &Type, said: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
+    let mut said: BTreeMap<&str, Value> = said.into_iter().collect();
+    Value::object(attributes.keys().map(|name| (name.clone(), said.remove(name.as_str()).unwrap_or(Value::Null))))
+}
+
+fn attribute(ty: &Type, name: &str) -> Type {
+    let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
+    attributes[name].clone()
+}
+
+/// What the action told, and how it ended.
+async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value)>) -> (Vec<String>, Vec<Diagnostic>) {
+    let provider = || Damodel::new(Environment::default());
+    let server = damodel::framework::Server::new(provider(), CancellationToken::new());
+    let action = &server.schemas().actions[ACTION];
+    let mut core = Core::new(provider(), ACTION, action);
+    let ty = provider().schema().ty();
+    assert!(core.configure(&ty, &object(&ty, [])).await.is_empty());
+    let target = host.sshd.target();
+    let key = target.credentials.private_key_file.unwrap().display().to_string();
+    let ssh = object(
+        &attribute(&action.ty(), "ssh"),
+        [
+            ("host", "127.0.0.1".into()),
+            ("port", i64::from(host.sshd.port()).into()),
+            ("user", target.user.as_str().into()),
+            ("private_key_file", key.as_str().into()),
+        ],
+    );
+    let pin = host.sshd.host_key("ed25519");
+    let said = [("ssh", ssh), ("host_key", pin.trim().into()), ("port", i64::from(host.port).into())];
+    let config = object(&action.ty(), said.into_iter().chain(more));
+    let request = invoke_action::Request {
+        action_type: ACTION.to_owned(),
+        config: Some(dynamic(&action.ty(), &config)),
+        ..invoke_action::Request::default()
+    };
+    let stream = core.client.invoke_action(request).await.unwrap().into_inner();
+    let mut events: Vec<_> = stream.map(|event| event.unwrap().r#type.unwrap()).collect().await;
+    let Some(Event::Completed(completed)) = events.pop() else { panic!("not completed") };
+    let lines = events.into_iter().map(|event| match event {
+        Event::Progress(progress) => progress.message,
+        Event::Completed(_) => panic!("completed twice"),
+    });
+    (lines.collect(), completed.diagnostics)
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+}
+
+#[test]
+fn a_server_is_restarted_as_it_is() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        workspace.apply_ok(&config(&host.server().model("slow-1s").text("api_key", "planted-key-1")));
+        let first = pid(&workspace.state());
+        let (told, said) = block_on(invoke(&host, [("api_key", "planted-key-1".into())]));
+        assert_eq!(said, [], "{told:?}");
+        let second = host.servers()[0];
+        for line in [format!("ending process {first}"), "loading the model".to_owned()] {
+            assert!(told.contains(&line), "{line}: {told:?}");
+        }
+        assert!(told.last().unwrap().starts_with(&format!("ready: process {second}")), "{told:?}");
+        assert!(!runs(first) && !told.concat().contains("planted"));
+        // The plan after it changes nothing.
+        workspace.settled();
+
+        // It asks for its key.
+        let (_, said) = block_on(invoke(&host, []));
+        let [error] = said.as_slice() else { panic!("{said:?}") };
+        assert!(error.summary.contains("was restarted and does not infer"), "{error:?}");
+        assert!(error.detail.contains("401") && error.detail.contains("needs api_key here"), "{error:?}");
+
+        let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        let running = host.servers();
+        let (_, said) = block_on(invoke(&host, [("host_key", wrong.into())]));
+        assert!(said[0].summary.contains("its host key has changed"), "{said:?}");
+        assert!(said[0].detail.contains("Nothing was restarted") && host.servers() == running, "{said:?}");
+
+        slay(running[0]);
+        let (told, said) = block_on(invoke(&host, []));
+        assert!(said[0].summary.contains("nothing there can be restarted"), "{told:?} {said:?}");
+        workspace.destroy_ok();
+    });
+}
+
+#[test]
+fn an_operator_restarts_it_by_hand() {
+    each_cli(|cli| {
+        if !cli.has(14, 99) {
+            return;
+        }
+        let site = super::site();
+        let workspace = Workspace::new(cli, &site);
+        let action = format!(
+            "action \"{ACTION}\" \"x\" {{\n  config {{\n    instance_id = {X}.instance_id\n    host_key = {X}.host_key\n  }}\n}}\n"
+        );
+        workspace.apply_ok(&format!("{}{action}", Server::new().config()));
+        let first = pid(&workspace.state());
+        let run = workspace.run_ok(&["apply", "-json", "-auto-approve", &format!("-invoke=action.{ACTION}.x")]);
+        assert!(run.stdout.contains("loading the model") && run.stdout.contains("ready: process"), "{}", run.stdout);
+        assert!(!runs(first) && super::servers(&site).len() == 1);
+        workspace.settled();
+        workspace.finish();
+    });
+}

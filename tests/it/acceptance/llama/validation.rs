@@ -1,0 +1,125 @@
+//! Wrong values, each told at its argument before anything is asked.
+
+use super::{Server, site};
+use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli};
+
+fn validate(workspace: &Workspace<'_>, server: &Server) -> Vec<Diagnostic> {
+    workspace.write(&config(server.clone().text("instance_id", "ins-1").alone()));
+    validated(workspace)
+}
+
+/// What `validate` says of us; that the provider is overridden is of no interest.
+fn validated(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
+    let mut said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
+    said.retain(|said| said.address.is_some());
+    said
+}
+
+#[test]
+fn each_wrong_value_is_told_at_its_argument() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let cases = [
+            ("model", "\"model.gguf\"", "an absolute path in the instance"),
+            ("build", "\"fastest\"", "one of \"auto\", \"prebuilt\", \"source\""),
+            ("port", "0", "from 1 to 65535"),
+            ("port", "99999", "from 1 to 65535"),
+            ("port", "80.5", "a whole number"),
+            ("context_size", "-1", "a whole number"),
+            ("parallel", "0", "a whole number"),
+            ("gpu_layers", "-1", "a whole number"),
+            ("host", "\"10.0.0.5\"", "one of \"0.0.0.0\""),
+            ("flash_attention", "\"yes\"", "one of \"on\", \"off\", \"auto\""),
+            ("cache_type_k", "\"q9_9\"", "one of \"f32\""),
+            ("cache_type_v", "\"q9_9\"", "one of \"f32\""),
+            ("ready_timeout", "\"soon\"", "a duration above zero"),
+            ("on_failure", "\"retry\"", "one of \"keep\", \"stop\""),
+            ("workspace", "\"workspace\"", "an absolute path in the instance"),
+            ("public_storage", "\"../x\"", "an absolute path in the instance"),
+            ("package", "\"llama-server\"", "an absolute path in the instance"),
+            ("api_key", "\"two words\"", "printable ASCII without blanks"),
+            ("probe", "{ expect = \"(\" }", "a regular expression"),
+            ("probe", "{ max_tokens = 0 }", "a whole number"),
+            ("source", "{ cuda_architectures = [\"volta\"] }", "a CUDA architecture"),
+            ("source", "{ jobs = 0 }", "a whole number"),
+            ("source", "{ url = \"--upload-pack=x\" }", "the address of a git repository"),
+            ("source", "{ ref = \"-x\" }", "a git branch, tag or commit"),
+            ("ssh", "{ port = 70000 }", "from 1 to 65535"),
+            ("ssh", "{ host_key = \"known_hosts\" }", "an OpenSSH public-key line"),
+            ("ssh", "{ private_key = \"~/.ssh/id_ed25519\" }", "not the path of its file"),
+            ("ssh", "{ timeout = \"1\" }", "a duration above zero"),
+            ("ssh", "{ bastion = { host = \"b\" } }", "The bastion needs"),
+            ("ssh", "{ bastion = { host = \"\", agent = true } }", "a host name or an address"),
+            ("extra_args", "[\"--api-key\", \"k\"]", "Set api_key instead"),
+            ("extra_args", "[\"--api-key-file=/k\"]", "Set api_key instead"),
+            ("extra_args", "[\"--port\", \"1\"]", "is set with port"),
+            ("extra_args", "[\"-m\", \"/m\"]", "is set with model"),
+            ("extra_args", "[\"a\\nb\"]", "one word of a command line"),
+            ("environment", "{ LLAMA_API_KEY = \"k\" }", "api_key sets the key"),
+            ("environment", "{ \"A B\" = \"c\" }", "no name of an environment variable"),
+        ];
+        for (name, value, words) in cases {
+            let said = validate(&workspace, &Server::new().set(name, value));
+            let found = said.iter().any(|said| said.is_error() && said.text().contains(words));
+            assert!(found, "{name} = {value}: {said:#?}");
+        }
+        let off = Server::new().text("flash_attention", "off");
+        assert!(validate(&workspace, &off)[0].detail.contains("a quantized value cache"));
+        // What is merely odd is a warning.
+        for (name, value, words) in [
+            ("extra_args", "[\"-c\", \"1\"]", "is set with context_size"),
+            ("extra_args", "[\"--threads 8\"]", "as two elements"),
+        ] {
+            let said = validate(&workspace, &Server::new().set(name, value));
+            let [said] = said.as_slice() else { panic!("{said:#?}") };
+            assert!(said.severity == Severity::Warning && said.detail.contains(words), "{said:#?}");
+        }
+    });
+}
+
+#[test]
+fn what_is_missing_without_an_instance_is_told() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        for (ssh, words) in [
+            (None, "Set instance_id"),
+            (Some("{ agent = true }"), "ssh needs a host"),
+            (Some("{ host = \"h\" }"), "ssh needs a private_key_file"),
+        ] {
+            let server = Server::new().without("instance_id");
+            let server = match ssh {
+                Some(ssh) => server.set("ssh", ssh),
+                None => server,
+            };
+            workspace.write(&config(server.alone()));
+            let said = validated(&workspace);
+            let [said] = said.as_slice() else { panic!("{said:#?}") };
+            assert!(said.is_error() && said.detail.contains(words), "{said:#?}");
+        }
+        // What is known only later is no error.
+        let unknown = "resource \"terraform_data\" \"x\" {\n  input = \"/m.gguf\"\n}\n";
+        let server = Server::new()
+            .text("instance_id", "ins-1")
+            .set("model", "terraform_data.x.output")
+            .set("extra_args", "[terraform_data.x.output, \"--threads\"]")
+            .set("environment", "{ A = terraform_data.x.output }")
+            .set("triggers", "{ a = terraform_data.x.output }")
+            .set("source", "{ cuda_architectures = [terraform_data.x.output] }");
+        workspace.write(&config(format!("{unknown}{}", server.alone())));
+        workspace.run_ok(&["validate"]);
+    });
+}
+
+#[test]
+fn an_instance_that_nobody_knows_is_an_error_of_the_plan() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Server::new().text("instance_id", "ins-nowhere").alone()));
+        let said = workspace.try_plan(&[]);
+        let error = crate::support::terraform::refusal(&said, &["the service does not know the instance"]);
+        assert_eq!(error.attribute.as_deref(), Some("instance_id"));
+    });
+}
