@@ -1,8 +1,11 @@
-//! What the catalogue's data sources show.
+//! What the data sources find, by each of their filters.
 
+use std::fmt::Write;
+
+use damodel::sandbox::{Mutation, Options};
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, refusal};
 
 #[test]
 fn specifications_are_filtered_and_sorted() {
@@ -92,4 +95,186 @@ fn images_are_filtered() {
 /// An id as text, whether the record has a number or a text.
 fn plain(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+/// A source with its arguments, the attribute of the result to look at, and what it must be.
+type Query = (&'static str, &'static str, &'static str, Value);
+
+/// Reads all of them at once, and holds each to its result.
+fn answers(workspace: &Workspace<'_>, more: &str, queries: &[Query]) {
+    let mut sources = more.to_owned();
+    for (number, (source, arguments, result, _)) in queries.iter().enumerate() {
+        let depends = if more.is_empty() { "" } else { "depends_on = [damodel_instance.x]" };
+        write!(sources, "data {source:?} \"q{number}\" {{\n{arguments}\n{depends}\n}}\n").unwrap();
+        write!(sources, "output \"q{number}\" {{\n  value = data.{source}.q{number}.{result}\n}}\n").unwrap();
+    }
+    workspace.apply_ok(&config(sources));
+    let state = workspace.state();
+    for (number, (source, arguments, _, expected)) in queries.iter().enumerate() {
+        assert_eq!(state.output(&format!("q{number}")), expected, "{source}: {arguments}");
+    }
+}
+
+#[test]
+fn disks_and_their_specifications_are_filtered() {
+    const DISKS: &str = "damodel_cloud_disks";
+    const ONE: &str = "damodel_cloud_disk";
+    const SPECS: &str = "damodel_cloud_disk_specs";
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let queries = [
+            (DISKS, "", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
+            (DISKS, "name_or_uid = \"a\"", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
+            (DISKS, "name_or_uid = \"seedshare\"", "cloud_disks[*].id", json!(["802"])),
+            (DISKS, "name_or_uid = \"scrat\"", "cloud_disks[*].id", json!(["804"])),
+            (DISKS, "status = \"available\"", "cloud_disks[*].id", json!(["801", "804"])),
+            (DISKS, "status = \"in_arrears\"", "cloud_disks[*].id", json!(["803"])),
+            (DISKS, "status = \"releasing\"", "cloud_disks[*].id", json!([])),
+            (DISKS, "storage_classes = [\"FS\", \"S3\"]", "cloud_disks[*].id", json!(["802"])),
+            (DISKS, "cluster_id = 77", "cloud_disks[*].id", json!(["802"])),
+            (DISKS, "support_ib_network = true\nstatus = \"mounted\"", "cloud_disks[*].id", json!(["802"])),
+            (ONE, "id = \"803\"", "name", json!("unpaid")),
+            (ONE, "uid = \"disk-seedscratch4\"", "id", json!("804")),
+            (ONE, "name = \"datasets\"", "id", json!("801")),
+            (ONE, "name = \"datasets\"\nuid = \"disk-seeddata0001\"", "id", json!("801")),
+            (SPECS, "", "specs[*].id", json!(["31", "32", "33", "34"])),
+            (SPECS, "spec_alias = \"files\"", "specs[*].id", json!(["32", "34"])),
+            (SPECS, "storage_classes = [\"RBD\", \"S3\"]", "specs[*].id", json!(["31", "33"])),
+            (SPECS, "support_ib_network = false", "specs[*].id", json!(["31", "32", "33"])),
+            (SPECS, "support_ib_network = true", "specs[*].id", json!(["31", "32", "33", "34"])),
+        ];
+        answers(&workspace, "", &queries);
+        let lists: Vec<_> = site.ledger().requests_to("cloud_disk_list").map(|request| request.query.clone()).collect();
+        assert!(lists.iter().any(|query| query.contains("spec_types=2%2C3")), "{lists:?}");
+        assert!(lists.iter().any(|query| query.contains("support_ib_network=1")), "{lists:?}");
+    });
+}
+
+#[test]
+fn images_and_specifications_are_found() {
+    const LIST: &str = "damodel_private_images";
+    const ONE: &str = "damodel_private_image";
+    const PUBLIC: &str = "damodel_public_image";
+    const SPEC: &str = "damodel_spec";
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let queries = [
+            (LIST, "", "images[*].image_id", json!([951, 952, 953])),
+            (LIST, "name = \"plain-tools\"", "images[*].image_id", json!([953])),
+            (LIST, "name = \"plain\"", "images[*].image_id", json!([])),
+            (LIST, "name_regex = \"^(half|plain)-\"", "images[*].image_id", json!([952, 953])),
+            (LIST, "status = \"ready\"", "images[*].image_id", json!([951, 953])),
+            (LIST, "status = \"creating\"", "images[*].image_id", json!([952])),
+            (LIST, "region = \"cn-east-1\"\nstatus = \"ready\"", "images[*].image_id", json!([951])),
+            (ONE, "id = \"953\"", "name", json!("plain-tools")),
+            (ONE, "name = \"half-pushed\"", "id", json!("952")),
+            (ONE, "region = \"cn-north-2\"", "id", json!("953")),
+            (ONE, "status = \"creating\"", "id", json!("952")),
+            (ONE, "name_regex = \"e\"\nmost_recent = true", "id", json!("952")),
+            (PUBLIC, "id = \"903\"", "name", json!("PyTorch 2.1.0")),
+            (PUBLIC, "name = \"Ubuntu 22.04\"", "id", json!("901")),
+            (PUBLIC, "label = \"inference\"\nmost_recent = true", "id", json!("906")),
+            (PUBLIC, "label = \"inference\"\nname_regex = \"^vLLM\"", "id", json!("905")),
+            (SPEC, "gpu_name = \"NVIDIA-H100-80G\"", "spec_id", json!(102)),
+            (SPEC, "gpu_name_regex = \"V100\"", "spec_id", json!(105)),
+            (SPEC, "capacity_type = \"spot\"", "spec_id", json!(104)),
+            (SPEC, "rush_sale = true", "spec_type", json!("gpu.rtx4090.spot")),
+            (SPEC, "min_gpu_mem_mb = 81900\nregion = \"cn-north-2\"\nmin_cuda = \"12.4\"", "spec_id", json!(201)),
+            (SPEC, "region = \"cn-north-2\"\nmax_hourly_price = 1", "gpu_name", json!("CPU-Intel-8358P")),
+            (SPEC, "sort_by = \"gpu_mem\"\nfirst = true\nmin_cpu_per_gpu = 15", "spec_id", json!(102)),
+            (SPEC, "min_mem_per_gpu_gb = 150", "spec_id", json!(102)),
+            (SPEC, "available_only = true\nmin_gpu_num = 8\nsort_by = \"price\"\nfirst = true", "spec_id", json!(105)),
+        ];
+        answers(&workspace, "", &queries);
+    });
+}
+
+#[test]
+fn instances_are_filtered() {
+    const LIST: &str = "damodel_instances";
+    const ONE: &str = "damodel_instance";
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machines =
+            format!("{}{}", Instance::new("x").text("name", "trainer"), Instance::new("y").text("name", "tester"));
+        workspace.apply_ok(&config(&machines));
+        let state = workspace.state();
+        let [x, y] = ["x", "y"].map(|label| state.resource(&format!("damodel_instance.{label}")).id());
+        site.mutate(Mutation::SetInstanceStatus { uid: y.clone(), status: "Stopped".to_owned() });
+        let by_uid: &'static str = format!("query = {:?}", &x[4..12]).leak();
+        let by_id: &'static str = format!("id = {y:?}").leak();
+        let queries = [
+            (LIST, "query = \"train\"", "instances[*].name", json!(["trainer"])),
+            (LIST, by_uid, "instances[*].instance_uid", json!([x])),
+            (LIST, "query = \"er\"\nstatus = \"Stopped\"", "instances[*].name", json!(["tester"])),
+            (LIST, "status = \"Running\"", "instances[*].name", json!(["trainer"])),
+            (LIST, "status = \"Failed\"", "instances[*].name", json!([])),
+            (ONE, by_id, "name", json!("tester")),
+            (ONE, "name = \"trainer\"", "id", json!(x)),
+        ];
+        answers(&workspace, &machines, &queries);
+        workspace.write(&config(format!("{machines}data {LIST:?} \"x\" {{\n  status = \"Dancing\"\n}}\n")));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(&said, &["100002 InvalidParameter", "Dancing"]);
+        assert_eq!(error.attribute.as_deref(), Some("status"));
+        workspace.write(&config(&machines));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn none_and_several_are_errors_that_list_what_there_is() {
+    let cases: [(&str, &str, &[&str]); 15] = [
+        ("damodel_cloud_disk", "name = \"none\"", &["No cloud disk matches", "803 \"unpaid\" (disk-seedarrear03)"]),
+        (
+            "damodel_cloud_disk",
+            "name = \"twin\"",
+            &["Several cloud disks match", "801 \"twin\"", "804 \"twin\"", "by its id"],
+        ),
+        ("damodel_cloud_disk", "id = \"801\"\nname = \"unpaid\"", &["No cloud disk matches"]),
+        ("damodel_cloud_disk", "", &["Which disk?", "id, uid or name"]),
+        ("damodel_private_image", "name = \"not-yours\"", &["No private image matches", "951 \"trained-model\""]),
+        ("damodel_private_image", "region = \"cn-east-1\"", &["Several private images match", "951", "952"]),
+        ("damodel_private_image", "", &["Which image?"]),
+        ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
+        ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
+        ("damodel_public_image", "", &["Nothing to look for"]),
+        ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
+        ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
+        ("damodel_instance", "", &["Which instance?"]),
+        (
+            "damodel_spec",
+            "gpu_name = \"RTX\"",
+            &["No specification matches", "103 (NVIDIA-GeForce-RTX-4090, ondemand, up to 6"],
+        ),
+        ("damodel_spec", "gpu_name_regex = \"4090\"", &["Several specifications match", "103", "104", "first = true"]),
+    ];
+    each_cli(|cli| {
+        let site = Site::with(Options { generate_instances: 3, ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        for id in [801, 804] {
+            site.mutate(Mutation::RenameDisk { id, name: "twin".to_owned() });
+        }
+        for uid in site.live().into_iter().take(2) {
+            site.mutate(Mutation::RenameInstance { uid, name: "twin".to_owned() });
+        }
+        // What is wrong by itself would hide what the service has.
+        for by_itself in [true, false] {
+            let mut sources = String::new();
+            let cases: Vec<_> = cases.iter().filter(|(_, arguments, _)| arguments.is_empty() == by_itself).collect();
+            for (number, (source, arguments, _)) in cases.iter().enumerate() {
+                write!(sources, "data {source:?} \"q{number}\" {{\n{arguments}\n}}\n").unwrap();
+            }
+            workspace.write(&config(sources));
+            let said = workspace.try_plan(&[]);
+            for (number, (source, _, words)) in cases.iter().enumerate() {
+                let address = format!("data.{source}.q{number}");
+                let of_it = said.iter().filter(|said| said.address.as_deref() == Some(&address)).cloned();
+                refusal(&of_it.collect::<Vec<_>>(), words);
+            }
+        }
+    });
 }

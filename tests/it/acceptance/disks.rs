@@ -94,6 +94,12 @@ fn it_does_not_shrink() {
         workspace.write(&config(disk(&[])));
         refusal(&workspace.try_plan(&[]), &["90 GB", "40 GB"]);
         workspace.apply_ok(&config(disk(&[("size_gb", "90")])));
+
+        // A destroy plans the configuration first, to refresh; without that nothing is in its way.
+        workspace.write(&config(disk(&[])));
+        refusal(&workspace.try_destroy().1, &["90 GB", "40 GB"]);
+        let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        assert!(done, "{said:?}");
         finish(workspace);
     });
 }

@@ -234,10 +234,59 @@ fn a_protected_image_survives_the_replacement_of_its_builder() {
         workspace.write(&config(image("x", "one", protected).replace("damodel_instance.builder.id", "\"ins-other\"")));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("instance_id"));
+        // A replacement of the builder, forced or by an argument, is stopped by the image behind it.
+        workspace.write(&config(saved("one", protected)));
+        let said = workspace.try_plan(&["-replace=damodel_instance.builder"]);
+        assert_eq!(
+            refusal(&said, &["deletion_protection = true", "instance_id"]).attribute.as_deref(),
+            Some("instance_id")
+        );
+        workspace.write(&config(saved("one", protected).replace("gpu_num = 1", "gpu_num = 2")));
+        refusal(&workspace.try_plan(&[]), &["deletion_protection = true"]);
+        let (done, _) = workspace.try_apply(&["-replace=damodel_instance.builder"]);
+        assert!(!done);
         assert_eq!(site.changes(), changes, "nothing was sent");
         workspace.apply_ok(&config(saved("two", protected)));
         workspace.apply_ok(&config(saved("two", "")));
         finish(workspace);
+    });
+}
+
+#[test]
+fn a_replaced_image_keeps_its_name() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(saved("one", "")));
+        let first = workspace.state().resource(X).id();
+        let plan = workspace.apply_ok(&config(saved("one", "").replace("gpu_num = 1", "gpu_num = 2")));
+        assert_eq!(plan.change(X).actions(), "delete, create");
+        let second = workspace.state().resource(X).id();
+        workspace.plan(&[&format!("-replace={X}")]);
+        workspace.apply_plan();
+        workspace.settled();
+        assert!(first != second && workspace.state().resource(X).id() != second);
+        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
+        // Each had the name in its time, which the ledger would call a duplicate.
+        workspace.finish();
+        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
+    });
+}
+
+#[test]
+fn a_tainted_image_is_replaced_under_its_name() {
+    each(|site, workspace| {
+        site.arm("image_save", When::Next(1), Action::StickCreation);
+        let brief = config(saved("one", "  timeouts { create = \"1s\" }\n"));
+        workspace.write(&brief);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["not ready in time", "terraform untaint"]);
+        assert!(workspace.state().resource(X).is_tainted());
+        let plan = workspace.apply_ok(&config(saved("one", "")));
+        assert_eq!(plan.change(X).reason(), "replace_because_tainted");
+        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
+        // Each had the name in its time, which the ledger would call a duplicate.
+        workspace.finish();
+        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
     });
 }
 

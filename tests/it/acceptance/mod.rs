@@ -1,7 +1,10 @@
 //! The real Terraform and OpenTofu drive the provider on the sandbox.
 
 mod absence;
+mod access;
+mod actions;
 mod capacity;
+mod checks;
 mod codes;
 mod configuration;
 mod counts;
@@ -11,14 +14,19 @@ mod disks;
 mod endings;
 mod faults;
 mod forms;
+mod functions;
+mod identity;
 mod images;
 mod import;
 mod interruptions;
 mod life_cycle;
 mod lists;
+mod llama;
+mod losses;
 mod plan_options;
 mod prices;
 mod protection;
+mod query;
 mod replacement;
 mod secrets;
 mod silence;

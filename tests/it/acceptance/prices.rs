@@ -46,6 +46,12 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
     each(|site, workspace| {
         let machine = match payment {
             "Hourly" => machine(),
+            // By its code as by its number.
+            "Daily" => machine()
+                .without("spec_id")
+                .text("spec_type", "gpu.rtx4090.1")
+                .text("payment_type", payment)
+                .set("purchase_duration", 3),
             prepaid => machine().text("payment_type", prepaid).set("purchase_duration", 3),
         };
         let plan = workspace.apply_ok(&config(machine));

@@ -19,13 +19,13 @@ fn site() -> Site {
 }
 
 /// Where a text holds a secret, as `where: which`.
-fn leaks(place: &str, text: &[u8], secrets: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn leaks(place: &str, text: &[u8], secrets: &BTreeSet<String>) -> Vec<String> {
     let holds = |secret: &&String| text.windows(secret.len()).any(|window| window == secret.as_bytes());
     secrets.iter().filter(holds).map(|secret| format!("{place}: {secret}")).collect()
 }
 
 /// The same for every file below a directory, but for those whose path ends in one of these.
-fn leaks_below(directory: &Path, spared: &[&str], secrets: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn leaks_below(directory: &Path, spared: &[&str], secrets: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
@@ -76,10 +76,18 @@ fn live(workspace: &Workspace<'_>, store: bool) {
         workspace.try_apply(&["-refresh=false"]);
         workspace.site.sandbox().clear_faults();
     }
-    // An import does not see the configuration, and keeps the credentials until the next apply.
-    if store {
-        workspace.import_ok(&with_outputs(machine()), X, &[]);
-    }
+    // An import does not see the configuration, and keeps no credentials.
+    let fresh = Workspace::new(workspace.cli, workspace.site);
+    fresh.write(&with_outputs(machine()));
+    fresh.run_ok(&["import", "-no-color", "-input=false", X, &workspace.state().resource(X).id()]);
+    let imported = fs::read(fresh.directory().join("terraform.tfstate")).unwrap();
+    assert_eq!(leaks("imported", &imported, &workspace.site.secrets()), Vec::<String>::new());
+    // The next apply keeps them where that is wanted.
+    fresh.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+    let kept = |name: &str| !fresh.state().resource(X).value(name).is_null();
+    assert_eq!((kept("ssh_password"), kept("jupyter_token")), (store, store));
+    let applied = fs::read(fresh.directory().join("terraform.tfstate")).unwrap();
+    assert_eq!(leaks("applied", &applied, &workspace.site.secrets()).is_empty(), !store);
     workspace.destroy_ok();
 }
 

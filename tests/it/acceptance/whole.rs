@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use damodel::sandbox::{Form, Ledger, Options, Thing};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::terraform::{Cli, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Cli, Severity, Site, Workspace, config, each_cli, says};
 
 /// A disk, a machine, an image saved from it, a machine made of that image with both disks, every data source, and a chat.
 const WHOLE: &str = r#"
@@ -132,6 +132,7 @@ fn lives(cli: &Cli, options: Options) {
     assert_eq!((machine, site.ledger().balance(Thing::CloudDisk).created), (2, before[1].len() + 2));
 
     imports(&workspace, &config, &site);
+    strangers(&workspace, &site);
     destroys(&workspace, &site, &before);
 }
 
@@ -162,6 +163,8 @@ fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     assert_eq!(actions, updates, "what is never reported is set without a call");
     assert_eq!(plan.change(USER).unknown(), Vec::<String>::new());
     assert_eq!(plan.change(IMAGE).unknown(), Vec::<String>::new());
+    let disk = state.resource(DISK).value("uid");
+    assert_eq!(&plan.change(USER).after("exist_disks")[0]["uid"], disk, "looked up for the plan");
     fresh.apply_plan();
     settled(&fresh);
     assert_eq!(site.changes_but_chats(), changes, "nothing was sent");
@@ -169,13 +172,38 @@ fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
     let known = workspace.state();
     for address in [DISK, IMAGE, BUILDER, USER] {
-        // What only the create knew: the cost at that time, and the uid that it looked up.
+        // What only the create knew: the cost at that time.
         let compared = |mut flat: BTreeMap<String, String>| {
-            flat.retain(|name, _| !name.starts_with("estimated_cost") && name != "exist_disks.0.uid");
+            flat.retain(|name, _| !name.starts_with("estimated_cost"));
             flat
         };
         assert_eq!(compared(imported.resource(address).flat()), compared(known.resource(address).flat()), "{address}");
     }
+}
+
+/// Sees that a token of another account, and a key of nobody, change nothing: an error, not an empty state.
+fn strangers(workspace: &Workspace<'_>, site: &Site) {
+    let changes = site.changes_but_chats();
+    workspace.made_long_ago();
+    workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
+    workspace.set_env("DAMODEL_API_KEY", "key-of-nobody");
+    let (done, said) = workspace.try_apply(&[]);
+    assert!(!done);
+    // What depends on these the core does not even ask for.
+    for address in [DISK, BUILDER] {
+        let of_it = said.iter().find(|said| said.is_error() && said.address.as_deref() == Some(address));
+        let error = of_it.unwrap_or_else(|| panic!("no error of {address}: {said:#?}"));
+        assert!(
+            error.text().contains("another account") && error.text().contains("The state is unchanged"),
+            "{error:?}"
+        );
+    }
+    workspace.set_env("DAMODEL_API_TOKEN", site.token());
+    let said = workspace.try_plan(&["-refresh=false"]);
+    assert!(says(&said, Severity::Warning, "provider's api_key"), "{said:#?}");
+    workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+    assert_eq!(workspace.state().addresses().len(), 4);
+    assert_eq!(site.changes_but_chats(), changes, "nothing was sent");
 }
 
 /// Destroys everything, the machines before the disk and the image that they hold.
@@ -203,13 +231,47 @@ fn the_whole_service_lives_in_one_configuration() {
     each_cli(|cli| lives(cli, Site::options()));
 }
 
+/// Together they hold every value of every form beside the default ones.
+const FORMS: [&str; 6] = [
+    "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,error_shape=array,\
+     error_status=matched,chat_error=envelope",
+    "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
+     error_shape=capitalised,foreign_images_forbidden,chat_error=text",
+    "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,error_shape=nested,\
+     failed_unreleasable,chat_error=envelope",
+    "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
+     error_shape=numeric_code,metadata=without_identifiers,chat_error=openai_200",
+    "empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,\
+     error_shape=string_number,page_cap=4,page_cap_for_all",
+    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,error_shape=text,\
+     error_status=matched,chat_error=envelope",
+];
+
 #[rstest]
-#[case("integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten")]
-#[case("integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces")]
-#[case("empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole")]
-#[case("empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf")]
-#[case("empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering")]
-#[case("order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments")]
-fn the_whole_service_is_the_same_in_every_form(#[case] text: &str) {
-    each_cli(|cli| lives(cli, Options { form: text.parse::<Form>().unwrap(), ..Site::options() }));
+fn the_whole_service_is_the_same_in_every_form(#[values(0, 1, 2, 3, 4, 5)] number: usize) {
+    each_cli(|cli| lives(cli, Options { form: FORMS[number].parse::<Form>().unwrap(), ..Site::options() }));
+}
+
+#[test]
+fn no_value_of_a_form_is_forgotten() {
+    let forms: Vec<Value> = FORMS
+        .iter()
+        .map(|text| text.parse::<Form>().unwrap())
+        .chain([Form::default()])
+        .map(|form| serde_json::to_value(form).unwrap())
+        .collect();
+    for (name, default) in forms[0].as_object().unwrap() {
+        let there = |value: &Value| forms.iter().any(|form| form[name] == *value);
+        match default {
+            Value::Bool(_) => assert!(there(&json!(true)) && there(&json!(false)), "{name}"),
+            Value::String(_) => {
+                // What is no word of it is refused with all that are.
+                let refusal = format!("{name}=no_such_word").parse::<Form>().unwrap_err();
+                let refusal = std::error::Error::source(&refusal).unwrap().to_string();
+                let words: Vec<_> = refusal.split('`').skip(3).step_by(2).collect();
+                assert!(words.len() > 1 && words.iter().all(|word| there(&json!(word))), "{name}: {refusal}");
+            }
+            other => assert!(forms.iter().any(|form| form[name] != *other), "{name}"),
+        }
+    }
 }

@@ -1,0 +1,161 @@
+//! What goes with a machine, told by the plan that would end it.
+
+use damodel::sandbox::{Balance, Mutation};
+use serde_json::json;
+
+use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal};
+
+/// A machine with a disk that stays, one that dies with it though another resource manages it, and one of its own.
+fn whole(machine: &Instance) -> String {
+    let disk = |label: &str| {
+        format!(
+            "resource \"damodel_cloud_disk\" {label:?} {{\n  name = {label:?}\n  size_gb = 20\n  spec_id = 31\n}}\n"
+        )
+    };
+    let existing = "[\n    { disk_id = tonumber(damodel_cloud_disk.stays.id) },\n    { disk_id = tonumber(damodel_cloud_disk.dies.id), \
+                    release_with_instance = true },\n  ]";
+    let new = "[\n    { size_gb = 25, spec_id = 31 },\n    { size_gb = 26, spec_id = 31, release_with_instance = false },\n  ]";
+    let machine = machine.clone().set("exist_disks", existing).set("new_disks", new);
+    config(format!("{}{}{machine}", disk("stays"), disk("dies")))
+}
+
+/// The warning with this summary; panics when there is none.
+fn warning<'a>(said: &'a [Diagnostic], summary: &str) -> &'a Diagnostic {
+    let found = said.iter().find(|said| said.severity == Severity::Warning && said.summary.contains(summary));
+    found.unwrap_or_else(|| panic!("{summary:?}: {said:#?}"))
+}
+
+#[test]
+fn disks_that_die_and_disks_that_stay_are_named() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&whole(&Instance::new("x")));
+        let state = workspace.state();
+        let id = |label: &str| state.resource(&format!("damodel_cloud_disk.{label}")).id();
+        let uid = state.resource("damodel_instance.x").id();
+        let die = format!("{} \"dies\" (20 GB), ", id("dies"));
+        let sentences = |said: &Diagnostic| {
+            assert!(said.detail.contains("system disk") && said.detail.contains("/root/damodel-tmp"), "{said:?}");
+            let (_, rest) = said.detail.split_once("released with it, and their data is deleted: ").unwrap();
+            let (dying, rest) = rest.split_once(". ").unwrap();
+            let (_, rest) = rest.split_once("stay, with their data, and go on being billed: ").unwrap();
+            (dying.to_owned(), rest.split_once('.').unwrap().0.to_owned())
+        };
+
+        let said = workspace.try_plan(&["-destroy"]);
+        let (dying, staying) = sentences(warning(&said, "The destroy deletes"));
+        assert!(dying.starts_with(&die) && dying.contains(&format!("\"{uid}-disk-1\" (25 GB)")), "{dying}");
+        assert!(staying.starts_with(&format!("{} \"stays\" (20 GB), ", id("stays"))), "{staying}");
+        assert!(staying.contains(&format!("\"{uid}-disk-2\" (26 GB)")) && !staying.contains("dies"), "{staying}");
+
+        workspace.write(&whole(&Instance::new("x").set("gpu_num", 2)));
+        let said = workspace.try_plan(&[]);
+        // What dies with the old machine cannot be mounted in the new one.
+        refusal(&said, &["(dies)", "released with the machine that is replaced", "-replace"]);
+        let warning = warning(&said, "The replacement deletes");
+        assert_eq!(warning.attribute.as_deref(), Some("gpu_num"));
+        assert!(warning.detail.contains("create_before_destroy"), "{warning:?}");
+        let told = sentences(warning);
+        assert_eq!(told, (dying, staying), "the same in a replacement");
+
+        // What was told comes true.
+        let stays = site.sandbox().state();
+        let disks = stays["disks"].as_array().unwrap();
+        let kept = disks.iter().find(|disk| disk["name"] == format!("{uid}-disk-2")).unwrap()["id"].as_i64().unwrap();
+        workspace.write(&whole(&Instance::new("x")));
+        workspace.finish();
+        let after = site.sandbox().state();
+        let status = |id: i64| {
+            let disks = after["disks"].as_array().unwrap();
+            disks.iter().find(|disk| disk["id"] == id).unwrap()["status"].clone()
+        };
+        assert_eq!(status(kept), "available");
+        assert_eq!(status(id("dies").parse().unwrap()), "released");
+    });
+}
+
+#[test]
+fn a_disk_moves_into_the_machine_that_replaces_its_own() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let disk = "resource \"damodel_cloud_disk\" \"x\" {\n  size_gb = 20\n  spec_id = 31\n}\n";
+        let mounted = |label: &str, gpus: u32| {
+            let machine = Instance::new(label).set("gpu_num", gpus);
+            machine.set("exist_disks", "[{ disk_id = tonumber(damodel_cloud_disk.x.id) }]").to_string()
+        };
+        // A disk that nobody names is there as soon as it is available, and no list says otherwise.
+        workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 1))));
+        let plan = workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 2))));
+        assert_eq!(plan.change("damodel_instance.x").actions(), "delete, create");
+        workspace.plan(&["-replace=damodel_instance.x"]);
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!(site.balance(), Balance { created: 3, released: 2, removed: 0, live: 1 });
+
+        // A second machine for the same disk: told in the plan, refused by the service, and nothing is bought.
+        workspace.write(&config(format!("{disk}{}{}", mounted("x", 2), mounted("y", 1))));
+        let said = workspace.try_plan(&[]);
+        let warning = warning(&said, "The cloud disk is mounted");
+        assert_eq!((warning.attribute.as_deref(), warning.is_error()), (Some("exist_disks"), false));
+        assert!(warning.detail.contains(&site.live()[0]), "the holder is named: {warning:?}");
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["180007 MountCloudDiskFailed", "Nothing was created"]);
+        assert_eq!(site.balance().created, 3);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_create_waits_for_a_disk_that_is_about_to_be_available() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        for status in [1, 4] {
+            site.mutate(Mutation::SetDiskStatus { id: 801, status });
+            workspace.write(&config(Instance::new("x").set("exist_disks", "[{ disk_id = 801 }]")));
+            workspace.plan(&[]);
+            let looks = site.requests("cloud_disk_list");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    site.await_ledger("looks at the disk", |ledger| {
+                        ledger.requests_to("cloud_disk_list").count() > looks + 2
+                    });
+                    site.mutate(Mutation::SetDiskStatus { id: 801, status: 2 });
+                });
+                workspace.apply_plan();
+            });
+            workspace.settled();
+            assert_eq!(workspace.state().resource("damodel_instance.x").value("exist_disks")[0]["disk_id"], json!(801));
+            workspace.finish();
+        }
+    });
+}
+
+#[test]
+fn a_prepaid_machine_is_warned_of() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let monthly = |gpus: u32| {
+            let machine = Instance::new("x").set("gpu_num", gpus).text("payment_type", "Monthly");
+            config(machine.set("purchase_duration", 2).text("on_unreleasable", "abandon"))
+        };
+        workspace.apply_ok(&monthly(1));
+        let until = workspace.state().resource("damodel_instance.x").value("release_time").as_str().unwrap().to_owned();
+        for (gpus, arguments) in [(1, &["-destroy"][..]), (2, &[])] {
+            workspace.write(&monthly(gpus));
+            let said = workspace.try_plan(arguments);
+            let warning = warning(&said, "A prepaid machine may refuse its release");
+            for word in ["paid for Monthly", &until, "160012", "on_unreleasable", "\"abandon\""] {
+                assert!(warning.detail.contains(word), "{word}: {warning:?}");
+            }
+        }
+        let hourly = Workspace::new(cli, &site);
+        hourly.apply_ok(&config(Instance::new("y")));
+        let said = hourly.try_plan(&["-destroy"]);
+        assert!(said.iter().all(|said| !said.text().contains("prepaid")), "{said:?}");
+    });
+}
