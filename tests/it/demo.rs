@@ -43,7 +43,7 @@ fn is_empty(folder: &TempDir) -> bool {
 }
 
 #[tokio::test]
-async fn it_takes_a_machine_from_nothing_and_back() {
+async fn it_takes_a_served_model_from_nothing_and_back() {
     let temporary = tempfile::tempdir().unwrap();
     let Some(cli) = super::examples::cli().await else { return };
     let output = timeout(DEADLINE, demo(&temporary).args(["--verbose", "--cli"]).arg(cli.name()).output());
@@ -51,11 +51,14 @@ async fn it_takes_a_machine_from_nothing_and_back() {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");
     for line in [
-        "Plan: 1 to add, 0 to change, 0 to destroy.",
+        "Plan: 2 to add, 0 to change, 0 to destroy.",
+        "an hour, or not be bought.",
+        ": Running, done after ",
         "is Running with 1 x ",
+        "The model in it answers: \"You said: Say hello to Terraform.\"",
         "No changes.",
+        "Warning: Llama server ",
         "Plan: 0 to add, 1 to change, 0 to destroy.",
-        "is called renamed-in-place: the same machine",
         "1 created, 1 released, 0 left.",
         "[8/8]",
     ] {

@@ -1,0 +1,150 @@
+//! `scripts/release` on the binary under test, tried by the real command line.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Run, each_cli},
+};
+
+const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSION"));
+
+/// A folder for the assets, and a keyring of its own.
+struct Scene {
+    root: TempDir,
+}
+
+impl Scene {
+    fn set() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("keys")).unwrap();
+        fs::set_permissions(root.path().join("keys"), fs::Permissions::from_mode(0o700)).unwrap();
+        Self { root }
+    }
+
+    fn release(&self, arguments: &[&str]) -> Run {
+        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/release"));
+        command.arg("--out").arg(self.assets()).args(arguments).env("GNUPGHOME", self.root.path().join("keys"));
+        Run::of(command.output().unwrap())
+    }
+
+    fn assets(&self) -> PathBuf {
+        self.root.path().join("assets")
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.assets().join(name)).unwrap()
+    }
+
+    fn gpg(&self, arguments: &[&str]) {
+        let mut command = Command::new("gpg");
+        command.args(["--batch", "--pinentry-mode", "loopback", "--passphrase", ""]).args(arguments);
+        let run = Run::of(command.env("GNUPGHOME", self.root.path().join("keys")).output().unwrap());
+        assert_eq!(run.code, Some(0), "{arguments:?}: {}", run.stderr);
+    }
+
+    /// A program that says that it is this version.
+    fn program(&self, said: &str) -> String {
+        let path = self.root.path().join("program");
+        fs::write(&path, format!("#!/bin/sh\necho '{said}'\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scene {
+    /// Ends the agent that gpg started for the keyring.
+    fn drop(&mut self) {
+        let keys = self.root.path().join("keys");
+        let _ = Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", keys).status();
+    }
+}
+
+#[test]
+fn the_assets_are_as_the_registries_take_them() {
+    each_cli(|cli| {
+        let scene = Scene::set();
+        scene.gpg(&["--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign", "never"]);
+        let cli = cli.program.to_str().unwrap();
+        let run = scene.release(&["--binary", BINARY, "--sign", "release@example.com", "--cli", cli]);
+        assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains(": init from a packed mirror, providers lock, providers schema"), "{}", run.stdout);
+        let manifest = scene.read(&format!("{NAME}_manifest.json"));
+        let expected = json!({"version": 1, "metadata": {"protocol_versions": ["6.0"]}});
+        assert_eq!(serde_json::from_slice::<Value>(&manifest).unwrap(), expected);
+
+        let mut assets: Vec<String> = fs::read_dir(scene.assets())
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assets.sort();
+        let zip = assets.iter().find(|name| name.ends_with(".zip")).unwrap().clone();
+        let sums = format!("{NAME}_SHA256SUMS");
+        assert_eq!(assets, [sums.clone(), format!("{sums}.sig"), zip.clone(), format!("{NAME}_manifest.json")]);
+        let digest = |name: &str| -> String {
+            Sha256::digest(scene.read(name)).iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        let manifest = format!("{NAME}_manifest.json");
+        let expected = format!("{}  {zip}\n{}  {manifest}\n", digest(&zip), digest(&manifest));
+        assert_eq!(String::from_utf8(scene.read(&sums)).unwrap(), expected);
+        // Detached and binary.
+        assert!(!scene.read(&format!("{sums}.sig")).starts_with(b"-----BEGIN"));
+        let path = |name: &str| scene.assets().join(name).to_str().unwrap().to_owned();
+        scene.gpg(&["--verify", &path(&format!("{sums}.sig")), &path(&sums)]);
+        let listed = Run::of(Command::new("unzip").args(["-Z", &path(&zip)]).output().unwrap()).stdout;
+        let program = format!("terraform-provider-damodel_v{}", env!("CARGO_PKG_VERSION"));
+        assert!(listed.lines().any(|line| line.starts_with("-rwxr-xr-x") && line.ends_with(&program)), "{listed}");
+    });
+}
+
+#[test]
+fn the_same_content_gives_the_same_bytes() {
+    let scene = Scene::set();
+    let program = scene.program(&format!("terraform-provider-damodel {} (commit none)", env!("CARGO_PKG_VERSION")));
+    let windows = format!("windows_amd64={program}");
+    let both = ["--binary", &format!("plan9_arm={program}"), "--binary", &windows];
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let run = scene.release(&both);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout.contains("not signed") && run.stdout.contains("not tried"), "{}", run.stdout);
+        seen.push(scene.read(&format!("{NAME}_SHA256SUMS")));
+    }
+    assert_eq!(seen[0], seen[1]);
+    let zip = scene.assets().join(format!("{NAME}_windows_amd64.zip"));
+    let listed = Run::of(Command::new("unzip").arg("-Z1").arg(zip).output().unwrap()).stdout;
+    assert!(
+        listed.starts_with(&format!("terraform-provider-damodel_v{}.exe\n", env!("CARGO_PKG_VERSION"))),
+        "{listed}"
+    );
+}
+
+#[test]
+fn what_the_registries_refuse_is_not_made() {
+    let scene = Scene::set();
+    let version = env!("CARGO_PKG_VERSION");
+    let program = scene.program("terraform-provider-damodel 99.0.0 (commit none)");
+    let run = scene.release(&["--binary", &program]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains(&format!("99.0.0 (commit none)\", and Cargo.toml says {version}")), "{}", run.stderr);
+
+    scene.gpg(&["--quick-generate-key", "Curve <curve@example.com>", "ed25519", "sign", "never"]);
+    let program = scene.program(&format!("terraform-provider-damodel {version} (commit none)"));
+    let run = scene.release(&["--binary", &program, "--sign", "curve@example.com"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("neither RSA nor DSA"), "{}", run.stderr);
+
+    for wrong in [&["--binary"][..], &["--bogus", "x"]] {
+        assert_eq!(scene.release(wrong).code, Some(2));
+    }
+    assert!(!Path::new(&scene.assets().join(format!("{NAME}_SHA256SUMS.sig"))).exists());
+}

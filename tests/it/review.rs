@@ -1,0 +1,208 @@
+//! `review` on plans that the core made on the sandbox, and on recorded ones.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Instance, Run, Site, Workspace, config, each_cli},
+};
+
+const EVERYTHING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/everything.json");
+
+/// Runs `review`; what is not in a file goes to its standard input.
+fn review(arguments: &[&str], input: &str) -> Run {
+    let mut command = Command::new(BINARY);
+    command.arg("review").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may end without having read.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Run::of(child.wait_with_output().unwrap())
+}
+
+/// Plans, and shows the plan as it is piped into `review`.
+fn plan(workspace: &Workspace<'_>, config: &str, arguments: &[&str]) -> String {
+    workspace.write(config);
+    let mut all = vec!["plan", "-no-color", "-input=false", "-out=plan"];
+    all.extend(arguments);
+    workspace.run(&all);
+    let output = workspace.command(&["show", "-json", "plan"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(plan: &str) -> Value {
+    let run = review(&["-", "--format", "json"], plan);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
+
+#[test]
+fn a_create_is_priced_by_its_quote() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let body = format!("{}{DISK}", Instance::new("a").set("count", 2));
+        let planned = plan(&workspace, &config(body), &[]);
+        let report = json(&planned);
+        assert_eq!(report["counts"]["create"], 3);
+        assert_eq!(report["cost"]["now"]["monthly"].as_f64(), Some(0.0));
+        assert_eq!(report["cost"]["after"]["monthly"].as_f64(), Some(2.0 * 1.98 * 730.0));
+        assert_eq!(report["secrets"][0]["attributes"], serde_json::json!(["jupyter_token", "ssh_password"]));
+        for (gate, code) in [
+            (&["--max-monthly-increase", "2890.79"][..], 3),
+            (&["--max-monthly-increase", "2890.80"], 0),
+            (&["--deny", "destroy-data,prepaid"], 0),
+            (&["--deny", "secrets-in-state"], 3),
+        ] {
+            let run = review(&[&["-"], gate].concat(), &planned);
+            assert_eq!(run.code, Some(code), "{gate:?}: {}", run.stderr);
+            assert_eq!(run.stderr.contains("violation: "), code == 3, "{}", run.stderr);
+            assert!(run.stdout.contains("`damodel_instance.a[1]`") && run.stdout.contains("2890.80"), "{}", run.stdout);
+        }
+        let quiet = Instance::new("b").set("store_credentials", false).without("name");
+        let planned = plan(&workspace, &config(quiet), &[]);
+        assert_eq!(review(&["-", "--deny", "secrets-in-state"], &planned).code, Some(0));
+    });
+}
+
+#[test]
+fn spot_and_weekly_machines_have_no_price() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let weekly = Instance::new("weekly").text("payment_type", "Weekly").set("purchase_duration", 2);
+        let spot = Instance::new("spot").set("spec_id", 104);
+        let planned = plan(&workspace, &config(format!("{spot}{weekly}")), &[]);
+        let run = review(&["-", "--max-monthly-increase", "1000000", "--deny", "prepaid"], &planned);
+        assert_eq!(run.code, Some(3));
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(
+            lines[0].starts_with("violation: max-monthly-increase: damodel_instance.spot: the price is unknown: it is")
+        );
+        assert!(lines[1].starts_with("violation: max-monthly-increase: damodel_instance.weekly: the price is unknown"));
+        assert_eq!(lines[2], "violation: prepaid: damodel_instance.weekly: it is paid ahead: Weekly");
+    });
+}
+
+#[test]
+fn the_data_of_a_replaced_machine_is_told() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let disks = "[{ disk_id = damodel_cloud_disk.data.id, release_with_instance = true }]";
+        let made = Instance::new("a").set("exist_disks", disks);
+        workspace.write(&config(format!("{made}{DISK}")));
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        let planned = plan(&workspace, &config(format!("{}{DISK}", Instance::new("a").set("image_id", 901))), &[]);
+        let report = json(&planned);
+        let forced: Vec<&Value> =
+            report["replaced"][0]["forced_by"].as_array().unwrap().iter().map(|forced| &forced["argument"]).collect();
+        assert!(forced.contains(&&Value::from("image_id")), "{forced:?}");
+        let data = report["destroyed"][0]["data"].as_array().unwrap();
+        let disk = data.iter().find(|item| item["kind"] == "cloud-disk").unwrap();
+        assert_eq!(disk["managed_by"], "damodel_cloud_disk.data");
+        assert_eq!(disk["size_gb"], 20);
+        // The refresh saw that the disk is mounted now.
+        assert_eq!(report["drift"][0]["address"], "damodel_cloud_disk.data");
+        let run = review(&["-", "--deny", "destroy-data"], &planned);
+        assert_eq!(run.code, Some(3));
+        assert!(run.stderr.contains("destroy-data: damodel_instance.a: data is destroyed"), "{}", run.stderr);
+        let secrets = site.secrets();
+        for format in ["markdown", "html", "json"] {
+            let text = review(&["-", "--format", format], &planned).stdout;
+            assert!(!secrets.iter().any(|secret| text.contains(secret)), "{format}");
+        }
+    });
+}
+
+#[test]
+fn what_is_removed_without_destroy_is_forgotten() {
+    each_cli(|cli| {
+        if !cli.has(7, 7) {
+            return;
+        }
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("a")));
+        let body = if cli.is_tofu {
+            "removed {\n  from = damodel_instance.a\n}\n"
+        } else {
+            "removed {\n  from = damodel_instance.a\n  lifecycle {\n    destroy = false\n  }\n}\n"
+        };
+        let planned = plan(&workspace, &config(body), &[]);
+        let run = review(&["-", "--deny", "destroy-data", "--max-monthly-increase", "0"], &planned);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout.contains("Forgotten: not destroyed"), "{}", run.stdout);
+        let destroyed = plan(&workspace, &config(Instance::new("a")), &["-destroy"]);
+        assert_eq!(review(&["-", "--deny", "destroy-data"], &destroyed).code, Some(3));
+    });
+}
+
+#[test]
+fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let both = format!("{}{DISK}", Instance::new("a"));
+        if !cli.is_tofu {
+            // Terraform says that more is to come.
+            let planned = plan(&workspace, &config(&both), &["-target=damodel_cloud_disk.data"]);
+            let run = review(&["-", "--deny", "prepaid"], &planned);
+            assert_eq!(run.code, Some(3));
+            assert!(run.stderr.starts_with("violation: plan: the plan is incomplete"), "{}", run.stderr);
+            assert_eq!(review(&["-"], &planned).code, Some(0));
+        }
+        let failing = format!("{DISK}{}", Instance::new("a").set("gpu_num", 99));
+        let planned = plan(&workspace, &config(failing), &[]);
+        let run = review(&["-", "--deny", "prepaid"], &planned);
+        assert_eq!(run.code, Some(3));
+        assert!(run.stderr.contains("violation: plan: the plan is errored"), "{}", run.stderr);
+        assert!(run.stdout.contains("The plan is errored"), "{}", run.stdout);
+    });
+}
+
+#[test]
+fn other_providers_resources_are_fine() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let body = "resource \"terraform_data\" \"x\" {\n  input = \"<b>|`\"\n}\n";
+        let report = json(&plan(&workspace, &config(body), &[]));
+        assert_eq!((&report["counts"]["create"], &report["counts"]["other_providers"]), (&1.into(), &1.into()));
+        assert_eq!(report["cost"]["resources"], serde_json::json!([]));
+    });
+}
+
+#[test]
+fn a_file_is_read_too() {
+    let run = review(&[EVERYTHING, "--format", "html", "--max-monthly-increase=1"], "");
+    assert_eq!(run.code, Some(3));
+    assert!(run.stdout.starts_with("<!doctype html>") && run.stdout.ends_with("</html>\n"), "{}", run.stdout);
+}
+
+#[test]
+fn what_is_no_plan_gives_no_report() {
+    for (arguments, input, code, reason) in [
+        (&["-"][..], "", 1, "error: read standard input as a plan: it is empty"),
+        (&["-", "--deny", "prepaid"], "{}", 1, "error: read standard input as a plan: it is JSON, and not what"),
+        (&["-"], "Error: no plan", 1, "error: read standard input as a plan: it is not JSON"),
+        (&["/nowhere/plan.json"], "", 1, "error: read /nowhere/plan.json: "),
+        (&[], "", 2, "error: "),
+        (&["-", "--deny", "everything"], "", 2, "error: "),
+        (&["-", "--max-monthly-increase", "much"], "", 2, "error: "),
+        (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
+        (&["-", "--format", "pdf"], "", 2, "error: "),
+    ] {
+        let run = review(arguments, input);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
+        assert!(run.stderr.starts_with(reason), "{}", run.stderr);
+    }
+}

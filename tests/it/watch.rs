@@ -1,0 +1,138 @@
+//! `watch` beside a real apply on the sandbox.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use damodel::sandbox::Options;
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Instance, Run, Site, Started, Workspace, config, each_cli},
+};
+
+/// `watch` in a folder, and what it says.
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    said: Vec<String>,
+}
+
+impl Watching {
+    fn start(workspace: &Workspace<'_>) -> Self {
+        let mut command = command(&["--pending-dir", "", "--data-dir", ""]);
+        let mut child = command.arg(workspace.directory()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines, said: Vec::new() }
+    }
+
+    /// Reads until a line holds this. It ends by itself, so that this does, too.
+    fn says(&mut self, what: &str) {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "{what:?} was never said: {:#?}", self.said);
+            let is_it = line.contains(what);
+            self.said.push(line);
+            if is_it {
+                return;
+            }
+        }
+    }
+
+    /// Reads to the end, which comes by itself.
+    fn ended(mut self) -> String {
+        self.says("The apply waits for nothing any more.");
+        assert!(self.child.wait().unwrap().success());
+        self.said.concat()
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.arg("watch").args(arguments);
+    for name in ["TF_DATA_DIR", "DAMODEL_PENDING_DIR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A sandbox whose things take a while.
+fn slow(seconds: u64) -> Site {
+    let while_ = Duration::from_secs(seconds);
+    Site::with(Options { creation: while_, image_push: while_, ..Site::options() })
+}
+
+#[test]
+fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
+    each_cli(|cli| {
+        let site = slow(2);
+        let workspace = Workspace::new(cli, &site);
+        let image = "resource \"damodel_private_image\" \"saved\" {\n  instance_id = damodel_instance.a.id\n  name = \"saved\"\n}\n";
+        workspace.write(&config(format!("{}{image}", Instance::new("a"))));
+        let mut watching = Watching::start(&workspace);
+        watching.says("No apply is waiting for anything here yet");
+        let (applied, diagnostics) = workspace.try_apply(&[]);
+        assert!(applied, "{diagnostics:?}");
+        let said = watching.ended();
+        let uid = &site.live()[0];
+        for part in [
+            format!(" instance {uid} \"a-"),
+            "\": Creating, 0s\n".to_owned(),
+            "\": Running, done after ".to_owned(),
+            " private image ".to_owned(),
+            " \"saved\": creating ".to_owned(),
+            " %, ".to_owned(),
+            " \"saved\": ready, done after ".to_owned(),
+        ] {
+            assert!(said.contains(&part), "{part:?} in {said}");
+        }
+        assert!(!site.secrets().iter().any(|secret| said.contains(secret)));
+        let folder = workspace.directory().join(".terraform/damodel-pending-progress");
+        let told: String =
+            fs::read_dir(&folder).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+        assert!(!site.secrets().iter().any(|secret| told.contains(secret)));
+        // What was waited for in an earlier run is not told again, and nothing is to come of a plan that waits for nothing.
+        workspace.settled();
+        let run = Run::of(command(&["--no-wait"]).arg(workspace.directory()).output().unwrap());
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn it_ends_with_a_provider_that_is_killed() {
+    each_cli(|cli| {
+        let site = slow(600);
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("a")));
+        let started = Started::apply(&workspace);
+        let mut watching = Watching::start(&workspace);
+        watching.says(": Creating, ");
+        started.kill_provider();
+        started.ended(true);
+        watching.ended();
+    });
+}
+
+#[test]
+fn an_apply_does_not_fail_where_nothing_can_be_told() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        fs::create_dir(workspace.directory().join(".terraform")).unwrap();
+        fs::write(workspace.directory().join(".terraform/damodel-pending-progress"), "no folder").unwrap();
+        workspace.apply_ok(&config(Instance::new("a")));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_folder_that_is_none_is_told() {
+    let run = Run::of(command(&["/nowhere"]).output().unwrap());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    assert_eq!(run.stderr, "error: there is no folder /nowhere\n");
+}
