@@ -1,0 +1,81 @@
+//! A plugin that does nothing: what a plan asks about resources is answered with what was sent, undecoded. For the rest, the schema
+//! among it, the provider stands behind it.
+
+use std::{env, process::ExitCode};
+
+use axum::{Router, body::Body, http::HeaderMap, response::Response, routing::post};
+use bytes::{BufMut, Bytes, BytesMut};
+use damodel::{
+    plugin::{self, Options},
+    protocol::{
+        self,
+        tfplugin6::{
+            DynamicValue, plan_resource_change, read_resource, upgrade_resource_state, validate_resource_config,
+        },
+    },
+    provider::{Damodel, Environment},
+};
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use prost::Message;
+
+/// What stands before each message: not compressed, and a length.
+const PREFIX: usize = 5;
+
+pub(crate) fn serve() -> ExitCode {
+    plugin::block_on(async {
+        let environment = plugin::Environment::read(|name| env::var_os(name))?;
+        let options = Options::default();
+        let provider = Damodel::new(Environment::of_process());
+        let behind = protocol::service(provider, options.stop.clone(), options.work.clone());
+        let routes = behind
+            .into_axum_router()
+            .route("/tfplugin6.Provider/PlanResourceChange", post(|body: Bytes| async move { answer(&body, plan) }))
+            .route("/tfplugin6.Provider/ReadResource", post(|body: Bytes| async move { answer(&body, read) }))
+            .route(
+                "/tfplugin6.Provider/UpgradeResourceState",
+                post(|body: Bytes| async move { answer(&body, upgrade) }),
+            )
+            .route(
+                "/tfplugin6.Provider/ValidateResourceConfig",
+                post(|body: Bytes| async move { answer(&body, validate) }),
+            );
+        plugin::serve(Router::into(routes), &environment, options).await
+    })
+}
+
+fn plan(asked: plan_resource_change::Request) -> plan_resource_change::Response {
+    plan_resource_change::Response {
+        planned_state: asked.proposed_new_state,
+        planned_private: asked.prior_private,
+        ..Default::default()
+    }
+}
+
+fn read(asked: read_resource::Request) -> read_resource::Response {
+    read_resource::Response { new_state: asked.current_state, private: asked.private, ..Default::default() }
+}
+
+fn upgrade(asked: upgrade_resource_state::Request) -> upgrade_resource_state::Response {
+    let state = asked.raw_state.map(|raw| DynamicValue { json: raw.json, ..Default::default() });
+    upgrade_resource_state::Response { upgraded_state: state, ..Default::default() }
+}
+
+fn validate(_: validate_resource_config::Request) -> validate_resource_config::Response {
+    validate_resource_config::Response::default()
+}
+
+/// One call of gRPC without a stream.
+fn answer<Q: Message + Default, A: Message>(body: &[u8], call: impl Fn(Q) -> A) -> Response {
+    let message = call(Q::decode(&body[PREFIX..]).unwrap()).encode_to_vec();
+    let mut data = BytesMut::with_capacity(PREFIX + message.len());
+    data.put_u8(0);
+    data.put_u32(u32::try_from(message.len()).unwrap());
+    data.put_slice(&message);
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    let frames = [Frame::data(data.freeze()), Frame::trailers(trailers)].map(Ok::<_, std::convert::Infallible>);
+    let body = Body::new(StreamBody::new(stream::iter(frames)));
+    Response::builder().header("content-type", "application/grpc").body(body).unwrap()
+}
