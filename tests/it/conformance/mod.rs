@@ -145,7 +145,10 @@ impl Life {
         let answer = self.core.generate(&self.state).await;
         assert!(answer.diagnostics.is_empty(), "{:?}", answer.diagnostics);
         // What is left out for its default, a meddling plan would exchange.
-        if self.meddles || must_write(&self.schema.attributes) {
+        if self.meddles
+            || must_write(&self.schema.attributes)
+            || leaves_a_set_out(&self.schema, &self.state, &answer.value)
+        {
             return;
         }
         let said = self.core.validate(&answer.value).await;
@@ -226,6 +229,24 @@ fn must_write(attributes: &[Attribute]) -> bool {
         AttributeType::Plain(_) => attribute.write_only && attribute.presence == Presence::Required,
         AttributeType::Nested(_, children) => must_write(children),
     })
+}
+
+/// Whether an argument is left to the user because of a set in it: of elements that differ only in what need not be said, a
+/// configuration would make one.
+fn leaves_a_set_out(schema: &Schema, state: &Value, generated: &Value) -> bool {
+    let users = schema.attributes.iter().filter(|attribute| !attribute.is_computed());
+    users
+        .map(|attribute| &attribute.name)
+        .any(|name| generated.attribute(name).is_null() && holds_a_set_of_many(state.attribute(name)))
+}
+
+fn holds_a_set_of_many(value: &Value) -> bool {
+    match value {
+        Value::Set(elements) if elements.len() > 1 => true,
+        Value::Set(elements) | Value::List(elements) => elements.iter().any(holds_a_set_of_many),
+        Value::Map(elements) | Value::Object(elements) => elements.values().any(holds_a_set_of_many),
+        _ => false,
+    }
 }
 
 /// The attributes that differ, with both values in the clear: these are test values.

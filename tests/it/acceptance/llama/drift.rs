@@ -6,7 +6,7 @@ use damodel::sandbox::Mutation;
 use nix::sys::signal::{Signal, kill};
 use serde_json::json;
 
-use super::{Server, X, home, pid, records, runs, servers, site, slay};
+use super::{Server, X, home, pid, processes, records, runs, servers, site, slay, until};
 use crate::support::terraform::{Severity, Workspace, each_cli, says};
 
 #[test]
@@ -103,6 +103,8 @@ fn records_that_are_gone_are_written_again() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         slay(pid(&workspace.state()));
+        // The worker still writes down how its server ended.
+        until("the worker has ended", || processes(&site, "bootstrap.sh\0work").is_empty());
         fs::remove_dir_all(records(&site)).unwrap();
         let plan = workspace.apply_ok(&Server::new().config());
         assert_eq!(plan.change(X).before("status"), "stopped");
