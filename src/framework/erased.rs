@@ -71,20 +71,23 @@ pub(super) trait AnyDataSource<C>: Send + Sync {
 impl<R: Resource> Erased<R> {
     pub(super) fn resource(typed: R) -> Self {
         let schema = typed.schema().with_block(typed.timeouts().block());
-        let (ty, identity) = (schema.ty(), typed.identity());
-        Self { typed, schema, ty, identity }
+        let identity = typed.identity();
+        Self { identity, ..Self::new(typed, schema) }
     }
 }
 
 impl<D: DataSource> Erased<D> {
     pub(super) fn data_source(typed: D) -> Self {
         let schema = typed.schema();
-        let ty = schema.ty();
-        Self { typed, schema, ty, identity: None }
+        Self::new(typed, schema)
     }
 }
 
 impl<T> Erased<T> {
+    fn new(typed: T, schema: Schema) -> Self {
+        Self { ty: schema.ty(), typed, schema, identity: None }
+    }
+
     fn outcome<M: Serialize>(&self, outcome: Outcome<M>) -> Result<Outcome<Value>, ModelError> {
         Ok(Outcome {
             state: outcome.state.map(|state| self.value(&state)).transpose()?,

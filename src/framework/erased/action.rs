@@ -27,8 +27,7 @@ pub(in crate::framework) trait AnyAction<C>: Send + Sync {
 impl<A: Action> Erased<A> {
     pub(in crate::framework) fn action(typed: A) -> Self {
         let schema = typed.schema();
-        let ty = schema.ty();
-        Self { typed, schema, ty, identity: None }
+        Self::new(typed, schema)
     }
 }
 

@@ -29,8 +29,7 @@ pub(in crate::framework) trait AnyEphemeralResource<C>: Send + Sync {
 impl<E: EphemeralResource> Erased<E> {
     pub(in crate::framework) fn ephemeral_resource(typed: E) -> Self {
         let schema = typed.schema();
-        let ty = schema.ty();
-        Self { typed, schema, ty, identity: None }
+        Self::new(typed, schema)
     }
 }
 

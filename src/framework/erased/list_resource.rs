@@ -32,8 +32,7 @@ pub(in crate::framework) trait AnyListResource<C>: Send + Sync {
 impl<L: ListResource> Erased<L> {
     pub(in crate::framework) fn list_resource(typed: L) -> Self {
         let schema = typed.schema();
-        let ty = schema.ty();
-        Self { typed, schema, ty, identity: None }
+        Self::new(typed, schema)
     }
 }
 
