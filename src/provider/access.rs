@@ -4,7 +4,7 @@ use secrecy::SecretString;
 
 use super::{Client, errors::Failure, words::title};
 use crate::{
-    api::{self, Context, InstanceStatus, InstanceUid, Sighting},
+    api::{self, Context, InstanceStatus, InstanceUid},
     framework::{Diagnostic, Path},
 };
 
@@ -52,20 +52,7 @@ impl Access {
         client: &Client,
         limits: &Context,
     ) -> Result<Self, Diagnostic> {
-        let failed = |error: &api::Error| {
-            let tried = format!("find the way into {}", title("instance", None, Some(uid.as_str())));
-            Failure { error, tried, now: now.to_owned() }.diagnostic(|_| false).at(Path::to("instance_id"))
-        };
-        let instances = client.api.instances();
-        let mut access = Self::of(&instances.detail(uid, limits).await.map_err(|error| failed(&error))?.instance);
-        if access.status == Some(InstanceStatus::Creating) {
-            let has_settled = |seen: &Sighting<api::Instance>| {
-                seen.record().is_some_and(|instance| instance.status != Some(InstanceStatus::Creating))
-            };
-            instances.wait(uid, limits, has_settled).await.map_err(|error| failed(&error))?;
-            access = Self::of(&instances.detail(uid, limits).await.map_err(|error| failed(&error))?.instance);
-        }
-        if access.runs() { Ok(access) } else { Err(access.not_running(now)) }
+        running(uid, now, client, limits).await.map(|instance| Self::of(&instance))
     }
 
     /// Whether one may hope to log in. A status that nobody knows does not forbid it.
@@ -85,4 +72,33 @@ impl Access {
         )
         .at(Path::to("instance_id"))
     }
+}
+
+/// The record of an instance that one may hope to log in to, once it is no longer being created.
+///
+/// # Errors
+/// As [`Access::to_running`].
+pub(super) async fn running(
+    uid: &InstanceUid,
+    now: &str,
+    client: &Client,
+    limits: &Context,
+) -> Result<api::Instance, Diagnostic> {
+    let instance = settled(uid, client, limits).await.map_err(|error| {
+        let tried = format!("find the way into {}", title("instance", None, Some(uid.as_str())));
+        Failure { error: &error, tried, now: now.to_owned() }.diagnostic(|_| false).at(Path::to("instance_id"))
+    })?;
+    let access = Access::of(&instance);
+    if access.runs() { Ok(instance) } else { Err(access.not_running(now)) }
+}
+
+async fn settled(uid: &InstanceUid, client: &Client, limits: &Context) -> Result<api::Instance, api::Error> {
+    let instances = client.api.instances();
+    let instance = instances.detail(uid, limits).await?.instance;
+    if instance.status != Some(InstanceStatus::Creating) {
+        return Ok(instance);
+    }
+    let is_made = |instance: &api::Instance| instance.status != Some(InstanceStatus::Creating);
+    instances.wait(uid, limits, |seen| seen.record().is_some_and(is_made)).await?;
+    Ok(instances.detail(uid, limits).await?.instance)
 }

@@ -6,16 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Instance;
 use crate::{
-    api::{self, InstanceStatus, InstanceUid},
+    api::InstanceUid,
     framework::{
-        Attr, Context, Diagnostic, EphemeralResource, Opened, Path, Schema, Secret, Type,
+        Attr, Context, EphemeralResource, Opened, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
     },
-    provider::{Client, client::limits, errors::Failure, presence::capitalized, words::title},
+    provider::{Client, access, client::limits},
 };
-
-/// The user whose password the service tells.
-const USER: &str = "root";
 
 /// The ephemeral resource.
 #[derive(Debug)]
@@ -66,46 +63,21 @@ impl EphemeralResource for Access {
 
     async fn open(&self, config: Way, context: Context<Client>) -> Opened<Way, ()> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
-        let title = title("instance", None, Some(uid.as_str()));
-        let record = match running(&uid, &context).await {
+        let found = access::running(&uid, "Nothing was opened.", &context.client, &limits(&context)).await;
+        let record = match found {
             Ok(record) => record,
-            Err(error) => {
-                let failure =
-                    Failure { error: &error, tried: format!("find the way into {title}"), now: String::new() };
-                return Opened::failed(failure.diagnostic(|_| false).at(Path::to("id")));
-            }
+            Err(failed) => return Opened::failed(failed.at(Path::to("id"))),
         };
-        if let Some(status @ (InstanceStatus::Failed | InstanceStatus::Released | InstanceStatus::Stopped)) =
-            &record.status
-        {
-            let said = Diagnostic::error(
-                format!("{} is {status}", capitalized(&title)),
-                "Only a Running instance lets anybody in. Nothing was opened.",
-            );
-            return Opened::failed(said.at(Path::to("id")));
-        }
         let mut instance = Instance::default();
         instance.take_record(&record);
         Opened::ready(Way {
             id: config.id,
             ssh_host: instance.ssh_host,
             ssh_port: instance.ssh_port,
-            ssh_user: USER.into(),
+            ssh_user: access::USER.into(),
             ssh_password: instance.ssh_password,
             jupyter_url: instance.jupyter_url,
             jupyter_token: instance.jupyter_token,
         })
     }
-}
-
-/// The instance, once it is no longer being created.
-async fn running(uid: &InstanceUid, context: &Context<Client>) -> Result<api::Instance, api::Error> {
-    let (instances, limits) = (context.client.api.instances(), limits(context));
-    let record = instances.detail(uid, &limits).await?.instance;
-    if record.status != Some(InstanceStatus::Creating) {
-        return Ok(record);
-    }
-    let is_made = |instance: &api::Instance| instance.status != Some(InstanceStatus::Creating);
-    instances.wait(uid, &limits, |seen| seen.record().is_some_and(is_made)).await?;
-    Ok(instances.detail(uid, &limits).await?.instance)
 }
