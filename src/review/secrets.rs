@@ -1,13 +1,11 @@
 //! Secrets that a plan would put into the state, where they stand in clear.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     actions::Action,
-    cost::INSTANCE,
     plan::{Change, Plan, Side},
-    values::{Seen, written},
+    values::written,
 };
 
 /// Secrets of one object.
@@ -46,10 +44,7 @@ fn entering(change: &Change) -> Vec<String> {
     let side = &change.side;
     let is_kept = !change.action.makes() && !change.importing;
     let new = side.after.secrets().into_iter().filter(|path| !(is_kept && side.after.is_same(&side.before, path)));
-    // A plan does not know them, and what is known is that they are not stored.
-    let is_left_out = change.is(INSTANCE) && side.after.at(&["store_credentials"]) == Seen::Known(&Value::Bool(false));
-    let credentials = ["ssh_password", "jupyter_token"];
-    new.map(|path| written(&path)).filter(|path| !(is_left_out && credentials.contains(&path.as_str()))).collect()
+    new.map(|path| written(&path)).collect()
 }
 
 fn is_new_secret(side: &Side) -> bool {

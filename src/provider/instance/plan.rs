@@ -18,6 +18,11 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Cl
         client.known_in_a_state(Kind::Instance, id);
     }
     protection::check(plan);
+    if let Some(planned) = &mut plan.planned
+        && planned.store_credentials == Attr::Known(false)
+    {
+        planned.forget_credentials();
+    }
     let asked = client.filter(|client| client.preflight);
     match plan.kind {
         PlanKind::Create => {
