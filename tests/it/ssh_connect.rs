@@ -11,8 +11,13 @@ use std::{
 };
 
 use damodel::ssh::{Error, Limits, Session, Target, connect};
-use tokio::{io::AsyncWriteExt, net::TcpListener, time::Instant};
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    Layer, Registry,
+    layer::{self, SubscriberExt as _},
+};
 
 use crate::support::sshd::{Cable, Sshd, free_port};
 
@@ -33,15 +38,24 @@ fn last_of(error: Error) -> Error {
 async fn a_server_that_comes_up_late_is_waited_for() {
     let Some(mut sshd) = Sshd::prepare() else { return };
     let target = sshd.target();
+    let refused = Arc::new(Notify::new());
+    let _listening = tracing::subscriber::set_default(Registry::default().with(Refusals(refused.clone())));
     let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), LONG).await });
-    let starting = tokio::task::spawn_blocking(move || {
-        std::thread::sleep(Duration::from_secs(1));
-        sshd.start();
-        sshd
-    });
+    refused.notified().await;
+    sshd.start();
     let session = waiting.await.unwrap().unwrap();
     assert!(session.run("true", b"").await.unwrap().is_success());
-    drop(starting.await.unwrap());
+}
+
+/// Hears each attempt that failed and will be made again.
+struct Refusals(Arc<Notify>);
+
+impl<S: Subscriber> Layer<S> for Refusals {
+    fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
+        if event.metadata().target() == "damodel::ssh::connect" {
+            self.0.notify_one();
+        }
+    }
 }
 
 #[tokio::test]
