@@ -78,10 +78,37 @@ pub(super) fn private_key() -> impl Validator {
 }
 
 /// The rule of a pinned host key.
-pub(super) fn host_key() -> impl Validator {
+fn host_key() -> impl Validator {
     validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
         key.parse::<ssh::Pin>().is_ok()
     })
+}
+
+/// What leads a visitor into a machine, who keeps nothing there and has no state: `instance_id`, `ssh` and `host_key`.
+pub(super) fn visit() -> Vec<Attribute> {
+    vec![
+        Attribute::optional(
+            "instance_id",
+            Type::String,
+            "The UID of the instance. Address, port and password come from the service.",
+        )
+        .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
+        attribute(
+            Replacement::Never,
+            "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
+        ),
+        visited_host_key(),
+    ]
+}
+
+/// A visitor's `host_key`.
+pub(super) fn visited_host_key() -> Attribute {
+    Attribute::optional(
+        "host_key",
+        Type::String,
+        "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a warning.",
+    )
+    .validate(host_key())
 }
 
 /// The schema of the argument. `replacement` says what a change of the host does.

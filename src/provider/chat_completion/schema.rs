@@ -63,20 +63,14 @@ fn target() -> Vec<Attribute> {
             "The id of a `damodel_llama_server`: the instance's UID, or the host of `ssh`, and the port.",
         )
         .validate(validator::text("the id of a damodel_llama_server, such as ins-…:8000", |id| {
-            id.rsplit_once(':').is_some_and(|(machine, port)| {
-                !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0)
-            })
+            id.rsplit_once(':')
+                .is_some_and(|(machine, port)| !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
         })),
         ssh::attribute(
             Replacement::Never,
             "How to log in to the server's machine, as in `damodel_llama_server`: only what the service does not tell.",
         ),
-        Attribute::optional(
-            "host_key",
-            Type::String,
-            "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a warning.",
-        )
-        .validate(ssh::host_key()),
+        ssh::visited_host_key(),
         Attribute::optional("api_key", Type::String, "The llama server's own key, where it has one.").sensitive(),
     ]
 }

@@ -47,8 +47,7 @@ pub(super) fn died(server: &LlamaServer, report: &Report) -> Diagnostic {
 /// The end of the work was not seen.
 pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Report>, now: &str) -> Diagnostic {
     let title = title_of(server);
-    let phase = last.map(|report| format!("It was last seen {}. ", doing(report))).unwrap_or_default();
-    let detail = format!("{phase}{now}");
+    let detail = format!("{}{now}", last.map(last_seen).unwrap_or_default());
     match trouble {
         Trouble::Malformed(malformed) => Diagnostic::error(
             format!("{title}: the machine's answer cannot be read"),
@@ -58,7 +57,7 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Repo
         _ if trouble.is_timeout() => Diagnostic::error(
             format!("{title}: the time ran out"),
             format!(
-                "{detail} To wait longer set timeouts {{ create = \"…\", update = \"…\" }}.\n\nThe error: {trouble}."
+                "{detail} To wait longer raise the timeout of this step in the timeouts block.\n\nThe error: {trouble}."
             ),
         ),
         Trouble::Ssh(error) => {
@@ -66,6 +65,11 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Repo
             failure.diagnostic()
         }
     }
+}
+
+/// What was known before the end of the work was lost sight of.
+pub(super) fn last_seen(report: &Report) -> String {
+    format!("It was last seen {}. ", doing(report))
 }
 
 /// What deserves the operator's attention although the server serves.

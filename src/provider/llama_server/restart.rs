@@ -18,7 +18,7 @@ use crate::{
     api::{InstanceUid, Task},
     framework::{
         self, Attr, Context, Diagnostic, Diagnostics, Path, Progress, Schema, Secret, Type,
-        schema::{Attribute, Replacement, validator},
+        schema::{Attribute, validator},
         timeouts::parse_duration,
     },
     provider::{
@@ -38,6 +38,8 @@ const GOES_ON: &str = "The restart goes on in the instance. The next plan of dam
                        repairs it.";
 /// How long a start may take when the configuration does not say.
 const READY: Duration = Duration::from_secs(10 * 60);
+/// How long all of it may take: an hour for the start, and the login.
+const LONGEST: Duration = Duration::from_secs(65 * 60);
 
 /// The action.
 #[derive(Debug)]
@@ -68,41 +70,38 @@ impl framework::Action for Restart {
             "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when the server answers \
              a chat. A server that does not run is an error: an apply of the resource starts it. After a restart the next plan shows \
              another `pid` and `started_at`, and changes nothing.",
-            vec![
-                Attribute::optional(
-                    "instance_id",
-                    Type::String,
-                    "The UID of the instance. Address, port and password come from the service.",
-                )
-                .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
-                ssh_schema::attribute(
-                    Replacement::Never,
-                    "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
-                ),
-                Attribute::optional(
-                    "host_key",
-                    Type::String,
-                    "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a \
-                     warning.",
-                )
-                .validate(ssh_schema::host_key()),
-                Attribute::with_default("port", Type::Number, i64::from(PORT), "The port of the server in the instance.")
+            [
+                ssh_schema::visit(),
+                vec![
+                    Attribute::with_default(
+                        "port",
+                        Type::Number,
+                        i64::from(PORT),
+                        "The port of the server in the instance.",
+                    )
                     .validate(validator::between(1..=65535)),
-                Attribute::with_default("workspace", Type::String, WORKSPACE, "The server's `workspace`, which holds its records."),
-                Attribute::optional("api_key", Type::String, "The server's own key, where it has one.").sensitive(),
-                Attribute::with_default(
-                    "ready_timeout",
-                    Type::String,
-                    "10m",
-                    "How long the start may take until a chat is answered; an hour at most.",
-                )
-                .validate(validator::duration()),
-            ],
+                    Attribute::with_default(
+                        "workspace",
+                        Type::String,
+                        WORKSPACE,
+                        "The server's `workspace`, which holds its records.",
+                    ),
+                    Attribute::optional("api_key", Type::String, "The server's own key, where it has one.").sensitive(),
+                    Attribute::with_default(
+                        "ready_timeout",
+                        Type::String,
+                        "10m",
+                        "How long the start may take until a chat is answered; an hour at most.",
+                    )
+                    .validate(validator::duration()),
+                ],
+            ]
+            .concat(),
         )
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_secs(65 * 60)
+        LONGEST
     }
 
     fn validate(&self, config: &Target, diagnostics: &mut Diagnostics) {
@@ -206,10 +205,11 @@ struct Run<'a> {
 impl Run<'_> {
     async fn restart(mut self, machine: &mut Machine) -> Result<(), Box<Diagnostic>> {
         let before = machine.run(&Verb::Look).await.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
-        if let Some(process) = before.process.filter(|process| process.is_alive) {
+        if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
             self.say(format!("ending process {}", process.pid));
         }
-        let restarted = machine.run(&Verb::Restart).await;
+        let process = before.process.as_ref().map_or("", |process| &process.identity);
+        let restarted = machine.run(&Verb::Restart { process }).await;
         let mut report = restarted.map_err(|trouble| self.unseen(&trouble, None, GOES_ON))?;
         if report.failure.is_some() {
             return Err(self.failed(&report));
@@ -287,6 +287,17 @@ impl Run<'_> {
     }
 
     fn unseen(&self, trouble: &Trouble, last: Option<&Report>, now: &str) -> Box<Diagnostic> {
-        Box::new(failure::unseen(self.server, trouble, last, now))
+        if !trouble.is_timeout() {
+            return Box::new(failure::unseen(self.server, trouble, last, now));
+        }
+        // No block of an action says how long it may take.
+        Box::new(Diagnostic::error(
+            format!("{}: the time ran out", capitalized(&self.server.title())),
+            format!(
+                "{}{now} The action takes {} minutes at most, the login included.\n\nThe error: {trouble}.",
+                last.map(failure::last_seen).unwrap_or_default(),
+                LONGEST.as_secs() / 60
+            ),
+        ))
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     api::InstanceUid,
     framework::{
         Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, Type,
-        schema::{Attribute, Replacement, validator},
+        schema::{Attribute, validator},
     },
     provider::{
         Client,
@@ -54,30 +54,26 @@ impl EphemeralResource for Tunnel {
         Schema::new(
             "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that forwards through SSH while \
              the run lasts. Nothing of it reaches the state or the plan. Whether anybody listens at the other end shows when it is used.",
-            vec![
-                Attribute::optional(
-                    "instance_id",
-                    Type::String,
-                    "The UID of the instance. Address, port and password come from the service.",
-                )
-                .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
-                ssh_schema::attribute(
-                    Replacement::Never,
-                    "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
-                ),
-                secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
-                secret("ssh_password", "As `ssh.password`."),
-                Attribute::optional(
-                    "host_key",
-                    Type::String,
-                    "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a \
-                     warning.",
-                )
-                .validate(ssh_schema::host_key()),
-                Attribute::with_default("port", Type::Number, i64::from(PORT), "The port of the server in the instance.")
+            [
+                ssh_schema::visit(),
+                vec![
+                    secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
+                    secret("ssh_password", "As `ssh.password`."),
+                    Attribute::with_default(
+                        "port",
+                        Type::Number,
+                        i64::from(PORT),
+                        "The port of the server in the instance.",
+                    )
                     .validate(validator::between(1..=65535)),
-                Attribute::computed("local_url", Type::String, "Where the server is reached here: `http://127.0.0.1:…`."),
-            ],
+                    Attribute::computed(
+                        "local_url",
+                        Type::String,
+                        "Where the server is reached here: `http://127.0.0.1:…`.",
+                    ),
+                ],
+            ]
+            .concat(),
         )
     }
 

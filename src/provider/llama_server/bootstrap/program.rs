@@ -53,9 +53,13 @@ pub(crate) enum Verb<'a> {
         /// [`super::Process::identity`].
         process: &'a str,
     },
-    /// Ends the server and starts it again as it was, with the options and the environment that its supervisor holds. A server that nobody supervises any
-    /// more (a reboot) is [`super::Kind::NotRunning`]: it takes an apply.
-    Restart,
+    /// Ends this process and starts the server again as it was, with the options and the environment that its supervisor holds. Without effect when
+    /// another process serves by now, so that a restart whose answer was lost is not made twice. A server that nobody supervises any more (a reboot) is
+    /// [`super::Kind::NotRunning`]: it takes an apply.
+    Restart {
+        /// [`super::Process::identity`]; empty where none was seen.
+        process: &'a str,
+    },
     /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay.
     Stop,
 }
@@ -92,7 +96,10 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
             set("PROCESS", process);
             "ready"
         }
-        Verb::Restart => "restart",
+        Verb::Restart { process } => {
+            set("PROCESS", process);
+            "restart"
+        }
         Verb::Stop => "stop",
     };
     for part in ["set -- ", word, "\neval \"$DAMODEL_PROGRAM\"\n"] {

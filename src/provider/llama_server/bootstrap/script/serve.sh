@@ -119,9 +119,9 @@ serve() {
         load "$state/status"
         serve_again=''
         if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
-            rm -f "$state/restart"
             serve_again=yes
             set_status start
+            rm -f "$state/restart"
         else
             judge_end
         fi

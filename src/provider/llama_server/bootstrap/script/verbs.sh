@@ -94,14 +94,30 @@ advance() {
     report
 }
 
+# is_restarting: whether the process that the caller speaks of was ended for this, and the next one is on its way.
+is_restarting() {
+    [ "$DAMODEL_PROCESS" ] && [ "$worker_alive" ] && [ -z "$server_alive" ] || return 1
+    load "$state/restart" || restart_identity=''
+    [ "$restart_identity" = "$DAMODEL_PROCESS" ] && return
+    restart_identity=$DAMODEL_PROCESS
+    [ "$status_phase" = start ]
+}
+
 restart() {
     take_lock
     settle
-    if [ -z "$server_alive" ] || [ -z "$worker_alive" ]; then
-        refuse not_running "no server runs here that could be started again as it was (${status_text:-phase $status_phase})"
+    # The first answer was lost, and this is the second request.
+    if [ "$server_alive" ] && [ "$server_identity" != "$DAMODEL_PROCESS" ]; then
+        report
+        return
     fi
-    restart_identity=$server_identity
-    save "$state/restart" restart_identity
+    if ! is_restarting; then
+        if [ -z "$server_alive" ] || [ -z "$worker_alive" ]; then
+            refuse not_running "no server runs here that could be started again as it was (${status_text:-phase $status_phase})"
+        fi
+        restart_identity=$server_identity
+        save "$state/restart" restart_identity
+    fi
     unlock
     end_process "$server_pid" "$server_start" "$server_boot" || refuse busy "the server, process $server_pid, does not end"
     restart_tenths=100

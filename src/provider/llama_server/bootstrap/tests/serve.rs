@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::{
     super::{Build, Fingerprint, Kind, Phase, Verb},
-    home::{Home, http, until},
+    home::{Home, answer, http, is_running, kill, until},
 };
 
 #[rstest]
@@ -157,7 +157,8 @@ fn server_is_restarted_as_it_was_by_who_knows_only_the_place() {
     let mut job = home.job();
     job.environment.insert("PLANTED".to_owned(), SecretString::from("value of it"));
     let first = home.serve(&job).process.unwrap();
-    let report = home.run(&Verb::Restart);
+    let restart = Verb::Restart { process: &first.identity };
+    let report = home.run(&restart);
     assert_eq!(report.failure, None);
     let second = home.until_ready(&job.place).process.unwrap();
     assert_ne!(first.identity, second.identity);
@@ -165,12 +166,35 @@ fn server_is_restarted_as_it_was_by_who_knows_only_the_place() {
     let environment = fs::read_to_string(format!("/proc/{}/environ", second.pid)).unwrap();
     assert!(environment.contains("PLANTED=value of it"));
     assert_eq!(home.servers(), [second.pid]);
+    // A caller whose connection broke asks again, and means the same restart.
+    assert_eq!(home.run(&restart).process.unwrap().identity, second.identity);
+}
+
+#[test]
+fn restart_that_is_on_its_way_is_waited_for() {
+    let home = Home::new();
+    let first = home.serve(&home.job()).process.unwrap();
+    // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it yet.
+    kill(home.worker(), "STOP");
+    let marked = format!("restart_identity='{}'\n# end\n", first.identity);
+    fs::write(home.state().join("restart"), marked).unwrap();
+    kill(first.pid, "KILL");
+    until("it lives", || (!is_running(first.pid)).then_some(()));
+    let request = home.spawn(&home.place(), &Verb::Restart { process: &first.identity });
+    let waits = || home.processes().iter().any(|(_, words)| *words == ["sleep", "0.1"]);
+    until("nobody waits", || waits().then_some(()));
+    kill(home.worker(), "CONT");
+    let report = answer(request);
+    assert_eq!(report.failure, None);
+    let second = home.until_ready(&home.place()).process.unwrap();
+    assert_ne!(first.identity, second.identity);
+    assert_eq!(home.servers(), [second.pid]);
 }
 
 #[test]
 fn what_does_not_run_is_not_restarted() {
     let home = Home::new();
-    let report = home.run(&Verb::Restart);
+    let report = home.run(&Verb::Restart { process: "" });
     assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Absent, Kind::NotRunning));
 }
 

@@ -184,7 +184,8 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
     assert!(!report.is_supervised);
     let report = home.until_ready(&home.place());
     assert_eq!(report.process.unwrap().identity, process.identity);
-    assert_eq!(home.run(&Verb::Restart).failure.unwrap().kind, Kind::NotRunning);
+    let restart = Verb::Restart { process: &process.identity };
+    assert_eq!(home.run(&restart).failure.unwrap().kind, Kind::NotRunning);
     assert_eq!(home.servers(), [process.pid]);
 }
 

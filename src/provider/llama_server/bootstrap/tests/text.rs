@@ -62,7 +62,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
         assert!(!shown.contains("planted"), "{shown}");
     }
     // What knows no job sends none.
-    for verb in [Verb::Look, Verb::Stop, Verb::Destroy, Verb::Restart] {
+    for verb in [Verb::Look, Verb::Stop, Verb::Destroy, Verb::Restart { process: "1.2.3" }] {
         assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
