@@ -1,6 +1,7 @@
 //! A real ssh-agent.
 
 use std::{
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -25,7 +26,7 @@ impl Agent {
         command.arg("-D").arg("-a").arg(&socket).stdin(Stdio::null()).stdout(Stdio::null());
         let running = command.spawn().unwrap();
         let end = Instant::now() + Duration::from_secs(20);
-        while !socket.exists() {
+        while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < end, "ssh-agent does not listen");
             thread::sleep(Duration::from_millis(5));
         }

@@ -47,10 +47,15 @@ impl<'a> Started<'a> {
         kill(self.provider(), Signal::SIGKILL).unwrap();
     }
 
+    /// Kills both at once: a core that survived its provider would be killed while it writes the state.
+    pub(crate) fn kill(&mut self) {
+        killpg(self.group(), Signal::SIGKILL).unwrap();
+    }
+
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
-            killpg(Pid::from_raw(i32::try_from(self.core.id()).unwrap()), Signal::SIGINT).unwrap();
+            killpg(self.group(), Signal::SIGINT).unwrap();
         }
     }
 
@@ -71,6 +76,10 @@ impl<'a> Started<'a> {
         let said = fs::read_to_string(&self.output).unwrap();
         self.workspace.note(&["apply"], Run { code: None, stdout: said.clone(), stderr: String::new() });
         said
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.core.id()).unwrap())
     }
 
     fn has_ended(&mut self) -> bool {
