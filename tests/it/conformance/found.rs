@@ -119,6 +119,19 @@ async fn the_elements_of_a_resulting_set_are_those_of_the_plan() {
 }
 
 #[tokio::test]
+async fn a_refinement_waits_until_every_element_of_a_set_is_known() {
+    let set = nested(Nesting::Set, vec![optional_computed("a0"), optional_computed("a1")]);
+    let of = |elements: [[Value; 2]; 2]| {
+        let objects = elements.map(|[first, second]| object([("a0", first), ("a1", second)]));
+        whole(Value::set(objects.into()))
+    };
+    // What the resource's own plan makes of the set may be of either, as the final plan will know.
+    let config = of([[Value::Null, Value::Null], [Value::Unknown, "".into()]]);
+    let plan = plan(Attribute::required("a0", set, "Any."), true, config, Value::Null).await;
+    assert!(plan.value == of([[Value::Unknown, Value::Unknown], [Value::Unknown, "".into()]]), "{:?}", plan.value);
+}
+
+#[tokio::test]
 async fn a_refinement_cannot_merge_two_elements_of_a_set() {
     let inner = vec![Attribute::computed("a0", Type::Number, "Any."), Attribute::required("a1", Type::Bool, "Any.")];
     let inner = Attribute::optional_computed("a0", nested(Nesting::Single, inner), "Any.");
