@@ -15,14 +15,14 @@ use crate::support::{
 };
 
 /// `watch` in a folder, and what it says.
-struct Watching {
+pub(crate) struct Watching {
     child: Child,
     lines: BufReader<ChildStdout>,
     said: Vec<String>,
 }
 
 impl Watching {
-    fn start(workspace: &Workspace<'_>) -> Self {
+    pub(crate) fn start(workspace: &Workspace<'_>) -> Self {
         let mut command = command(&["--pending-dir", "", "--data-dir", ""]);
         let mut child = command.arg(workspace.directory()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
@@ -30,7 +30,7 @@ impl Watching {
     }
 
     /// Reads until a line holds this. It ends by itself, so that this does, too.
-    fn says(&mut self, what: &str) {
+    pub(crate) fn says(&mut self, what: &str) {
         loop {
             let mut line = String::new();
             assert!(self.lines.read_line(&mut line).unwrap() > 0, "{what:?} was never said: {:#?}", self.said);
@@ -43,7 +43,7 @@ impl Watching {
     }
 
     /// Reads to the end, which comes by itself.
-    fn ended(mut self) -> String {
+    pub(crate) fn ended(mut self) -> String {
         self.says("The apply waits for nothing any more.");
         assert!(self.child.wait().unwrap().success());
         self.said.concat()

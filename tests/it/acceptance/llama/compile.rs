@@ -2,8 +2,11 @@
 
 use std::fs;
 
-use super::{Server, X, builds, home, pid, runs, servers, site};
-use crate::support::terraform::{Severity, Workspace, each_cli, says};
+use super::{Server, X, builds, home, interruptions::slow, pid, runs, servers, site};
+use crate::{
+    support::terraform::{Severity, Workspace, each_cli, says},
+    watch::Watching,
+};
 
 #[test]
 fn a_v100_compiles_at_once_and_never_twice() {
@@ -30,6 +33,26 @@ fn a_v100_compiles_at_once_and_never_twice() {
         workspace.apply_ok(&server.config());
         assert_eq!((builds(&site), binary(&workspace.state())), (built, compiled));
         assert_eq!(servers(&site).len(), 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_compile_is_watched_from_a_second_terminal() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&slow(&workspace, &site).config());
+        let mut watching = Watching::start(&workspace);
+        watching.says("No apply is waiting for anything here yet");
+        let (done, diagnostics) = workspace.try_apply(&[]);
+        assert!(done, "{diagnostics:#?}");
+        let said = watching.ended();
+        let id = workspace.state().resource(X).id();
+        let server: Vec<&str> = said.lines().filter(|line| line.contains(&format!(" llama server {id}"))).collect();
+        let tells = server.iter().any(|line| line.contains(": compiling ") && line.contains(" % (["));
+        assert!(tells, "how far the compile is, and at what: {said}");
+        assert!(server.last().is_some_and(|line| line.contains(": ready, done after ")), "{said}");
         workspace.finish();
     });
 }

@@ -8,7 +8,7 @@ use super::{Server, X, builds, home, processes, servers, site, until_phase};
 use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
 
 /// A server that is compiled slowly, in a machine that is there.
-fn slow(workspace: &Workspace<'_>, site: &Site) -> Server {
+pub(super) fn slow(workspace: &Workspace<'_>, site: &Site) -> Server {
     workspace.write(&Server::new().model("nowhere").config());
     assert!(!workspace.try_apply(&[]).0);
     fs::write(home(site).join("public-storage/package/llama.cpp-src/slow-build"), "2\n").unwrap();
