@@ -1,10 +1,15 @@
 //! What goes wrong, and what one reads then.
 
-use std::fs;
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::PathBuf,
+    process::Command,
+};
 
 use damodel::sandbox::Mutation;
 
-use super::{Server, X, home, servers, site};
+use super::{Server, X, home, pid, runs, servers, site};
 use crate::support::terraform::{Workspace, each_cli, refusal};
 
 /// What is refused at once leaves nothing behind: not in the state, and not in the instance.
@@ -139,4 +144,73 @@ fn a_workspace_that_is_a_file_is_told() {
         assert_eq!((done, error.attribute.as_deref()), (false, Some("workspace")));
         workspace.finish();
     });
+}
+
+#[test]
+fn a_full_disk_is_told_and_ends_no_server() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().model("nowhere").config());
+        workspace.try_apply(&[]);
+        let Some(disk) = SmallDisk::mount(home(&site).join("workspace")) else { return };
+        let server = Server::new().text("workspace", "~/workspace");
+        let full = |config: String| {
+            disk.fill();
+            workspace.write(&config);
+            let (done, said) = workspace.try_apply(&[]);
+            let error = refusal(&said, &["space is left in the workspace", "tmpfs"]);
+            assert_eq!((done, error.attribute.as_deref()), (false, Some("workspace")), "{error:#?}");
+            disk.clear();
+        };
+        full(server.config());
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        workspace.apply_ok(&server.config());
+        let first = pid(&workspace.state());
+
+        // What serves goes on, as it was.
+        disk.fill();
+        workspace.settled();
+        let changed = server.clone().set("context_size", 2048).config();
+        disk.clear();
+        full(changed.clone());
+        assert!(runs(first));
+        assert_eq!(workspace.state().resource(X).value("context_size"), 32768);
+        workspace.apply_ok(&changed);
+        drop(disk);
+        workspace.finish();
+    });
+}
+
+/// A small file system in a folder; only root may mount one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(folder: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&folder).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&folder).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self(folder));
+        }
+        let _ = writeln!(io::stderr(), "\nNOT TESTED: a full disk takes root, who may mount a small file system.");
+        assert!(env::var_os("CI").is_none(), "CI must be root");
+        None
+    }
+
+    fn fill(&self) {
+        let mut file = fs::File::create(self.0.join("filler")).unwrap();
+        let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    }
+
+    fn clear(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server may still have its log there.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
 }
