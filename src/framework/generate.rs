@@ -30,8 +30,8 @@ fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
         _ if value.is_null() => (attribute.presence != Presence::Required).then_some(Value::Null),
         AttributeType::Plain(_) => Some(value.clone()),
         // What the provider may decide, it goes on deciding.
-        AttributeType::Nested(_, children) if attribute.is_computed() => {
-            Some(nested(children, value).unwrap_or_default())
+        AttributeType::Nested(_, children) if is_left_open(attribute) => {
+            Some(nested(children, value).filter(|_| !lacks_a_default(children, value)).unwrap_or_default())
         }
         AttributeType::Nested(_, children) => nested(children, value),
     }
@@ -63,6 +63,29 @@ fn nested(children: &[Attribute], value: &Value) -> Option<Value> {
     })
 }
 
+/// Whether the provider decided against a default: a configuration cannot say that.
+fn lacks_a_default(children: &[Attribute], value: &Value) -> bool {
+    let elements: Vec<&Value> = match value {
+        Value::Object(_) => vec![value],
+        Value::List(elements) | Value::Set(elements) => elements.iter().collect(),
+        Value::Map(elements) => elements.values().collect(),
+        _ => Vec::new(),
+    };
+    elements.iter().any(|element| {
+        children.iter().any(|child| {
+            let value = element.attribute(&child.name);
+            let inner = |children| !is_left_open(child) && lacks_a_default(children, value);
+            child.default.is_some() && value.is_null()
+                || matches!(&child.ty, AttributeType::Nested(_, children) if inner(children))
+        })
+    })
+}
+
+/// Whether the provider decides what the configuration leaves out.
+fn is_left_open(attribute: &Attribute) -> bool {
+    attribute.is_computed() && attribute.default.is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +93,23 @@ mod tests {
         schema::{Block, Nesting},
         value::Type,
     };
+
+    #[test]
+    fn what_the_provider_decided_against_a_default_is_left_to_it() {
+        let disk = vec![
+            Attribute::optional("path", Type::String, "Path."),
+            Attribute::with_default("kind", Type::String, "ssd", "Kind."),
+        ];
+        let disks = Attribute::optional_computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks.");
+        let schema = Schema::new("A machine.", vec![disks]);
+        let of = |kind: Value| {
+            let disk = Value::object([("path", "/a".into()), ("kind", kind)]);
+            configuration(&schema, &Value::object([("disks", Value::List(vec![disk]))])).attribute("disks").clone()
+        };
+        assert!(of(Value::Null).is_null());
+        let said = Value::object([("path", "/a".into()), ("kind", Value::Null)]);
+        assert_eq!(of("ssd".into()), Value::List(vec![said]));
+    }
 
     #[test]
     fn what_need_not_be_said_is_left_out() {

@@ -234,7 +234,7 @@ fn must_write(attributes: &[Attribute]) -> bool {
 /// Whether an argument is left to the user because of a set in it: of elements that differ only in what need not be said, a
 /// configuration would make one.
 fn leaves_a_set_out(schema: &Schema, state: &Value, generated: &Value) -> bool {
-    let users = schema.attributes.iter().filter(|attribute| !attribute.is_computed());
+    let users = schema.attributes.iter().filter(|attribute| !attribute.is_computed() || attribute.default.is_some());
     users
         .map(|attribute| &attribute.name)
         .any(|name| generated.attribute(name).is_null() && holds_a_set_of_many(state.attribute(name)))
