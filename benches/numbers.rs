@@ -8,13 +8,12 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use damodel::{
-    framework::{Server, Type, Value},
+    framework::{Ends, Server, Type, Value},
     protocol::codec::{decode, encode},
     provider::{Damodel, Environment},
 };
 use divan::{Bencher, black_box, counter::ItemsCount};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P521_SHA512};
-use tokio_util::sync::CancellationToken;
 
 fn main() {
     divan::main();
@@ -60,7 +59,7 @@ fn start_to_handshake(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 50)]
 fn codec_of_1000_plans(bencher: Bencher<'_, '_>) {
     const PLANS: usize = 1000;
-    let server = Server::new(Damodel::new(Environment::default()), CancellationToken::new());
+    let server = Server::new(Damodel::new(Environment::default()), Ends::default());
     let ty = server.schemas().resources.get("damodel_instance").unwrap().ty();
     let value = sample(&ty);
     let bytes = encode(&ty, &value).unwrap();

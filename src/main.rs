@@ -12,6 +12,7 @@ use std::{
 use clap::{CommandFactory, Parser, Subcommand};
 use damodel::{
     commands,
+    framework::Ends,
     plugin::{self, Options},
     protocol,
     provider::{self, Damodel},
@@ -121,7 +122,8 @@ fn serve() -> ExitCode {
 
 fn routes(options: &Options) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
-    protocol::service(provider, options.stop.clone(), options.work.clone())
+    let ends = Ends { process: options.stop.clone(), core: options.unheard.clone() };
+    protocol::service(provider, ends, options.work.clone())
 }
 
 /// Says what this program is, and what it can do by hand.

@@ -42,5 +42,5 @@ pub use private::Private;
 pub use provider::{Provider, Registry};
 pub use resource::{Context, Create, Outcome, Plan, PlanContext, PlanKind, Resource, State, Update};
 pub use schema::Schema;
-pub use server::Server;
+pub use server::{Ends, Server};
 pub use value::{Type, Value};

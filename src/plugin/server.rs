@@ -14,6 +14,9 @@ pub struct Options {
     /// Cancelled by the server as soon as the process is going to end: the host asked for it, the host died, or
     /// SIGTERM came. Cancelling it ends the server as a host's Shutdown call does.
     pub stop: CancellationToken,
+    /// Cancelled by the server as soon as no answer will be heard any more: the host asked for the end, which it does
+    /// when it has all answers, or died. A signal alone says nothing of the host.
+    pub unheard: CancellationToken,
     /// Tasks that may not be cut short. After `stop` they have, together with the calls in flight, 500 ms when the
     /// host asked for the end (it kills after two seconds), else 5 s.
     pub work: TaskTracker,
@@ -45,7 +48,7 @@ impl Ending {
 /// Returns when all calls and all tracked work are done, or their grace is over: those that are left then end
 /// with the runtime.
 pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, end: impl Future<Output = Ending>) {
-    let Options { stop, work } = options;
+    let Options { stop, unheard, work } = options;
     let routes = services::add(routes, stop).prepare();
     let server = builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     let stop_on_failure = stop.clone().drop_guard();
@@ -62,6 +65,9 @@ pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, e
     };
     tracing::debug!(reason = ?ending, "ending");
     stop.cancel();
+    if !matches!(ending, Ending::Terminated) {
+        unheard.cancel();
+    }
     work.close();
     if timeout(ending.grace(), work.wait()).await.is_err() {
         tracing::warn!(reason = ?ending, unfinished = work.len(), "ended before everything was done");

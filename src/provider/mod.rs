@@ -108,14 +108,13 @@ impl framework::Provider for Damodel {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::framework::Server;
+    use crate::framework::{Ends, Server};
 
     #[test]
     fn every_schema_is_sound_and_every_model_fits_it() {
-        let server = Server::new(Damodel::new(Environment::default()), CancellationToken::new());
+        let server = Server::new(Damodel::new(Environment::default()), Ends::default());
         assert_eq!(server.faults(), Vec::<String>::new());
     }
 }

@@ -12,13 +12,12 @@ use std::{
 
 use damodel::{
     commands::terraform::{Cli, Environment, Mirror},
-    framework::Server,
+    framework::{Ends, Server},
     provider::{self, Damodel},
     sandbox::Thing,
 };
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use self::stage::{Stage, is_import_block};
 use crate::support::plugin::BINARY;
@@ -247,7 +246,7 @@ async fn everything_has_its_example() {
 #[test]
 fn the_newest_kinds_have_their_examples() {
     let provider = Damodel::new(provider::Environment::default());
-    let server = Server::new(provider, CancellationToken::new());
+    let server = Server::new(provider, Ends::default());
     for (offered, folder, example) in [
         (&server.schemas().list_resources, "list-resources", "list-resource.tfquery.hcl"),
         (&server.schemas().actions, "actions", "action.tf"),

@@ -3,12 +3,11 @@
 use std::path;
 
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::{Arguments, Error, Kind, draft::Draft};
 use crate::{
     framework::{
-        Diagnostics, Schema, Server, Step, Value,
+        Diagnostics, Ends, Schema, Server, Step, Value,
         schema::{Attribute, Presence},
         server::{ConfigureRequest, ListRequest},
     },
@@ -54,7 +53,7 @@ pub(super) struct LeftOut {
 impl Inventory {
     /// Configures the provider from its environment.
     pub(super) async fn open(arguments: &Arguments, environment: Environment) -> Result<Self, Error> {
-        let server = Server::new(Damodel::new(environment), CancellationToken::new());
+        let server = Server::new(Damodel::new(environment), Ends::default());
         let mut told: Vec<(&str, Value)> = Vec::new();
         if arguments.allow_http {
             told.push(("allow_http", true.into()));

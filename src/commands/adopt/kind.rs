@@ -58,17 +58,16 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::{
-        framework::Server,
+        framework::{Ends, Server},
         provider::{Damodel, Environment},
     };
 
     #[test]
     fn everything_that_can_be_listed_can_be_adopted() {
-        let server = Server::new(Damodel::new(Environment::default()), CancellationToken::new());
+        let server = Server::new(Damodel::new(Environment::default()), Ends::default());
         let mut kinds: Vec<_> = Kind::asked(&[]).into_iter().map(Kind::type_name).collect();
         kinds.sort_unstable();
         assert_eq!(kinds, server.schemas().list_resources.keys().copied().collect::<Vec<_>>());

@@ -19,7 +19,6 @@ use std::{
 };
 
 use clap::Parser;
-use tokio_util::sync::CancellationToken;
 
 use self::{
     examples::Examples,
@@ -27,7 +26,7 @@ use self::{
     page::Kind,
 };
 use crate::{
-    framework::{Server, server::Schemas},
+    framework::{Ends, Server, server::Schemas},
     provider::{Damodel, Environment},
 };
 
@@ -83,7 +82,7 @@ pub enum Error {
 ///
 /// When a file is out of reach; and when the documentation is checked, and is not current.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
-    let server = Server::new(Damodel::new(Environment::default()), CancellationToken::new());
+    let server = Server::new(Damodel::new(Environment::default()), Ends::default());
     let pages = pages(server.schemas(), &Examples::new(arguments.examples))?;
     let folder = Folder::new(arguments.dir);
     let differences = folder.differences(&pages)?;

@@ -64,7 +64,18 @@ pub struct Server<P: Provider> {
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
     stop: Mutex<CancellationToken>,
-    unheard: CancellationToken,
+    ends: Ends,
+}
+
+/// What ends the calls of a server before they are done.
+#[derive(Clone, Debug, Default)]
+pub struct Ends {
+    /// Cancelled when the process is going to end. Waits end then, and what is known is answered.
+    pub process: CancellationToken,
+    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left where a later run
+    /// finds it. A process that is told to end may have a core that goes on and stores what it hears, as one of the same process
+    /// group does after SIGTERM.
+    pub core: CancellationToken,
 }
 
 /// The schemas of everything that a provider offers, by full type name.
@@ -100,9 +111,8 @@ pub async fn heard_until<T>(unheard: CancellationToken, call: impl Future<Output
 }
 
 impl<P: Provider> Server<P> {
-    /// Serves a provider. `unheard` is cancelled when the core is gone and nobody will hear the answers any more: that ends the
-    /// waits of all calls, and what they did then must be left where a later run finds it.
-    pub fn new(provider: P, unheard: CancellationToken) -> Self {
+    /// Serves a provider until `ends`.
+    pub fn new(provider: P, ends: Ends) -> Self {
         let registry = provider.registry();
         let resources: BTreeMap<_, _> =
             registry.resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
@@ -140,10 +150,10 @@ impl<P: Provider> Server<P> {
             functions,
             list_resources,
             actions,
-            held: Holder::new(unheard.clone()),
+            held: Holder::new(ends.core.clone()),
             configuration: RwLock::new(Configuration::Missing),
-            stop: Mutex::new(unheard.child_token()),
-            unheard,
+            stop: Mutex::new(ends.process.child_token()),
+            ends,
         }
     }
 
@@ -160,12 +170,12 @@ impl<P: Provider> Server<P> {
     /// Ends the waits of all calls under way; later calls are not touched (plugin protocol, StopProvider).
     pub fn stop(&self) {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *stop, self.unheard.child_token()).cancel();
+        std::mem::replace(&mut *stop, self.ends.process.child_token()).cancel();
     }
 
     /// A token that is cancelled when the core is gone, for a call that may lose its listener before (see [`heard_until`]).
     pub fn unheard(&self) -> CancellationToken {
-        self.unheard.child_token()
+        self.ends.core.child_token()
     }
 
     /// The token that the next stop cancels.
@@ -175,7 +185,7 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        let unheard = UNHEARD.try_with(CancellationToken::clone).unwrap_or_else(|_| self.unheard.clone());
+        let unheard = UNHEARD.try_with(CancellationToken::clone).unwrap_or_else(|_| self.ends.core.clone());
         Context { client, cancel: self.cancel(), unheard, deadline: Instant::now() + timeout }
     }
 

@@ -36,6 +36,8 @@ async fn without_work_the_end_is_immediate() {
         assert!(took < Duration::from_millis(10), "{ending:?} took {took:?}");
         assert_eq!(left, 0);
         assert!(options.stop.is_cancelled());
+        // A signal says nothing of the host: it may hear and store what is answered yet.
+        assert_eq!(options.unheard.is_cancelled(), !matches!(ending, Ending::Terminated));
     }
 }
 

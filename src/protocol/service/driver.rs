@@ -1,9 +1,7 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
-use tokio_util::sync::CancellationToken;
-
 use crate::{
-    framework::{Diagnostic, Diagnostics, Provider, Schema, Server, Type},
+    framework::{Diagnostic, Diagnostics, Ends, Provider, Schema, Server, Type},
     protocol::tfplugin6::get_provider_schema,
 };
 
@@ -23,8 +21,8 @@ pub(in crate::protocol) struct Driver<P: Provider> {
 }
 
 impl<P: Provider> Driver<P> {
-    pub(super) fn new(provider: P, unheard: CancellationToken) -> Self {
-        let server = Server::new(provider, unheard);
+    pub(super) fn new(provider: P, ends: Ends) -> Self {
+        let server = Server::new(provider, ends);
         let schemas = server.schemas();
         Self {
             config_type: schemas.provider.ty(),

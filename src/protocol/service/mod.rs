@@ -8,7 +8,7 @@ mod stream;
 
 use std::sync::Arc;
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
 pub(super) use call::{Answer, Call};
@@ -16,19 +16,19 @@ pub(super) use driver::{Driver, not_offered};
 pub(super) use stream::{Events, StreamCall};
 
 use super::tfplugin6::provider_server::ProviderServer;
-use crate::framework::Provider;
+use crate::framework::{Ends, Provider};
 
 /// Largest message either way: what the usual servers take (plugin protocol, sizes and connection).
 const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// The service that offers a provider, as routes for a gRPC server.
 ///
-/// `unheard` is cancelled when the core is gone; `work` counts the calls under way, so that they can be waited for.
+/// `work` counts the calls under way, so that they can be waited for.
 ///
 /// Sets a panic hook that tells the place of panics inside calls; one that the program wants for its other panics must be set before.
-pub fn service<P: Provider>(provider: P, unheard: CancellationToken, work: TaskTracker) -> Routes {
+pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
     panics::install_hook();
-    let service = Service { driver: Arc::new(Driver::new(provider, unheard)), work };
+    let service = Service { driver: Arc::new(Driver::new(provider, ends)), work };
     Routes::new(
         ProviderServer::new(service)
             .max_decoding_message_size(LARGEST_MESSAGE)

@@ -44,6 +44,32 @@ fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
 }
 
 #[test]
+fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machines = |count: u32| config(Instance::new("x").set("count", count).text("name", "same"));
+        workspace.write(&machines(1));
+        site.arm("instance_create", When::Next(1), Action::StickCreation);
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("a look at the new machine", |ledger| {
+            ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
+        });
+        started.terminate();
+        let said = started.ended(true);
+        let state = workspace.state();
+        assert_eq!(state.addresses(), ["damodel_instance.x[0]"], "the core went on and stored the answer: {said}");
+        unstick(&site);
+        // The same configuration for another address, which must not take the first one's machine for its own.
+        workspace.apply_ok(&machines(2));
+        let state = workspace.state();
+        assert_ne!(state.resource("damodel_instance.x[0]").id(), state.resource("damodel_instance.x[1]").id());
+        assert_eq!(site.balance().created, 2);
+        workspace.finish();
+    });
+}
+
+#[test]
 fn five_machines_of_a_killed_provider_are_taken_up() {
     each_cli(|cli| {
         let site = Site::start();

@@ -1,7 +1,7 @@
 //! A small core: it speaks to a provider in process, through the whole protobuf and msgpack round trip.
 
 use damodel::{
-    framework::{Provider, Schema, Type, Value},
+    framework::{Ends, Provider, Schema, Type, Value},
     protocol::{
         codec::{decode, encode},
         service,
@@ -13,7 +13,7 @@ use damodel::{
         },
     },
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
 /// The core's side of one resource type.
@@ -40,7 +40,7 @@ impl Core {
     /// `schema` is the resource's whole schema, with its `timeouts` block.
     pub(crate) fn new(provider: impl Provider, type_name: &'static str, schema: &Schema) -> Self {
         Self {
-            client: ProviderClient::new(service(provider, CancellationToken::new(), TaskTracker::new()))
+            client: ProviderClient::new(service(provider, Ends::default(), TaskTracker::new()))
                 .max_decoding_message_size(256 << 20)
                 .max_encoding_message_size(256 << 20),
             type_name,

@@ -1,11 +1,14 @@
 //! A provider of the tests, served in this process to a real command line (plugin protocol, debug / reattach mode).
 
-use damodel::{framework::Provider, protocol::service};
+use damodel::{
+    framework::{Ends, Provider},
+    protocol::service,
+};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{net::UnixListener, runtime::Runtime};
 use tokio_stream::wrappers::UnixListenerStream;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
 
 /// A provider that is being served. It ends when dropped.
@@ -26,7 +29,7 @@ impl Reattached {
             let _inside = runtime.enter();
             UnixListener::bind(&socket).unwrap()
         };
-        let routes = service(provider, CancellationToken::new(), TaskTracker::new());
+        let routes = service(provider, Ends::default(), TaskTracker::new());
         runtime.spawn(Server::builder().add_routes(routes).serve_with_incoming(UnixListenerStream::new(listener)));
         let server = json!({
             "Protocol": "grpc",

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use damodel::{
-    framework::{Provider as _, Type, Value},
+    framework::{Ends, Provider as _, Type, Value},
     protocol::tfplugin6::{Diagnostic, invoke_action, invoke_action::event::Type as Event},
     provider::{Damodel, Environment},
 };
 use tokio_stream::StreamExt as _;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Server, X, pid,
@@ -37,7 +36,7 @@ fn attribute(ty: &Type, name: &str) -> Type {
 /// What the action told, and how it ended.
 async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value)>) -> (Vec<String>, Vec<Diagnostic>) {
     let provider = || Damodel::new(Environment::default());
-    let server = damodel::framework::Server::new(provider(), CancellationToken::new());
+    let server = damodel::framework::Server::new(provider(), Ends::default());
     let action = &server.schemas().actions[ACTION];
     let mut core = Core::new(provider(), ACTION, action);
     let ty = provider().schema().ty();

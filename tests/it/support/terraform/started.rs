@@ -52,6 +52,11 @@ impl<'a> Started<'a> {
         killpg(self.group(), Signal::SIGKILL).unwrap();
     }
 
+    /// Ends both as a supervisor of jobs does: SIGTERM to the process group.
+    pub(crate) fn terminate(&mut self) {
+        killpg(self.group(), Signal::SIGTERM).unwrap();
+    }
+
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
