@@ -16,6 +16,9 @@ use crate::{
 
 const AS_BEFORE: &str = "Nothing was changed: whatever runs there goes on.";
 
+const NOT_HEARD: &str = "Nobody knows whether the instance was told, so the state keeps what it said before: the next apply tells it again, \
+                         and takes up what it may have begun.";
+
 const FAILED: &str = "The state says that it failed: the next apply starts it anew.";
 
 /// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts nothing.
@@ -70,6 +73,12 @@ impl Change<'_> {
             let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
             return Outcome::present(self.prior, self.private).with(diagnostic);
         }
+        if let Err(Ended::Unseen(trouble, None)) = done {
+            // With the new arguments in the state a server that goes on with the old ones would need no change.
+            let diagnostic = failure::unseen(&self.state, &trouble, None, NOT_HEARD);
+            self.prior.status = status::STARTING.into();
+            return Outcome::present(self.prior, self.private).with(diagnostic);
+        }
         self.private.note_settings(&fingerprint.settings);
         self.conclude(done).await
     }
@@ -94,6 +103,8 @@ impl Change<'_> {
                     self.state.take_report(report);
                 }
                 self.state.status = status::STARTING.into();
+                // A refresh sees a server that serves, and not that nobody has answered the probe: it stays to be asked.
+                self.state.probe = self.prior.probe;
                 let now = "The work goes on in the instance, and the state says that it does: the next apply takes it up where it is.";
                 let diagnostic = failure::unseen(&self.state, &trouble, last.as_deref(), now);
                 Outcome::present(self.state, self.private).with(diagnostic)

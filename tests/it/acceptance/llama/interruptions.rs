@@ -1,10 +1,11 @@
 //! Runs that end early: the work in the instance goes on, and the next run takes it up.
 
-use std::fs;
+use std::fs::{self, File};
 
 use damodel::sandbox::Mutation;
+use nix::unistd::Pid;
 
-use super::{Server, X, builds, home, processes, servers, site, until_phase};
+use super::{Server, X, builds, home, pid, processes, records, runs, servers, site, slay, until_phase};
 use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
 
 /// A server that is compiled slowly, in a machine that is there.
@@ -86,6 +87,56 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
         let running = servers(&site);
         workspace.apply_ok(&server.config());
         assert_eq!(servers(&site), running, "the same process");
+        workspace.finish();
+    });
+}
+
+/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for long.
+#[test]
+fn an_update_that_nobody_heard_is_still_to_be_made() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let limited = Server::new().block("  timeouts {\n    update = \"5s\"\n  }");
+        workspace.apply_ok(&limited.config());
+        let first = pid(&workspace.state());
+        let held = File::open(records(&site).with_extension("lock")).unwrap();
+        held.lock().unwrap();
+        workspace.write(&limited.clone().set("triggers", "{ day = \"one\" }").config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
+        // It may still come to be heard: this one does not.
+        for waiting in processes(&site, "sh\0-s") {
+            slay(Pid::from_raw(i32::try_from(waiting).unwrap()));
+        }
+        drop(held);
+        assert!(runs(first));
+        let plan = workspace.apply_ok(&Server::new().set("triggers", "{ day = \"one\" }").config());
+        let change = plan.change(X);
+        assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &"ready".into()));
+        assert!(change.before("triggers").is_null() && !runs(first), "{:?}", change.before("triggers"));
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_probe_that_nobody_answered_is_still_to_be_asked() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let limited = Server::new().block("  timeouts {\n    update = \"5s\"\n  }");
+        workspace.apply_ok(&limited.config());
+        let held = File::open(records(&site).with_extension("lock")).unwrap();
+        held.lock().unwrap();
+        let probe = "{ prompt = \"ping the pong\" }";
+        workspace.write(&limited.set("probe", probe).config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
+        drop(held);
+        let plan = workspace.apply_ok(&Server::new().set("probe", probe).config());
+        assert!(plan.change(X).before("probe").is_null(), "{:?}", plan.change(X).before("probe"));
+        workspace.settled();
         workspace.finish();
     });
 }
