@@ -68,7 +68,8 @@ impl framework::Action for Restart {
     fn schema(&self) -> Schema {
         Schema::new(
             "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when the server answers \
-             a chat. A server that does not run is an error: an apply of the resource starts it. After a restart the next plan shows \
+             a chat. A server that does not run is an error: an apply of the resource starts it. One that could not come back, because \
+             its model is gone or the disk is full, is left running, and the error says so. After a restart the next plan shows \
              another `pid` and `started_at`, and changes nothing.",
             [
                 ssh_schema::visit(),
@@ -269,7 +270,7 @@ impl Run<'_> {
     }
 
     fn failed(&self, report: &Report) -> Box<Diagnostic> {
-        let now = "An apply of damodel_llama_server repairs it.";
+        let now = if report.is_refused { NOTHING } else { "An apply of damodel_llama_server repairs it." };
         // The arguments to blame are the resource's.
         Box::new(Diagnostic { path: None, ..failure::failed(self.server, report, now) })
     }

@@ -54,8 +54,9 @@ pub(crate) enum Verb<'a> {
         process: &'a str,
     },
     /// Ends this process and starts the server again as it was, with the options and the environment that its supervisor holds. Without effect when
-    /// another process serves by now, so that a restart whose answer was lost is not made twice. A server that nobody supervises any more (a reboot) is
-    /// [`super::Kind::NotRunning`]: it takes an apply.
+    /// another process serves by now, so that a restart whose answer was lost is not made twice. Refused before anything is ended where the server could
+    /// not come back: its model is gone, or the disk is full. A server that nobody supervises any more (a reboot) is [`super::Kind::NotRunning`]: it takes
+    /// an apply.
     Restart {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,

@@ -1,8 +1,8 @@
 # ---- What the instance has ----
 
-# check_model: sets $model. Else sets $failed_kind and $failed_text, with what there is instead.
+# check_model [FILE]: sets $model, to that of the job if no other is meant. Else sets $failed_kind and $failed_text, with what there is instead.
 check_model() {
-    expand "$DAMODEL_MODEL"
+    expand "${1-$DAMODEL_MODEL}"
     model=$path
     failed_kind=missing_model
     if [ -d "$model" ]; then
@@ -39,14 +39,17 @@ check_model_parts() {
     done
 }
 
-# other_models FOLDER: what could have been meant.
+# other_models FOLDER: what could have been meant. Whoever restarts a server does not know the public storage.
 other_models() {
-    expand "$DAMODEL_PUBLIC_STORAGE"
-    other_found=$(find -L "$1" "$path/model" -maxdepth 3 -name '*.gguf' 2>/dev/null | sort -u | first 40)
+    if [ "$DAMODEL_PUBLIC_STORAGE" ]; then
+        expand "$DAMODEL_PUBLIC_STORAGE"
+        set -- "$1" "$path/model"
+    fi
+    other_found=$(find -L "$@" -maxdepth 3 -name '*.gguf' 2>/dev/null | sort -u | first 40)
     if [ "$other_found" ]; then
         printf 'There is:\n%s' "$other_found"
     else
-        printf 'No *.gguf file is in %s or %s' "$1" "$path/model"
+        printf 'No *.gguf file is in %s' "$1${2:+ or $2}"
     fi
 }
 

@@ -103,7 +103,8 @@ serve() {
     fi
     eval "set -- \"\$@\" $DAMODEL_EXTRA_ARGS"
     while :; do
-        check_port || return 1
+        # Both may have changed since the work began: the server was ended to be started again.
+        check_model && check_port || return 1
         server_model_fingerprint=$(model_fingerprint "$model")
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
         launch "$@" </dev/null >>"$state/server.log" 2>&1 7>&- 8>&- 9>&- &

@@ -115,8 +115,13 @@ restart() {
         if [ -z "$server_alive" ] || [ -z "$worker_alive" ]; then
             refuse not_running "no server runs here that could be started again as it was (${status_text:-phase $status_phase})"
         fi
+        # A server that could not come back is not ended.
+        check_room && check_model "$server_model" || refuse "$failed_kind" "$failed_text"
         restart_identity=$server_identity
-        save "$state/restart" restart_identity
+        if ! save "$state/restart" restart_identity; then
+            check_room && failed_kind=workspace failed_text="the record $state/restart cannot be written"
+            refuse "$failed_kind" "$failed_text"
+        fi
     fi
     unlock
     end_process "$server_pid" "$server_start" "$server_boot" || refuse busy "the server, process $server_pid, does not end"

@@ -5,7 +5,7 @@ use std::{fs, net::TcpListener, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{Build, Job, Kind, Phase},
+    super::{Build, Job, Kind, Phase, Verb},
     home::{Home, until},
 };
 
@@ -200,8 +200,11 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     let mut job = home.job();
     job.context_size = 1;
     assert_eq!(refusal(&home, &job).0, Kind::DiskFull);
-    assert_eq!(home.look().process, before.process);
-    assert_eq!(home.run(&super::super::Verb::Stop).failure, None);
+    let before = before.process.unwrap();
+    let restart = home.run(&Verb::Restart { process: &before.identity });
+    assert_eq!((restart.is_refused, restart.failure.unwrap().kind), (true, Kind::DiskFull));
+    assert_eq!(home.look().process.unwrap(), before);
+    assert_eq!(home.run(&Verb::Stop).failure, None);
     assert_eq!(home.servers(), [0; 0]);
 }
 

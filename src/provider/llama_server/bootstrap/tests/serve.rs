@@ -192,6 +192,27 @@ fn restart_that_is_on_its_way_is_waited_for() {
 }
 
 #[test]
+fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let before = home.serve(&home.job()).process.unwrap();
+    let model = home.path("public-storage/model/tiny.gguf");
+    fs::rename(&model, home.path("public-storage/model/other.gguf")).unwrap();
+    let report = home.run(&Verb::Restart { process: &before.identity });
+    let failure = report.failure.unwrap();
+    assert_eq!((report.is_refused, report.phase, failure.kind), (true, Phase::Ready, Kind::MissingModel));
+    assert!(failure.text.ends_with("/public-storage/model/other.gguf"), "{}", failure.text);
+    assert_eq!(home.look().process.unwrap().identity, before.identity);
+    // Gone only when the server has ended already: no compile cures that either.
+    kill(home.worker(), "STOP");
+    fs::write(home.state().join("restart"), format!("restart_identity='{}'\n# end\n", before.identity)).unwrap();
+    kill(before.pid, "KILL");
+    kill(home.worker(), "CONT");
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::MissingModel);
+    until("the work goes on", || (!home.look().is_supervised).then_some(()));
+    assert!(home.compiles().is_empty() && !home.state().join("fallback").exists());
+}
+
+#[test]
 fn what_does_not_run_is_not_restarted() {
     let home = Home::new();
     let report = home.run(&Verb::Restart { process: "" });
