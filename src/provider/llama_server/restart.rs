@@ -34,6 +34,7 @@ use crate::{
 };
 
 const NOTHING: &str = "Nothing was restarted: whatever runs there goes on.";
+const REPAIRED: &str = "An apply of damodel_llama_server repairs it.";
 const GOES_ON: &str = "The restart goes on in the instance. The next plan of damodel_llama_server shows what became of it, and an apply \
                        repairs it.";
 /// How long a start may take when the configuration does not say.
@@ -212,8 +213,8 @@ impl Run<'_> {
         let process = before.process.as_ref().map_or("", |process| &process.identity);
         let restarted = machine.run(&Verb::Restart { process }).await;
         let mut report = restarted.map_err(|trouble| self.unseen(&trouble, None, GOES_ON))?;
-        if report.failure.is_some() {
-            return Err(self.failed(&report));
+        if report.is_refused {
+            return Err(self.failed(&report, NOTHING));
         }
         let mut pace = Pace::default();
         let mut start: Option<(String, Instant)> = None;
@@ -221,7 +222,7 @@ impl Run<'_> {
             pace.sees(&report);
             self.tell(&report);
             match (report.phase, &report.process) {
-                (Phase::Failed | Phase::Absent, _) => return Err(self.failed(&report)),
+                (Phase::Failed | Phase::Absent, _) => return Err(self.failed(&report, REPAIRED)),
                 (Phase::Load | Phase::Probe | Phase::Ready, Some(process)) if process.is_alive => {
                     let begun = match &start {
                         Some((identity, begun)) if *identity == process.identity => *begun,
@@ -234,6 +235,9 @@ impl Run<'_> {
                         Step::Served(speed) => {
                             let ready = machine.run(&Verb::Ready { process: &process.identity }).await;
                             let ready = ready.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
+                            if ready.is_refused {
+                                return Err(self.failed(&ready, REPAIRED));
+                            }
                             if ready.phase == Phase::Ready {
                                 let speed = speed.map(|speed| format!(", {speed} tokens per second"));
                                 self.say(format!("ready: process {}{}", process.pid, speed.unwrap_or_default()));
@@ -269,8 +273,7 @@ impl Run<'_> {
         }
     }
 
-    fn failed(&self, report: &Report) -> Box<Diagnostic> {
-        let now = if report.is_refused { NOTHING } else { "An apply of damodel_llama_server repairs it." };
+    fn failed(&self, report: &Report, now: &str) -> Box<Diagnostic> {
         // The arguments to blame are the resource's.
         Box::new(Diagnostic { path: None, ..failure::failed(self.server, report, now) })
     }

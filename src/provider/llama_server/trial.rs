@@ -64,6 +64,7 @@ impl Trial<'_> {
                 _ => Step::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
             });
         }
+        // An instance that cannot note it says so when the answer is to be noted.
         machine.run(&Verb::Probing { process: &process.identity }).await?;
         let probe_by = by.max(Instant::now() + PROBE.min(self.ready_timeout)).min(machine.deadline);
         let asked = llama_chat::ask(machine.session(), port, self.api_key, &self.request);

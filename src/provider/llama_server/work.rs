@@ -88,7 +88,7 @@ impl Work<'_> {
             match (report.phase, &report.process) {
                 (Phase::Failed, _) if is_interrupted(&report) && resumptions < RESUMPTIONS => {
                     resumptions += 1;
-                    report = self.run(&Verb::Ensure(self.job), Some(&report)).await?;
+                    report = self.tell(&Verb::Ensure(self.job), &report).await?;
                 }
                 (Phase::Failed | Phase::Absent, _) => return Err(Ended::Failed(Box::new(report))),
                 (Phase::Load | Phase::Probe | Phase::Ready, Some(process)) if process.is_alive => {
@@ -100,20 +100,18 @@ impl Work<'_> {
                     match trial.once(self.machine, &process, begun).await {
                         Ok(Step::Served(tokens_per_second)) => {
                             let verb = Verb::Ready { process: &process.identity };
-                            let ready = self.run(&verb, Some(&report)).await?;
-                            if ready.phase == Phase::Ready {
+                            report = self.tell(&verb, &report).await?;
+                            if report.phase == Phase::Ready {
                                 if let Some(task) = self.task.take() {
-                                    task.done(Some(step(&ready)));
+                                    task.done(Some(step(&report)));
                                 }
-                                return Ok(Served { report: ready, tokens_per_second });
+                                return Ok(Served { report, tokens_per_second });
                             }
-                            report = ready;
-                            continue;
                         }
                         Ok(Step::Failed(reason)) => {
                             tracing::info!(reason, "the server does not infer");
                             let verb = Verb::Failed { job: self.job, process: &process.identity, reason: &reason };
-                            report = self.run(&verb, Some(&report)).await?;
+                            report = self.tell(&verb, &report).await?;
                             // Where the verb had no effect, because the process is gone, its own record says why.
                         }
                         Ok(Step::Loading) => {}
@@ -129,6 +127,12 @@ impl Work<'_> {
                 report = self.run(&Verb::Look, Some(&report)).await?;
             }
         }
+    }
+
+    /// Tells the instance what was seen of the server. One that cannot note it, as on a full disk, would be told for ever.
+    async fn tell(&mut self, verb: &Verb<'_>, last: &Report) -> Result<Report, Ended> {
+        let report = self.run(verb, Some(last)).await?;
+        if report.is_refused { Err(Ended::Failed(Box::new(report))) } else { Ok(report) }
     }
 
     async fn run(&mut self, verb: &Verb<'_>, last: Option<&Report>) -> Result<Report, Ended> {

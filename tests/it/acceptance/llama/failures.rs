@@ -9,8 +9,8 @@ use std::{
 
 use damodel::sandbox::Mutation;
 
-use super::{Server, X, home, pid, runs, servers, site};
-use crate::support::terraform::{Workspace, each_cli, refusal};
+use super::{Server, X, home, pid, runs, servers, site, until_phase};
+use crate::support::terraform::{Started, Workspace, each_cli, refusal};
 
 /// What is refused at once leaves nothing behind: not in the state, and not in the instance.
 #[test]
@@ -177,6 +177,32 @@ fn a_full_disk_is_told_and_ends_no_server() {
         assert!(runs(first));
         assert_eq!(workspace.state().resource(X).value("context_size"), 32768);
         workspace.apply_ok(&changed);
+        drop(disk);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_disk_that_fills_while_the_model_loads_is_told() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().model("nowhere").config());
+        workspace.try_apply(&[]);
+        let Some(disk) = SmallDisk::mount(home(&site).join("workspace")) else { return };
+        let config = Server::new().model("slow-5s").config();
+        workspace.write(&config);
+        let started = Started::apply(&workspace);
+        until_phase(&site, "'load'");
+        disk.fill();
+        let said = started.ended(true);
+        assert!(said.contains("the disk is full"), "{said}");
+        let state = workspace.state();
+        assert!(state.resource(X).is_tainted(), "{said}");
+        let running = servers(&site);
+        assert_eq!(running.len(), 1);
+        disk.clear();
+        workspace.apply_ok(&config);
         drop(disk);
         workspace.finish();
     });

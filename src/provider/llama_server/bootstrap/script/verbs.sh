@@ -75,12 +75,16 @@ failed() {
     take_lock
     if is_current && [ "$worker_job" = "$DAMODEL_FINGERPRINT" ]; then
         if [ "$DAMODEL_BUILD:$server_build" = auto:prebuilt ]; then
+            # No compile cures that, and the server goes on.
+            check_room || refuse "$failed_kind" "$failed_text"
             fall_back "$DAMODEL_REASON"
             end_all
             begin
             return
         fi
-        set_status failed no_inference "$DAMODEL_REASON"
+        if ! set_status failed no_inference "$DAMODEL_REASON"; then
+            check_room || refuse "$failed_kind" "$failed_text"
+        fi
     fi
     report
 }

@@ -208,6 +208,30 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     assert_eq!(home.servers(), [0; 0]);
 }
 
+#[rstest]
+#[case::with_a_compile_to_fall_back_to(Build::Auto)]
+#[case::without(Build::Prebuilt)]
+fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let Some(small) = Small::mount(&home, "4m") else { return };
+    let job = Job { build, ..home.job() };
+    home.ensure(&job);
+    let process = home.look_until(Phase::Load).process.unwrap();
+    small.fill();
+    for verb in [
+        Verb::Probing { process: &process.identity },
+        Verb::Ready { process: &process.identity },
+        Verb::Failed { job: &job, process: &process.identity, reason: "none" },
+    ] {
+        let report = home.run(&verb);
+        assert_eq!((report.is_refused, report.phase), (true, Phase::Load), "{verb:?}");
+        assert_eq!(report.failure.unwrap().kind, Kind::DiskFull);
+    }
+    assert_eq!(home.servers(), [process.pid]);
+    small.clear();
+    home.until_ready(&home.place());
+}
+
 #[test]
 fn disk_that_fills_while_compiling_is_told_and_the_next_apply_goes_on() {
     let home = Home::new().with_cuda("Tesla V100, 7.0\n");
