@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     framework::{Context, Create, Diagnostic, Diagnostics, Outcome, timeouts::parse_duration},
-    provider::Client,
+    provider::{Client, presence::capitalized},
 };
 
 const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";
@@ -84,15 +84,20 @@ impl LlamaServer {
         if self.on_failure.as_str() != Some("stop") {
             return failure::failed(self, report, &failure::left_alone(job, next)).into();
         }
-        let now = format!("on_failure = \"stop\" has stopped it; its logs are still there. {next}");
-        let mut diagnostics: Diagnostics = failure::failed(self, report, &now).into();
-        match machine.run(&Verb::Stop).await {
-            Ok(report) => self.take_report(&report),
-            Err(trouble) => diagnostics.push(Diagnostic::warning(
-                "on_failure = \"stop\" did not stop it",
-                format!("{trouble}. Whatever runs goes on running; the next apply stops it."),
-            )),
-        }
+        let why = match machine.run(&Verb::Stop).await {
+            Ok(stopped) if !stopped.is_refused => {
+                self.take_report(&stopped);
+                let now = format!("on_failure = \"stop\" has stopped it; its logs are still there. {next}");
+                return failure::failed(self, report, &now).into();
+            }
+            Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
+            Err(trouble) => trouble.to_string(),
+        };
+        let mut diagnostics: Diagnostics = failure::failed(self, report, next).into();
+        diagnostics.push(Diagnostic::warning(
+            "on_failure = \"stop\" did not stop it",
+            format!("{}. Whatever runs goes on running; the next apply stops it.", capitalized(&why)),
+        ));
         diagnostics
     }
 }

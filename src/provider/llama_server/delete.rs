@@ -59,17 +59,11 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
         }
     };
     match machine.run(&Verb::Destroy).await {
-        Ok(report) => match report.process.filter(|process| process.is_alive) {
-            None => Outcome::absent(),
-            Some(process) => {
-                let summary = format!("{} does not end", capitalized(&state.title()));
-                let detail = format!(
-                    "Process {} outlives even SIGKILL, as one that waits for a device does. {STAYS}",
-                    process.pid
-                );
-                current.unchanged(Diagnostic::error(summary, detail))
-            }
-        },
+        Ok(report) if report.is_refused => {
+            let diagnostic = failure::not_stopped(state, &report, STAYS);
+            current.unchanged(diagnostic)
+        }
+        Ok(_) => Outcome::absent(),
         Err(trouble) => {
             let diagnostic = failure::unseen(state, &trouble, None, STAYS);
             current.unchanged(diagnostic)

@@ -38,6 +38,13 @@ pub(super) fn refused(server: &LlamaServer, report: &Report, now: &str) -> Diagn
     failed(server, &Report { log_tail: Vec::new(), log_path: None, compile: None, ..report.clone() }, now)
 }
 
+/// The instance did not stop what it was to stop, and everything goes on there.
+pub(super) fn not_stopped(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+    let refused = refused(server, report, now);
+    let (title, _, _) = meaning(report.failure.as_ref().map(|failure| failure.kind), report);
+    Diagnostic { summary: format!("{} was not stopped: {title}", title_of(server)), path: None, ..refused }
+}
+
 /// A server that a refresh found dead.
 pub(super) fn died(server: &LlamaServer, report: &Report) -> Diagnostic {
     let error = failed(server, report, "The next apply starts it again.");
@@ -197,6 +204,11 @@ fn meaning(kind: Option<Kind>, report: &Report) -> (String, Option<&'static str>
         Kind::PortInUse => {
             ("the port is in use", Some("port"), "Stop what listens there, or choose another port. It was left alone.")
         }
+        Kind::Stuck => (
+            "a process there does not end",
+            None,
+            "It outlives even SIGKILL, as one that waits for a device does. Reboot the instance, then apply again.",
+        ),
         Kind::Unsupported => {
             ("this build cannot do what is asked", Some("api_key"), "Use another build: build = \"source\".")
         }

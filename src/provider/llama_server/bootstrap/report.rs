@@ -136,6 +136,8 @@ pub(crate) enum Kind {
     NotRunning,
     /// Another process listens on the port.
     PortInUse,
+    /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
+    Stuck,
     /// The build has no way to do what is asked: it takes no API key.
     Unsupported,
     /// The workspace cannot be written, for another reason than space.
@@ -162,6 +164,7 @@ impl FromStr for Kind {
             "no_source" => Self::NoSource,
             "not_running" => Self::NotRunning,
             "port_in_use" => Self::PortInUse,
+            "stuck" => Self::Stuck,
             "unsupported" => Self::Unsupported,
             "workspace" => Self::Workspace,
             _ => return Err(Malformed::Value { key: "failure".to_owned() }),

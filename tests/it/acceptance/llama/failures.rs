@@ -1,16 +1,18 @@
 //! What goes wrong, and what one reads then.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     io::{self, Write},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Command,
 };
 
 use damodel::sandbox::Mutation;
 
-use super::{Server, X, home, pid, runs, servers, site, until_phase};
-use crate::support::terraform::{Started, Workspace, each_cli, refusal};
+use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
+use crate::support::terraform::{Site, Started, Workspace, each_cli, refusal};
 
 /// What is refused at once leaves nothing behind: not in the state, and not in the instance.
 #[test]
@@ -208,6 +210,47 @@ fn a_disk_that_fills_while_the_model_loads_is_told() {
     });
 }
 
+/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its time.
+struct Busy {
+    _held: File,
+    sleep: PathBuf,
+}
+
+impl Busy {
+    fn make(site: &Site) -> Self {
+        let sleep = home(site).join(".machine/bin/sleep");
+        fs::write(&sleep, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&sleep, fs::Permissions::from_mode(0o755)).unwrap();
+        let held = File::open(records(site).with_extension("lock")).unwrap();
+        held.lock().unwrap();
+        Self { _held: held, sleep }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        fs::remove_file(&self.sleep).unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_stopped_stays_in_the_state() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let server = pid(&workspace.state());
+        let busy = Busy::make(&site);
+        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
+        refusal(&said, &["was not stopped: another run works on it", "It stays in the state"]);
+        assert!(!done && runs(server));
+        assert_eq!(pid(&workspace.state()), server);
+        drop(busy);
+        workspace.finish();
+        assert!(!runs(server));
+    });
+}
+
 /// A small file system in a folder; only root may mount one.
 struct SmallDisk(PathBuf);
 
@@ -224,7 +267,7 @@ impl SmallDisk {
     }
 
     fn fill(&self) {
-        let mut file = fs::File::create(self.0.join("filler")).unwrap();
+        let mut file = File::create(self.0.join("filler")).unwrap();
         let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
     }

@@ -64,10 +64,10 @@ begin() {
 
 # end_all: the work first, or it would see the server's end as a failure and go on to compile.
 end_all() {
-    end_run "$worker_run" || refuse busy "the work, process $worker_pid, does not end"
+    end_run "$worker_run" || refuse stuck "the work, process $worker_pid, does not end"
     # It may have started a server since we looked.
     settle
-    end_process "$server_pid" "$server_start" "$server_boot" || refuse busy "the server, process $server_pid, does not end: it is in state $process_state"
+    end_process "$server_pid" "$server_start" "$server_boot" || refuse stuck "the server, process $server_pid, does not end: it is in state $process_state"
 }
 
 # failed: the caller saw no inference. Under auto the prebuilt server has had its chance.
@@ -128,7 +128,7 @@ restart() {
         fi
     fi
     unlock
-    end_process "$server_pid" "$server_start" "$server_boot" || refuse busy "the server, process $server_pid, does not end"
+    end_process "$server_pid" "$server_start" "$server_boot" || refuse stuck "the server, process $server_pid, does not end"
     restart_tenths=100
     while [ "$restart_tenths" -gt 0 ]; do
         settle

@@ -74,6 +74,21 @@ fn stop_ends_a_compile_and_destroy_keeps_what_was_built() {
 }
 
 #[test]
+fn what_cannot_be_stopped_now_is_refused_and_goes_on() {
+    let home = Home::new();
+    let process = home.serve(&home.job()).process.unwrap();
+    // Who waits for the lock gives up at once.
+    home.script("bin/sleep", "#!/bin/sh\n");
+    let held = fs::File::open(home.state().with_extension("lock")).unwrap();
+    held.lock().unwrap();
+    for verb in [Verb::Stop, Verb::Destroy] {
+        let report = home.run(&verb);
+        assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, Kind::Busy), "{verb:?}");
+    }
+    assert!(is_running(process.pid) && home.state().exists());
+}
+
+#[test]
 fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
     let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
     let process = home.serve(&home.job()).process.unwrap();
