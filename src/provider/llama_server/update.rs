@@ -1,8 +1,8 @@
 use super::{
-    bootstrap::{Fingerprint, Job, Verb},
+    bootstrap::{Fingerprint, Job, Place, Report, Verb},
     enter::enter,
     failure,
-    machine::Machine,
+    machine::{Machine, Trouble},
     model::LlamaServer,
     plan::Effect,
     records::Records as _,
@@ -15,6 +15,9 @@ use crate::{
 };
 
 const AS_BEFORE: &str = "Nothing was changed: whatever runs there goes on.";
+
+const ENDED: &str =
+    "The server that ran before does not run any more, and the state says so: the next apply starts it.";
 
 const NOT_HEARD: &str = "Nobody knows whether the instance was told, so the state keeps what it said before: the next apply tells it again, \
                          and takes up what it may have begun.";
@@ -56,28 +59,37 @@ struct Change<'a> {
 
 impl Change<'_> {
     async fn restart(mut self) -> Outcome<LlamaServer> {
-        if let Err(outcome) = self.leave_old_workspace().await {
-            return *outcome;
-        }
-        if self.prior.status.as_str() == Some(status::UNRESPONSIVE)
-            && let Err(trouble) = self.machine.run(&Verb::Stop).await
-        {
-            // It would be taken up as it is.
-            let diagnostic = failure::unseen(&self.state, &trouble, None, AS_BEFORE);
-            return Outcome::present(self.prior, self.private).with(diagnostic);
+        let ran = self.prior.pid.known().is_some();
+        if let Some((place, verb)) = self.ends_before() {
+            // What would be refused is told while the server still runs.
+            match self.machine.run(&Verb::Check(self.job)).await {
+                Ok(report) if report.is_refused => {
+                    let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
+                    return Outcome::present(self.prior, self.private).with(diagnostic);
+                }
+                Ok(_) => {}
+                Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
+            }
+            match self.machine.run_at(&place, &verb).await {
+                Ok(report) if report.is_refused => {
+                    let diagnostic = failure::not_stopped(&self.state, &report, AS_BEFORE);
+                    return Outcome::present(self.prior, self.private).with(diagnostic);
+                }
+                // What follows may fail: then this is what is.
+                Ok(_) => self.prior.take_stop(),
+                Err(trouble) => return self.unheard(&trouble, NOT_HEARD),
+            }
         }
         let fingerprint = Fingerprint::of(self.job);
         tracing::info!(llama_server.id = self.state.id.as_str(), "starting anew");
         let done = self.state.work(self.machine, self.job).ensure().await;
-        if let Err(Ended::Refused(report)) = done {
-            let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
-            return Outcome::present(self.prior, self.private).with(diagnostic);
-        }
-        if let Err(Ended::Unseen(trouble, None)) = done {
-            // With the new arguments in the state a server that goes on with the old ones would need no change.
-            let diagnostic = failure::unseen(&self.state, &trouble, None, NOT_HEARD);
-            self.prior.status = status::STARTING.into();
-            return Outcome::present(self.prior, self.private).with(diagnostic);
+        match done {
+            Err(Ended::Refused(report)) => return self.refused(&report, ran),
+            Err(Ended::Unseen(trouble, None)) => {
+                self.prior.status = status::STARTING.into();
+                return self.unheard(&trouble, NOT_HEARD);
+            }
+            _ => {}
         }
         self.private.note_settings(&fingerprint.settings);
         self.conclude(done).await
@@ -112,19 +124,29 @@ impl Change<'_> {
         }
     }
 
-    /// A server whose records move to another workspace is stopped in the old one; builds stay.
-    async fn leave_old_workspace(&mut self) -> Result<(), Box<Outcome<LlamaServer>>> {
-        let Some(place) = self.prior.records().filter(|place| *place != self.job.place) else { return Ok(()) };
-        match self.machine.run_at(&place, &Verb::Destroy).await {
-            Ok(_) => {
-                // What follows may fail: then this is what is.
-                self.prior.take_stop();
-                Ok(())
-            }
-            Err(trouble) => {
-                let diagnostic = failure::unseen(&self.state, &trouble, None, AS_BEFORE);
-                Err(Box::new(Outcome::present(self.prior.clone(), self.private.clone()).with(diagnostic)))
-            }
+    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be taken up as it
+    /// is although it does not answer. Builds stay.
+    fn ends_before(&self) -> Option<(Place, Verb<'static>)> {
+        match self.prior.records() {
+            Some(place) if place != self.job.place => Some((place, Verb::Destroy)),
+            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE) => Some((self.job.place.clone(), Verb::Stop)),
+            _ => None,
         }
+    }
+
+    /// Nothing was begun. A server that ran may have been ended for it all the same.
+    fn refused(mut self, report: &Report, ran: bool) -> Outcome<LlamaServer> {
+        if report.process.as_ref().is_some_and(|process| !process.is_alive) {
+            self.prior.take_stop();
+        }
+        let now = if ran && self.prior.pid.known().is_none() { ENDED } else { AS_BEFORE };
+        let diagnostic = failure::refused(&self.state, report, now);
+        Outcome::present(self.prior, self.private).with(diagnostic)
+    }
+
+    /// With the new arguments in the state a server that goes on with the old ones would need no change.
+    fn unheard(self, trouble: &Trouble, now: &str) -> Outcome<LlamaServer> {
+        let diagnostic = failure::unseen(&self.state, trouble, None, now);
+        Outcome::present(self.prior, self.private).with(diagnostic)
     }
 }

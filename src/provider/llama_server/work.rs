@@ -57,7 +57,7 @@ impl Work<'_> {
     /// Has the job done: takes up what is under way, or begins anew.
     pub(super) async fn ensure(mut self) -> Result<Served, Ended> {
         let report = self.run(&Verb::Ensure(self.job), None).await?;
-        if is_refused(&report) {
+        if report.is_refused {
             return Err(Ended::Refused(Box::new(report)));
         }
         self.follow(report).await
@@ -160,15 +160,6 @@ pub(super) fn step(report: &Report) -> api::Step {
         detail: compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty()),
         ..api::Step::new(phase)
     }
-}
-
-/// Whether what an [`Verb::Ensure`] answered is a refusal, which leaves everything as it was. What was there before may have failed, too.
-fn is_refused(report: &Report) -> bool {
-    use Kind::{Busy, DiskFull, MissingModel, MissingTool, NoPackage, PortInUse, Workspace};
-    report.failure.as_ref().is_some_and(|failure| {
-        report.phase != Phase::Failed
-            || matches!(failure.kind, Busy | DiskFull | MissingModel | MissingTool | NoPackage | PortInUse | Workspace)
-    })
 }
 
 fn is_interrupted(report: &Report) -> bool {

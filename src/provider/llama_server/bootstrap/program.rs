@@ -24,6 +24,8 @@ pub(super) const SCRIPT: &str = concat!(
 /// What the program shall do. Each answers with a [`super::Report`] of what is then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb<'a> {
+    /// Whether [`Verb::Ensure`] of this would be refused, as far as that can be judged while an older server holds its port. Changes nothing.
+    Check(&'a Job),
     /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and packages stay.
     Destroy,
     /// Makes the job so: takes up what is under way or runs with this fingerprint, else stops what runs and starts anew. Answers at
@@ -77,6 +79,10 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
     set("PORT", &place.port.to_string());
     set("PROGRAM", SCRIPT);
     let word = match verb {
+        Verb::Check(job) => {
+            settings(job, &mut set);
+            "check"
+        }
         Verb::Destroy => "destroy",
         Verb::Ensure(job) => {
             settings(job, &mut set);

@@ -10,6 +10,7 @@ use std::{
 };
 
 use damodel::sandbox::Mutation;
+use nix::sys::signal::{Signal, kill};
 
 use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
 use crate::support::terraform::{Site, Started, Workspace, each_cli, refusal};
@@ -248,6 +249,58 @@ fn a_server_that_cannot_be_stopped_stays_in_the_state() {
         drop(busy);
         workspace.finish();
         assert!(!runs(server));
+    });
+}
+
+#[test]
+fn a_server_is_not_stopped_for_what_is_refused() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let server = pid(&workspace.state());
+        fs::write(home(&site).join("file"), "").unwrap();
+        workspace.write(&Server::new().text("workspace", "~/file").config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["the workspace cannot be written", "whatever runs there goes on"]);
+        assert!(runs(server));
+
+        // Nor one that does not answer.
+        kill(server, Signal::SIGSTOP).unwrap();
+        workspace.write(&Server::new().model("nowhere").config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["there is no such model", "whatever runs there goes on"]);
+        assert!(runs(server));
+        let busy = Busy::make(&site);
+        workspace.write(&Server::new().config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["another run works on it"]);
+        assert!(runs(server));
+        drop(busy);
+        workspace.apply_ok(&Server::new().config());
+        assert!(!runs(server));
+        workspace.finish();
+    });
+}
+
+/// Work that fails at once has been begun all the same, and has ended what ran before.
+#[test]
+fn work_that_fails_at_once_is_no_refusal() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().text("build", "prebuilt");
+        workspace.apply_ok(&server.config());
+        let first = pid(&workspace.state());
+        fs::create_dir(home(&site).join("empty")).unwrap();
+        workspace.write(&server.clone().text("package", "~/empty").config());
+        let (_, said) = workspace.try_apply(&[]);
+        refusal(&said, &["there is no prebuilt server", "The state says that it failed"]);
+        let state = workspace.state();
+        assert_eq!((state.resource(X).value("status"), runs(first)), (&"failed".into(), false));
+        assert!(state.resource(X).value("pid").is_null());
+        workspace.apply_ok(&server.config());
+        workspace.finish();
     });
 }
 

@@ -15,13 +15,18 @@ is_current() {
     [ "$DAMODEL_PROCESS" = "$server_identity" ] && [ "$server_alive" ]
 }
 
-ensure() {
+# check: what can be judged of a job without a look at what runs.
+check() {
     for tool in awk base64 grep head sed setsid sha256sum stat tail; do
         has "$tool" || refuse missing_tool "the program $tool is not installed"
     done
     check_model || refuse "$failed_kind" "$failed_text"
     check_package || refuse "$failed_kind" "$failed_text"
     take_lock
+}
+
+ensure() {
+    check
     settle
     if is_under_way; then
         report
@@ -157,6 +162,11 @@ destroy() {
 
 case ${1-} in
 work) work ;;
+check)
+    check
+    check_room || refuse "$failed_kind" "$failed_text"
+    report
+    ;;
 ensure) ensure ;;
 failed) failed ;;
 probing) advance probe ;;

@@ -52,6 +52,23 @@ fn running_server_goes_on_while_a_missing_model_is_refused() {
 }
 
 #[test]
+fn what_would_be_refused_is_told_before_anything_is_ended() {
+    let home = Home::new();
+    let before = home.serve(&home.job());
+    let missing = Job { model: "none.gguf".to_owned(), ..home.job() };
+    fs::write(home.path("file"), "").unwrap();
+    let mut elsewhere = home.job();
+    elsewhere.place.workspace = "~/file".to_owned();
+    for (job, kind) in [(missing, Kind::MissingModel), (elsewhere, Kind::Workspace)] {
+        let report = home.run_at(&job.place, &Verb::Check(&job));
+        assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, kind));
+    }
+    let job = Job { context_size: 1, ..home.job() };
+    let after = home.run(&Verb::Check(&job));
+    assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
+}
+
+#[test]
 fn folder_is_no_model_and_all_parts_must_be_there() {
     let home = Home::new();
     let mut job = home.job();
