@@ -33,11 +33,15 @@ start_worker() {
     done
 }
 
-# is_systemd: whether systemd runs and makes us a scope; of the user's own manager for anyone but root.
+# is_systemd: whether systemd runs and makes us a scope that outlives the login. For anyone but root the user's own manager makes it, and ends it with
+# the user's last login unless the user lingers; what stays in the login's own scope is ended only where KillUserProcesses=yes.
 is_systemd() {
     [ -d /run/systemd/system ] && has systemd-run || return 1
     systemd_manager=''
-    [ "$(id -u)" = 0 ] || systemd_manager=--user
+    if [ "$(id -u)" != 0 ]; then
+        [ -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
+        systemd_manager=--user
+    fi
     # shellcheck disable=SC2086
     limited 10 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
 }

@@ -213,8 +213,9 @@ impl Home {
         let shell = bin.join("sh");
         let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
         if self.has_systemd.get() {
-            // A /run of its own, where systemd's folder is; what is there otherwise is nobody's concern.
-            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && exec \"$0\" -s";
+            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home.
+            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib && mkdir -p \
+                           /var/lib/systemd && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
             command.arg("-s");
