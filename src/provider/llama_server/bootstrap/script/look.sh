@@ -74,19 +74,30 @@ redact() {
     fi
 }
 
+# ending FILE BYTES: the last whole lines of a log, without the API key. Half a line may hold half a secret, which nobody would find.
+ending() {
+    # Twice as much is read: the line that is cut here is none of those that are shown.
+    tail -c "$(($2 * 2))" "$1" | tr -d '\000' | redact | LC_ALL=C awk -v left="$2" '
+        { line[NR] = $0 }
+        END {
+            for (from = NR; from && (left -= length(line[from]) + 1) >= 0; from--);
+            while (from++ < NR) print line[from]
+        }'
+}
+
 # decisive FILE: the lines of a log that say what went wrong, or its end.
 decisive() {
     [ -f "$1" ] || return 0
-    decisive_lines=$(tail -c 65536 "$1" | tr -d '\000' |
+    decisive_lines=$(ending "$1" 65536 |
         grep -E ' E |[Ee]rror|ERROR|fatal|[Ff]ailed|terminate called|cannot open|not found|No space left|denied|Abort|CUDA' | tail -n 5)
-    printf '%s\n' "${decisive_lines:-$(tail -n 3 "$1" | tr -d '\000')}" | cut -c 1-400 | redact
+    printf '%s\n' "${decisive_lines:-$(ending "$1" 65536 | tail -n 3)}" | cut -c 1-400
 }
 
 # compile_progress LOG: emits how far make or ninja is.
 compile_progress() {
     emit compile_log "$1"
     [ -f "$1" ] || return 0
-    progress=$(tail -c 16384 "$1" | tr '\r' '\n' | tr -d '\000' | awk '
+    progress=$(ending "$1" 16384 | tr '\r' '\n' | awk '
         /^\[ *[0-9]+%\]/ { split($0, parts, /[][% ]+/); percent = parts[2] }
         /^\[[0-9]+\/[0-9]+\]/ { split($0, parts, /[][\/]/); if (parts[3]) percent = int(100 * parts[2] / parts[3]) }
         /[^ ]/ { line = $0 }
@@ -137,7 +148,7 @@ report() {
     fi
     if [ -f "$state/server.log" ]; then
         emit log_path "$state/server.log"
-        emit log_tail "$(tail -n 60 "$state/server.log" | tail -c 16384 | tr -d '\000' | redact)"
+        emit log_tail "$(ending "$state/server.log" 16384 | tail -n 60)"
     fi
     emit notes "$({
         cat "$state/notes"

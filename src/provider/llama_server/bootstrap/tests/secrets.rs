@@ -103,6 +103,27 @@ fn server_that_prints_its_secrets_does_not_bring_them_into_a_report() {
 }
 
 #[test]
+fn no_half_of_a_secret_is_left_where_a_text_is_cut() {
+    let home = Home::new();
+    // More than a report takes, and a line whose end is cut within the key.
+    home.script(
+        "public-storage/package/llama-cuda/llama-server",
+        "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\nline=\"$PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED\"\n\
+         awk -v line=\"$line $line\" 'BEGIN { while (i++ < 50) print line }'\nprintf 'error: %0385d%s\\n' 0 \"$(cat ~/workspace/.damodel/*/api_key)\"\nexit 3\n",
+    );
+    let job = Job { build: Build::Prebuilt, ..job(&home) };
+    home.ensure(&job);
+    home.look_until(Phase::Failed);
+    let output = home.spawn(&job.place, &Verb::Look).wait_with_output().unwrap();
+    let report = Report::parse(&output.stdout, &job.secrets()).unwrap();
+    let failure = &report.failure.as_ref().unwrap().text;
+    assert!(failure.contains("error: 000") && !failure.contains("0planted"), "{failure}");
+    assert!(report.log_tail.len() > 10, "{report:?}");
+    let text = format!("{report:?}");
+    assert!(!text.contains("4712") && !text.contains("4711"), "{text}");
+}
+
+#[test]
 fn records_are_for_their_owner_alone() {
     let home = Home::new();
     home.ensure(&job(&home));
