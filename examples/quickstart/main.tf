@@ -46,7 +46,8 @@ resource "damodel_instance" "first" {
 }
 
 # The last step, when you want it: a model that the machine serves, started over SSH.
-# terraform apply -var model=~/public-storage/model/<file>.gguf
+# The quotes keep the ~ for the machine; a shell would make it your own home.
+# terraform apply -var 'model=~/public-storage/model/FILE.gguf'
 resource "damodel_llama_server" "chat" {
   count = var.model == null ? 0 : 1
 
