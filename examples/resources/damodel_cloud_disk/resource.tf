@@ -48,4 +48,8 @@ resource "damodel_instance" "trainer" {
     disk_id    = damodel_cloud_disk.checkpoints.id
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
+
+  lifecycle {
+    ignore_changes = [image_id] # a newer image would replace the machine
+  }
 }

@@ -33,6 +33,10 @@ resource "damodel_instance" "trainer" {
   # Keep the password and the notebook's token out of the state.
   store_credentials = false
 
+  lifecycle {
+    ignore_changes = [image_id] # a newer image would replace the machine
+  }
+
   timeouts {
     create = "45m"
   }

@@ -23,6 +23,10 @@ resource "damodel_instance" "builder" {
   gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.id
   image_type = "public"
+
+  lifecycle {
+    ignore_changes = [image_id] # a newer image would replace the machine
+  }
 }
 
 # The apply waits until the image is ready, so that what follows it can use it. Storing it is charged.
