@@ -41,7 +41,7 @@ impl ListResource for ListAll {
     fn schema(&self) -> Schema {
         Schema::new(
             "The instances of the account. Released ones are left out, and passwords and tokens are null.",
-            arguments(),
+            arguments("`Creating`, `Running`, `Stopped`, `Failed`, …"),
         )
     }
 

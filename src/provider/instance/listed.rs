@@ -64,7 +64,7 @@ impl DataSource for List {
     }
 
     fn schema(&self) -> Schema {
-        let mut attributes = arguments();
+        let mut attributes = arguments("`Creating`, `Running`, `Stopped`, `Released`, `Failed`, …");
         attributes.push(Attribute::computed(
             "instances",
             AttributeType::Nested(Nesting::List, self::attributes()),
@@ -89,15 +89,11 @@ impl DataSource for List {
     }
 }
 
-/// The filters of the data source and of the list resource.
-pub(super) fn arguments() -> Vec<Attribute> {
+/// The filters of the data source and of the list resource; the latter leaves out some of the statuses.
+pub(super) fn arguments(statuses: &str) -> Vec<Attribute> {
     vec![
         Attribute::optional("query", Type::String, "A part of the UID or name."),
-        Attribute::optional(
-            "status",
-            Type::String,
-            "Only instances of this status: `Creating`, `Running`, `Stopped`, `Released`, `Failed`, …",
-        ),
+        Attribute::optional("status", Type::String, format!("Only instances of this status: {statuses}")),
     ]
 }
 
