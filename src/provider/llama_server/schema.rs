@@ -1,6 +1,9 @@
 //! The attributes of `damodel_llama_server`.
 
-use super::options;
+use super::{
+    bootstrap::{REFERENCE, REPOSITORY},
+    options,
+};
 use crate::{
     framework::{
         Schema, Type,
@@ -133,24 +136,29 @@ fn build() -> Vec<Attribute> {
         Attribute::optional(
             "source",
             AttributeType::Nested(Nesting::Single, source()),
-            "What is compiled. Default: a source tree or archive under `package` of the public storage, else the public repository of \
-             llama.cpp. A finished build is used again as long as source, architectures and toolkit stay the same.",
+            format!(
+                "What is compiled. Default: a source tree or archive under `package` of the public storage, else the public repository \
+                 of llama.cpp at `{REFERENCE}`. A finished build is used again as long as source, architectures and toolkit stay the same."
+            ),
         ),
     ]
 }
 
 fn source() -> Vec<Attribute> {
     vec![
-        Attribute::optional("url", Type::String, "A git repository. Default: that of llama.cpp.").validate(
+        Attribute::optional("url", Type::String, format!("A git repository. Default: `{REPOSITORY}`.")).validate(
             validator::text("the address of a git repository", |url| {
                 !url.is_empty() && !url.starts_with('-') && !url.contains(char::is_whitespace)
             }),
         ),
-        Attribute::optional("ref", Type::String, "A branch, tag or commit of the repository.").validate(
-            validator::text("a git branch, tag or commit", |reference| {
-                !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
-            }),
-        ),
+        Attribute::optional(
+            "ref",
+            Type::String,
+            "A branch, tag or commit of the repository. Default: the default branch of `url`.",
+        )
+        .validate(validator::text("a git branch, tag or commit", |reference| {
+            !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
+        })),
         Attribute::optional("path", Type::String, "A directory or archive with the source, in the instance.")
             .validate(path()),
         Attribute::optional(
