@@ -71,7 +71,12 @@ fn target() -> Vec<Attribute> {
             "How to log in to the server's machine, as in `damodel_llama_server`: only what the service does not tell.",
         ),
         ssh::visited_host_key(),
-        Attribute::optional("api_key", Type::String, "The llama server's own key, where it has one.").sensitive(),
+        Attribute::optional(
+            "api_key",
+            Type::String,
+            "The llama server's own key, where it has one. It is stored in the state.",
+        )
+        .sensitive(),
     ]
 }
 
