@@ -15,13 +15,17 @@ use tokio_util::sync::CancellationToken;
 /// The programs that are looked for, in this order.
 const PROGRAMS: [&str; 2] = ["terraform", "tofu"];
 
+/// Turns off the question for a newer version, whatever the CLI configuration says (environment variables, `CHECKPOINT_DISABLE`).
+const NO_CHECKPOINT: &str = "CHECKPOINT_DISABLE";
+
 /// How long a program that was told to stop may take for it. Longer than a change in flight may take to answer.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
 /// The environment of the programs that are run: what this process was given, without what configures other uses of them.
 ///
 /// Left out are the variables of Terraform and of the provider, so that no other service is ever meant, and those of
-/// HTTP proxies, since nothing is asked outside this machine. `Debug` shows names only.
+/// HTTP proxies, since nothing is asked outside this machine: Terraform's question for a newer version, which even `terraform version`
+/// asks and remembers in the home directory, is turned off. `Debug` shows names only.
 #[derive(Clone, Default)]
 pub struct Environment(Vec<(OsString, OsString)>);
 
@@ -86,9 +90,12 @@ impl Environment {
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let is_kept = |name: &OsStr| {
             let name = name.to_string_lossy().to_ascii_uppercase();
-            !(name.starts_with("TF_") || name.starts_with("DAMODEL_") || name.ends_with("_PROXY"))
+            !(name.starts_with("TF_")
+                || name.starts_with("DAMODEL_")
+                || name.ends_with("_PROXY")
+                || name == NO_CHECKPOINT)
         };
-        Self(variables.into_iter().filter(|(name, _)| is_kept(name)).collect())
+        Self(variables.into_iter().filter(|(name, _)| is_kept(name)).collect()).with(NO_CHECKPOINT, "1")
     }
 
     /// The same with one more variable.
@@ -267,9 +274,19 @@ mod tests {
 
     #[test]
     fn what_configures_other_uses_is_not_passed_on() {
-        let variables = ["PATH", "TF_LOG", "DAMODEL_API_TOKEN", "https_proxy", "HOME"];
+        let variables = ["PATH", "TF_LOG", "DAMODEL_API_TOKEN", "https_proxy", "CHECKPOINT_DISABLE", "HOME"];
         let environment = Environment::of(variables.map(|name| (name.into(), "value".into())));
-        assert_eq!(format!("{:?}", environment.with("TF_INPUT", "0")), r#"["PATH", "HOME", "TF_INPUT"]"#);
+        let names = r#"["PATH", "HOME", "CHECKPOINT_DISABLE", "TF_INPUT"]"#;
+        assert_eq!(format!("{:?}", environment.with("TF_INPUT", "0")), names);
+    }
+
+    /// Before any CLI configuration is named: even asking for the version would ask for a newer one.
+    #[test]
+    fn no_core_asks_for_a_newer_version() {
+        let given = [("CHECKPOINT_DISABLE", ""), ("PATH", "/bin")].map(|(name, value)| (name.into(), value.into()));
+        let Environment(variables) = Environment::of(given);
+        let values: Vec<_> = variables.iter().filter(|(name, _)| name == "CHECKPOINT_DISABLE").collect();
+        assert_eq!(values, [&("CHECKPOINT_DISABLE".into(), "1".into())]);
     }
 
     #[tokio::test]
