@@ -163,6 +163,35 @@ fn every_rule_finds_what_it_is_for() {
     assert!(Policy::default().judge(&report(&plan)).is_none());
 }
 
+/// What an import left out comes with the refresh of the next plan: a plan that changes nothing, and an apply that writes it.
+#[test]
+fn a_secret_that_comes_with_the_refresh_enters_the_state() {
+    let side = |password: Value| json!({"ssh_password": password, "jupyter_token": "kept"});
+    let marks = json!({"ssh_password": true, "jupyter_token": true});
+    let change = |action: &str, before: Value, after: Value| {
+        json!({"address": "damodel_instance.a", "mode": "managed", "type": "damodel_instance", "change": {"actions": [action],
+            "before": before, "after": after, "before_sensitive": marks, "after_sensitive": marks}})
+    };
+    let (none, some) = (side(Value::Null), side("hunter2".into()));
+    let mut plan = plan_of(&[change("no-op", some.clone(), some.clone())]);
+    plan["resource_drift"] = json!([change("update", none.clone(), some.clone())]);
+    let told = |plan: &Value| {
+        let secrets = report(plan).secrets.into_iter();
+        secrets.map(|secrets| format!("{} {}", secrets.address, secrets.attributes.join(","))).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
+    let denied = policy(None, &[Deny::SecretsInState]);
+    assert_eq!(found(&plan, &denied), ["secrets-in-state damodel_instance.a"]);
+    // Once each, whatever comes by both ways.
+    plan["resource_changes"] = json!([change("create", Value::Null, some.clone())]);
+    assert_eq!(told(&plan), ["damodel_instance.a jupyter_token,ssh_password"]);
+    // What drifted away, or is as it was, does not enter.
+    plan["resource_changes"] = json!([]);
+    assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
+    plan["resource_drift"] = json!([change("update", some.clone(), none), change("update", some.clone(), some)]);
+    assert_eq!(told(&plan), Vec::<String>::new());
+}
+
 #[test]
 fn a_plan_that_is_not_whole_passes_no_gate() {
     let gates = [policy(Some("100000"), &[]), policy(None, &[Deny::Prepaid])];

@@ -72,6 +72,37 @@ fn a_create_is_priced_by_its_quote() {
     });
 }
 
+/// An import reads what the service lists; the passwords come with the refresh of the plan after it.
+#[test]
+fn what_the_refresh_after_an_import_reads_enters_the_state() {
+    each_cli(|cli| {
+        if !cli.has(5, 6) {
+            return;
+        }
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("a")));
+        let uid = workspace.state().resource("damodel_instance.a").id();
+        let fresh = Workspace::new(cli, &site);
+        let import = format!("import {{\n  to = damodel_instance.a\n  id = \"{uid}\"\n}}\n");
+        let body = config(format!("{}{import}", Instance::new("a")));
+        fresh.apply_ok(&body);
+        let holds_secrets = || {
+            let state = std::fs::read_to_string(fresh.directory().join("terraform.tfstate")).unwrap();
+            site.secrets().iter().any(|secret| state.contains(secret))
+        };
+        assert!(!holds_secrets());
+        let planned = plan(&fresh, &body, &[]);
+        let run = review(&["-", "--deny", "secrets-in-state"], &planned);
+        assert_eq!(run.code, Some(3), "{}", run.stdout);
+        let expected = "damodel_instance.a: secrets would enter the state: jupyter_token, ssh_password";
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+        fresh.run_ok(&["apply", "-no-color", "-input=false", "plan"]);
+        assert!(holds_secrets());
+        assert_eq!(review(&["-", "--deny", "secrets-in-state"], &plan(&fresh, &body, &[])).code, Some(0));
+    });
+}
+
 #[test]
 fn spot_and_weekly_machines_have_no_price() {
     each_cli(|cli| {
