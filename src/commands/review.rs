@@ -18,6 +18,9 @@ const VIOLATED: u8 = 3;
 ///
 /// It reads what `terraform show -json PLANFILE` or `tofu show -json PLANFILE` writes; make that file with `plan -out=PLANFILE`.
 ///
+/// An incomplete plan, as with -target, passes no gate. Plans of OpenTofu, and of Terraform before 1.8, do not say whether they are
+/// complete: there this cannot be seen, and the report says so.
+///
 /// Exit codes: 0 the report was written, and the plan passes where a gate was asked for; 3 the plan does not pass
 /// (--max-monthly-increase, --deny), the report and the reasons were written; 1 the input is no plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]

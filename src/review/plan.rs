@@ -19,6 +19,8 @@ pub struct Plan {
     pub(super) errored: bool,
     /// Why more than this plan is needed to reach what the configuration says.
     pub(super) incomplete: Option<&'static str>,
+    /// Whether the core says if it is complete: Terraform does from 1.8 on, OpenTofu does not.
+    pub(super) says_whether_complete: bool,
     /// What could not be made out, and where.
     pub(super) faults: Vec<String>,
     /// The changes of objects, those that change nothing included.
@@ -149,7 +151,9 @@ impl Plan {
         let mut plan = Self { core: text(root, "terraform_version"), ..Self::default() };
         plan.errored = plan.flag(root, "errored").unwrap_or(false);
         let deferred = plan.list(root, "deferred_changes");
-        plan.incomplete = match (plan.flag(root, "complete"), deferred.is_empty()) {
+        let complete = plan.flag(root, "complete");
+        plan.says_whether_complete = complete.is_some();
+        plan.incomplete = match (complete, deferred.is_empty()) {
             (_, false) => Some("some changes are deferred to a later plan"),
             (Some(false), true) => Some("another plan is needed after it, as with -target or after an error"),
             (Some(true) | None, true) => None,

@@ -26,6 +26,8 @@ pub struct Report {
     pub errored: bool,
     /// Why more than this plan is needed.
     pub incomplete: Option<&'static str>,
+    /// Whether the core says if the plan is complete. Where it does not, what `-target` left out shows nowhere.
+    pub says_whether_complete: bool,
     /// The parts of the plan that could not be made out.
     pub unreadable: Vec<String>,
     /// How many objects, of all providers.
@@ -93,6 +95,7 @@ impl Report {
             core_version: plan.core.clone(),
             errored: plan.errored,
             incomplete: plan.incomplete,
+            says_whether_complete: plan.says_whether_complete,
             unreadable: plan.faults.clone(),
             counts: Counts::of(&plan.changes),
             cost: Cost::of(plan),

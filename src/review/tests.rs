@@ -193,6 +193,22 @@ fn a_secret_that_comes_with_the_refresh_enters_the_state() {
 }
 
 #[test]
+fn a_core_that_does_not_say_whether_a_plan_is_whole_is_not_trusted_to() {
+    let sentence = "does not say whether it is whole";
+    let told = |plan: &Value, format| render(&report(plan), format).unwrap().contains(sentence);
+    let mut plan = plan_of(&[]);
+    for format in [Format::Html, Format::Markdown] {
+        assert!(told(&plan, format), "{format:?}");
+    }
+    assert!(!report(&plan).says_whether_complete);
+    plan["complete"] = true.into();
+    for format in [Format::Html, Format::Markdown] {
+        assert!(!told(&plan, format), "{format:?}");
+    }
+    assert!(report(&plan).says_whether_complete);
+}
+
+#[test]
 fn a_plan_that_is_not_whole_passes_no_gate() {
     let gates = [policy(Some("100000"), &[]), policy(None, &[Deny::Prepaid])];
     let whole = plan_of(&[]);

@@ -34,7 +34,7 @@ struct Page<'a> {
     height: usize,
     bars_left_out: usize,
     sections: Vec<Section>,
-    notes: [&'static str; 3],
+    notes: Vec<&'static str>,
 }
 
 /// Two bars at their place in the chart, in pixels of its own.
@@ -66,7 +66,7 @@ pub(super) fn write(report: &Report) -> Result<String, askama::Error> {
         bars,
         bars_left_out: chart::left_out(cost),
         sections: sections(report),
-        notes: words::NOTES,
+        notes: words::notes(report),
     };
     Ok(page.render()? + "\n")
 }

@@ -51,7 +51,7 @@ fn with_rows(report: &Report, sections: &[Section], rows: usize) -> String {
             text.push_str(&table(section, rows));
         }
     }
-    let _ = write!(text, "\n<sub>{}</sub>\n", words::NOTES.join(" "));
+    let _ = write!(text, "\n<sub>{}</sub>\n", words::notes(report).join(" "));
     text
 }
 

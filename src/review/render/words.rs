@@ -9,11 +9,21 @@ use crate::review::{
 };
 
 /// What the sums mean, and what they leave out.
-pub(super) const NOTES: [&str; 3] = [
+const NOTES: [&str; 3] = [
     "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not applied.",
     "The service names prices for instances alone: cloud disks and images are billed too, and are not in these sums.",
     "What a plan calls sensitive is not shown here.",
 ];
+
+/// What stands where the core leaves open whether there is more.
+const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does not): what -target or \
+    -exclude left out is not seen here.";
+
+/// What there is to say below everything.
+pub(super) fn notes(report: &Report) -> Vec<&'static str> {
+    let maybe_more = (!report.says_whether_complete).then_some(MAYBE_MORE);
+    NOTES.into_iter().chain(maybe_more).collect()
+}
 
 /// Why the core does what it does, for its word for it; none for a word that this program does not know.
 pub(super) fn reason(word: &str) -> Option<&'static str> {
