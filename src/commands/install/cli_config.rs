@@ -11,12 +11,16 @@ use hcl_edit::{
     structure::{Block, Body},
 };
 use regex::Regex;
+use serde_json::Value;
 
 use super::place::Place;
 use crate::{
     commands::{Surroundings, terraform::HOSTS},
     provider::ADDRESS,
 };
+
+/// The ending of a file of a configuration directory that is written in JSON.
+const JSON: &str = ".tfrc.json";
 
 /// Something that stands between a command line and what was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,43 +38,119 @@ pub(super) enum Finding {
 /// What the configurations of both command lines say of what is installed in a place.
 pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut silent = HOSTS.to_vec();
     for (file, hosts) in files(surroundings) {
-        match parse(&fs::read_to_string(&file).unwrap_or_default()) {
-            Ok(body) => findings.extend(hosts.iter().filter_map(|host| judge(&body, host, &file, place))),
-            Err(reason) => findings.push(Finding::Unreadable { file, reason }),
+        let is_said = match parse(&file) {
+            Ok(body) => {
+                let installation = body.get_blocks("provider_installation").next();
+                if let Some(installation) = installation {
+                    findings.extend(hosts.iter().filter_map(|host| judge(installation, host, &file, place)));
+                }
+                installation.is_some()
+            }
+            Err(reason) => {
+                findings.push(Finding::Unreadable { file, reason });
+                true
+            }
+        };
+        if is_said {
+            silent.retain(|host| !hosts.contains(host));
         }
+    }
+    if !silent.is_empty() && !place.is_implied {
+        findings.push(Finding::NotLookedInto);
     }
     findings
 }
 
-/// The file that each command line reads, with the hosts of those that read it.
+/// The files that each command line reads, with the hosts of those that read them. A file that is named is all that is read; else
+/// there is one in the home directory, and those of a directory beside it (CLI configuration, locations).
 fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
-    let [terraform, tofu] = HOSTS;
     let named = surroundings.path("TF_CLI_CONFIG_FILE").or_else(|| surroundings.path("TERRAFORM_CONFIG"));
     if let Some(file) = named {
         return vec![(file, HOSTS.to_vec())];
     }
-    let (home, names) = if cfg!(windows) {
-        (surroundings.path("APPDATA"), ["terraform.rc", "tofu.rc"])
+    let [terraform, tofu] = HOSTS;
+    let (home, names, directory) = if cfg!(windows) {
+        (surroundings.path("APPDATA"), ["terraform.rc", "tofu.rc"], "terraform.d")
     } else {
-        (surroundings.path("HOME"), [".terraformrc", ".tofurc"])
+        (surroundings.path("HOME"), [".terraformrc", ".tofurc"], ".terraform.d")
     };
-    let [old, new] = names.map(|name| home.clone().unwrap_or_default().join(name));
-    let xdg = surroundings.path("XDG_CONFIG_HOME").map(|xdg| xdg.join("opentofu/tofurc"));
+    let home = home.unwrap_or_default();
+    let [old, new] = names.map(|name| home.join(name));
+    let xdg = surroundings.path("XDG_CONFIG_HOME").map(|xdg| xdg.join("opentofu"));
     // OpenTofu takes its own file, then Terraform's, and looks elsewhere where there is neither.
-    let of_tofu = if new.exists() {
-        new
+    let mut files = if new.exists() {
+        vec![(old, vec![terraform]), (new, vec![tofu])]
     } else if old.exists() {
-        return vec![(old, HOSTS.to_vec())];
+        vec![(old, HOSTS.to_vec())]
     } else {
-        xdg.unwrap_or(new)
+        vec![(old, vec![terraform]), (xdg.as_ref().map_or(new, |xdg| xdg.join("tofurc")), vec![tofu])]
     };
-    vec![(old, vec![terraform]), (of_tofu, vec![tofu])]
+    // As with the directory.
+    let directory = home.join(directory);
+    let of_tofu = xdg.filter(|_| !directory.is_dir());
+    let is_shared = of_tofu.is_none();
+    files.extend(
+        within(&directory).into_iter().map(|file| (file, if is_shared { HOSTS.to_vec() } else { vec![terraform] })),
+    );
+    files.extend(of_tofu.iter().flat_map(|of_tofu| within(of_tofu)).map(|file| (file, vec![tofu])));
+    files
+}
+
+/// What is read of a configuration directory: files of these endings that are not hidden and no editor's copies.
+fn within(directory: &Path) -> Vec<PathBuf> {
+    let is_read = |name: &str| {
+        let is_ignored = name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
+        (name.ends_with(".tfrc") || name.ends_with(JSON)) && !is_ignored
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_read =
+        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_read) && path.is_file();
+    let mut files: Vec<PathBuf> = entries.filter(is_read).collect();
+    files.sort();
+    files
+}
+
+/// Reads a configuration file; one that is not there says nothing.
+fn parse(file: &Path) -> Result<Body, String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    if file.to_string_lossy().ends_with(JSON) { json(&text) } else { native(&text) }
+}
+
+/// The part of a JSON configuration that is judged, in the other syntax: literals are the same in both.
+fn json(text: &str) -> Result<Body, String> {
+    let root: Value = serde_json::from_str(text).map_err(|error| format!("line {}", error.line()))?;
+    let mut text = String::new();
+    for installation in each(root.get("provider_installation")) {
+        text.push_str("provider_installation {\n");
+        for (method, settings) in installation.as_object().into_iter().flatten() {
+            for settings in each(Some(settings)) {
+                let lines = settings.as_object().into_iter().flatten().map(|(name, value)| match method.as_str() {
+                    "dev_overrides" => format!("{} = {value}\n", Value::from(name.as_str())),
+                    _ => format!("{name} = {value}\n"),
+                });
+                text.extend([method.as_str(), " {\n"]);
+                text.extend(lines);
+                text.push_str("}\n");
+            }
+        }
+        text.push_str("}\n");
+    }
+    native(&text)
+}
+
+/// A block of JSON stands alone or in a list.
+fn each(value: Option<&Value>) -> Vec<&Value> {
+    match value {
+        Some(Value::Array(elements)) => elements.iter().collect(),
+        other => other.into_iter().collect(),
+    }
 }
 
 /// Reads a configuration. It is written in the older HCL, where the keys of a block may be quoted; dev_overrides has such keys, and
 /// is an object to the HCL of today.
-fn parse(text: &str) -> Result<Body, String> {
+fn native(text: &str) -> Result<Body, String> {
     static OVERRIDES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^(\s*)dev_overrides\s*\{").ok());
     let text = match &*OVERRIDES {
         Some(overrides) => overrides.replace_all(text, "${1}dev_overrides = {").into_owned(),
@@ -79,10 +159,7 @@ fn parse(text: &str) -> Result<Body, String> {
     text.parse::<Body>().map_err(|error| format!("line {}", error.location().line()))
 }
 
-fn judge(body: &Body, host: &str, file: &Path, place: &Place) -> Option<Finding> {
-    let Some(installation) = body.get_blocks("provider_installation").next() else {
-        return (!place.is_implied).then_some(Finding::NotLookedInto);
-    };
+fn judge(installation: &Block, host: &str, file: &Path, place: &Place) -> Option<Finding> {
     let address = format!("{host}/{ADDRESS}");
     if let Some(directory) = overridden(installation, &address, host) {
         return Some(Finding::Overridden { file: file.to_owned(), address, directory });
@@ -134,9 +211,17 @@ mod tests {
 
     const PLACE: &str = "/home/me/.terraform.d/plugins";
 
-    fn finding(installation: &str, host: &str) -> Option<Finding> {
+    fn finding(text: &str, host: &str) -> Option<Finding> {
         let place = Place { directory: PLACE.into(), is_implied: true };
-        judge(&parse(installation).unwrap(), host, Path::new("rc"), &place)
+        let body = native(text).unwrap();
+        body.get_blocks("provider_installation")
+            .find_map(|installation| judge(installation, host, Path::new("rc"), &place))
+    }
+
+    fn at_home(home: &Path, more: &[(&str, &str)]) -> Surroundings {
+        let home = [("HOME", home.to_str().unwrap())];
+        let variables = home.iter().chain(more).map(|(name, value)| (name.into(), value.into())).collect();
+        Surroundings { executable: PathBuf::new(), variables }
     }
 
     #[rstest]
@@ -184,14 +269,7 @@ mod tests {
     #[test]
     fn each_command_line_reads_its_own_file() {
         let home = tempfile::tempdir().unwrap();
-        let surroundings = |more: &[(&str, &str)]| Surroundings {
-            executable: PathBuf::new(),
-            variables: [("HOME", home.path().to_str().unwrap())]
-                .iter()
-                .chain(more)
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        };
+        let surroundings = |more: &[(&str, &str)]| at_home(home.path(), more);
         let [terraform, tofu] = HOSTS;
         let (old, new) = (home.path().join(".terraformrc"), home.path().join(".tofurc"));
         assert_eq!(files(&surroundings(&[])), [(old.clone(), vec![terraform]), (new.clone(), vec![tofu])]);
@@ -202,5 +280,64 @@ mod tests {
         fs::write(&new, "").unwrap();
         assert_eq!(files(&surroundings(&xdg)), [(old, vec![terraform]), (new, vec![tofu])]);
         assert_eq!(files(&surroundings(&[("TF_CLI_CONFIG_FILE", "/rc")])), [("/rc".into(), HOSTS.to_vec())]);
+    }
+
+    #[test]
+    fn the_files_of_the_directory_are_read_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (directory, xdg) = (home.path().join(".terraform.d"), home.path().join("xdg/opentofu"));
+        for directory in [&directory, &xdg] {
+            fs::create_dir_all(directory).unwrap();
+            for name in ["b.tfrc", "a.tfrc.json", ".hidden.tfrc", "c.tfrc~", "credentials.json"] {
+                fs::write(directory.join(name), "").unwrap();
+            }
+        }
+        let variables = [("XDG_CONFIG_HOME", home.path().join("xdg"))];
+        let variables = variables.each_ref().map(|(name, value)| (*name, value.to_str().unwrap()));
+        let beside = |more: &[(&str, &str)]| files(&at_home(home.path(), more)).split_off(2);
+        let [_, tofu] = HOSTS;
+        let read = |directory: &Path, host: &[&'static str]| {
+            ["a.tfrc.json", "b.tfrc"].map(|name| (directory.join(name), host.to_vec())).to_vec()
+        };
+        assert_eq!(beside(&[]), read(&directory, &HOSTS));
+        assert_eq!(beside(&variables), read(&directory, &HOSTS));
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(beside(&variables), read(&xdg, &[tofu]));
+        assert_eq!(beside(&[]), []);
+        assert_eq!(files(&at_home(home.path(), &[("TERRAFORM_CONFIG", "/rc")])), [("/rc".into(), HOSTS.to_vec())]);
+    }
+
+    #[test]
+    fn what_a_file_of_the_directory_says_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join(".terraform.d");
+        fs::create_dir(&directory).unwrap();
+        let plugins = directory.join("plugins");
+        let found = |name: &str, text: &str, is_implied| {
+            fs::write(directory.join(name), text).unwrap();
+            let place = Place { directory: plugins.clone(), is_implied };
+            let found = findings(&place, &at_home(home.path(), &[]));
+            fs::remove_file(directory.join(name)).unwrap();
+            found
+        };
+        for (name, text) in [
+            ("x.tfrc", "provider_installation {\n  direct {}\n}\n"),
+            ("x.tfrc.json", r#"{"provider_installation": {"direct": {}}}"#),
+            ("x.tfrc.json", r#"{"provider_installation": [{"filesystem_mirror": [{"path": "/elsewhere"}]}]}"#),
+        ] {
+            let found = found(name, text, true);
+            assert!(
+                matches!(found.as_slice(), [Finding::TurnedOff { .. }, Finding::TurnedOff { .. }]),
+                "{text}: {found:?}"
+            );
+        }
+        let overridden = r#"{"provider_installation": {"dev_overrides": {"damodel/damodel": "/build"}}}"#;
+        assert!(matches!(found("x.tfrc.json", overridden, true).as_slice(), [Finding::Overridden { .. }, _]));
+        assert!(matches!(found("x.tfrc.json", "{", true).as_slice(), [Finding::Unreadable { .. }]));
+        assert_eq!(found("x.tfrc", "plugin_cache_dir = \"/x\"\n", false), [Finding::NotLookedInto]);
+        let text = serde_json::json!({"provider_installation": {"filesystem_mirror": {"path": plugins}}}).to_string();
+        for is_implied in [false, true] {
+            assert_eq!(found("x.tfrc.json", &text, is_implied), []);
+        }
     }
 }
