@@ -135,8 +135,8 @@ async fn adopt(arguments: &Arguments, environment: Environment) -> Result<Summar
             }
         }
     }
-    label::name(&mut drafts);
     let folder = Folder::open(&arguments.out)?;
+    summary.namesakes = label::name(&mut drafts, folder.resources());
     if !drafts.is_empty() {
         summary.lacks_requirement = folder.lacks_requirement();
         summary.files = folder.write(&drafts, &inventory.provider_arguments())?;

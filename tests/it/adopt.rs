@@ -234,6 +234,26 @@ fn filters_choose_and_flags_reach_the_configuration() {
     });
 }
 
+/// A folder with a configuration in which the name of a thing is taken, and which requires the provider in the other syntax.
+#[test]
+fn what_is_written_loads_beside_what_is_there() {
+    each(|cli, site, workspace| {
+        workspace.apply_ok(&config(Instance::new("web")));
+        let uid = workspace.state().resource("damodel_instance.web").id().replace('-', "_");
+        let fresh = Workspace::new(cli, site);
+        let there = r#"{"terraform": {"required_providers": {"damodel": {"source": "damodel/damodel"}}}, "provider": {"damodel": {}}}"#;
+        fs::write(fresh.directory().join("main.tf.json"), there).unwrap();
+        let other = "resource \"damodel_instance\" \"web\" {\n  count    = 0\n  image_id = 901\n  gpu_num  = 1\n}\n";
+        fs::write(fresh.directory().join("other.tf"), other).unwrap();
+        let said = adopt_ok(&fresh, &["--kind", "instance"]);
+        let given = format!("damodel_instance.web_{uid}");
+        assert!(said.contains(&format!("{given}: damodel_instance.web is in the configuration already")), "{said}");
+        assert!(!fresh.directory().join("versions.tf").exists());
+        imports(&fresh, 1);
+        assert_eq!(fresh.state().addresses(), [given]);
+    });
+}
+
 #[test]
 fn what_goes_wrong_is_told_and_nothing_is_written() {
     each(|_, site, workspace| {

@@ -1,6 +1,7 @@
 //! The folder of a configuration.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -8,17 +9,22 @@ use std::{
 };
 
 use regex::Regex;
+use serde_json::Value as Json;
 
 use super::{Error, Kind, draft::Draft, hcl};
 use crate::{framework::Value, provider::ADDRESS};
 
-/// What Terraform and OpenTofu read.
-const ENDINGS: [&str; 2] = ["tf", "tofu"];
+/// What Terraform and OpenTofu read, in the syntax of each.
+const NATIVE: [&str; 2] = [".tf", ".tofu"];
+const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
 const IMPORTS: &str = "imports.tf";
 const VERSIONS: &str = "versions.tf";
 
 static REQUIRED_PROVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^\s*required_providers\b").ok());
 static PROVIDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?m)^\s*provider\s+"?damodel\b"#).ok());
+
+static RESOURCE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?m)^\s*resource\s+"?(damodel_\w+)"?\s+"?([\w-]+)"#).ok());
 
 /// The folder, and what its configuration has already.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub(super) struct Folder {
     requires_providers: bool,
     names_source: bool,
     has_provider: bool,
+    /// The types and labels of its resources.
+    resources: BTreeSet<(String, String)>,
 }
 
 impl Folder {
@@ -41,6 +49,7 @@ impl Folder {
             requires_providers: false,
             names_source: false,
             has_provider: false,
+            resources: BTreeSet::new(),
         };
         let entries = match fs::read_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folder),
@@ -48,15 +57,50 @@ impl Folder {
         };
         for entry in entries {
             let path = entry.map_err(failed(directory))?.path();
-            if path.is_file() && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
-                let text = String::from_utf8_lossy(&fs::read(&path).map_err(failed(&path))?).into_owned();
-                let says = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(&text));
-                folder.requires_providers |= says(&REQUIRED_PROVIDERS);
-                folder.names_source |= text.contains(ADDRESS);
-                folder.has_provider |= says(&PROVIDER);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_one_of = |endings: [&str; 2]| path.is_file() && endings.iter().any(|ending| name.ends_with(ending));
+            let read = || Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed(&path))?).into_owned());
+            if is_one_of(NATIVE) {
+                folder.take_native(&read()?);
+            } else if is_one_of(JSON) {
+                let text = read()?;
+                let root = serde_json::from_str(&text).map_err(|error| failed(&path)(error.into()))?;
+                folder.take_json(&text, &root);
             }
         }
         Ok(folder)
+    }
+
+    fn take_native(&mut self, text: &str) {
+        let says = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(text));
+        self.requires_providers |= says(&REQUIRED_PROVIDERS);
+        self.names_source |= text.contains(ADDRESS);
+        self.has_provider |= says(&PROVIDER);
+        let resources = RESOURCE.iter().flat_map(|pattern| pattern.captures_iter(text));
+        self.resources.extend(resources.map(|found| {
+            let [kind, label] = found.extract().1;
+            (kind.to_owned(), label.to_owned())
+        }));
+    }
+
+    /// The same of the JSON syntax, where every body of blocks may be a list of such (configuration language, JSON syntax).
+    fn take_json(&mut self, text: &str, root: &Json) {
+        self.requires_providers |= members(root)
+            .filter(|(name, _)| *name == "terraform")
+            .any(|(_, settings)| members(settings).any(|(name, _)| name == "required_providers"));
+        self.names_source |= text.contains(ADDRESS);
+        self.has_provider |= members(root)
+            .filter(|(name, _)| *name == "provider")
+            .any(|(_, providers)| members(providers).any(|(name, _)| name == "damodel"));
+        let kinds = members(root).filter(|(name, _)| *name == "resource").flat_map(|(_, kinds)| members(kinds));
+        self.resources.extend(
+            kinds.flat_map(|(kind, labels)| members(labels).map(move |(label, _)| (kind.to_owned(), label.to_owned()))),
+        );
+    }
+
+    /// The types and labels of the resources that are there.
+    pub(super) fn resources(&self) -> &BTreeSet<(String, String)> {
+        &self.resources
     }
 
     /// Writes the drafts, all or nothing. Returns the names of the files.
@@ -104,6 +148,15 @@ impl Folder {
         }
         files
     }
+}
+
+/// The members of an object, or of all objects of a list.
+fn members(body: &Json) -> impl Iterator<Item = (&str, &Json)> {
+    let bodies = match body {
+        Json::Array(bodies) => bodies.as_slice(),
+        body => std::slice::from_ref(body),
+    };
+    bodies.iter().filter_map(Json::as_object).flatten().map(|(name, value)| (name.as_str(), value))
 }
 
 /// Writes files that must not be there, not even since somebody looked; all or none.
@@ -166,6 +219,55 @@ mod tests {
         assert!(versions(&arguments).unwrap().starts_with("provider \"damodel\" {\n"));
         fs::write(directory.join("b.tf"), "provider \"damodel\" {\n}\n").unwrap();
         assert_eq!(versions(&arguments), None);
+    }
+
+    #[test]
+    fn a_configuration_in_json_counts_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |text: &str| {
+            fs::write(directory.path().join("main.tf.json"), text).unwrap();
+            Folder::open(directory.path())
+        };
+        let arguments = [("allow_http".to_owned(), Value::from(true))];
+        let required = r#"{"damodel": {"source": "damodel/damodel"}}"#;
+        for text in [
+            format!(r#"{{"terraform": {{"required_providers": {required}}}, "provider": {{"damodel": {{}}}}}}"#),
+            format!(
+                r#"[{{"terraform": [{{"required_providers": [{required}]}}], "provider": [{{"damodel": [{{}}]}}]}}]"#
+            ),
+        ] {
+            let folder = open(&text).unwrap();
+            assert!(folder.files(&[draft()], &arguments).iter().all(|(name, _)| *name != VERSIONS), "{text}");
+            assert!(!folder.lacks_requirement());
+        }
+        assert!(open(r#"{"terraform": {"required_providers": {}}}"#).unwrap().lacks_requirement());
+        let bare = open(r#"{"terraform": {}, "//": "required_providers"}"#).unwrap();
+        assert!(bare.files(&[draft()], &[]).iter().any(|(name, _)| *name == VERSIONS));
+        let refused = open("{").unwrap_err();
+        assert!(matches!(refused, Error::Read { path, .. } if path.ends_with("main.tf.json")));
+    }
+
+    #[test]
+    fn the_resources_that_are_there_are_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write(
+            "a.tf",
+            "resource \"damodel_instance\" \"a-1\" {\n}\n  resource damodel_cloud_disk b {}\nresource \"x\" \"y\" {}\n",
+        );
+        write("b.tofu", "data \"damodel_instance\" \"not\" {}\nresource \"damodel_instance\" \"c\" { name = 1 }\n");
+        write("c.tofu.json", r#"{"resource": [{"damodel_instance": {"d": {}}}, {"damodel_instance": [{"e": [{}]}]}]}"#);
+        write("d.json", r#"{"resource": {"damodel_instance": {"no": {}}}}"#);
+        let folder = Folder::open(directory.path()).unwrap();
+        let found: Vec<String> = folder.resources().iter().map(|(kind, label)| format!("{kind}.{label}")).collect();
+        let expected = [
+            "damodel_cloud_disk.b",
+            "damodel_instance.a-1",
+            "damodel_instance.c",
+            "damodel_instance.d",
+            "damodel_instance.e",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -9,9 +9,13 @@ use super::{Kind, draft::Draft};
 /// Longest label made of a name.
 const LONGEST: usize = 60;
 
-/// Gives every draft a label that no other of its kind has. Things of the same name are told apart by their ids, so that a label does
-/// not depend on what else is adopted with which filter, as long as names differ.
-pub(super) fn name(drafts: &mut [Draft]) {
+/// Gives every draft a label that no other of its kind has, nor anything that is configured already (resource types with labels). Things of the same name are told
+/// apart by their ids, so that a label does not depend on what else is adopted with which filter, as long as names differ.
+///
+/// Returns the addresses that would have been given and are taken, beside those that were given instead.
+pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
+    let is_configured = |kind: Kind, label: &str| configured.contains(&(kind.type_name().to_owned(), label.to_owned()));
+    let mut namesakes = Vec::new();
     let mut of_this_name: BTreeMap<(Kind, String), usize> = BTreeMap::new();
     for draft in drafts.iter() {
         *of_this_name.entry((draft.kind, label(draft.kind, &draft.name, &draft.id))).or_default() += 1;
@@ -19,14 +23,32 @@ pub(super) fn name(drafts: &mut [Draft]) {
     let mut taken: BTreeSet<(Kind, String)> = BTreeSet::new();
     for draft in drafts {
         let plain = label(draft.kind, &draft.name, &draft.id);
-        let is_alone = of_this_name.get(&(draft.kind, plain.clone())) == Some(&1);
-        let wanted = if is_alone { plain } else { format!("{plain}_{}", words(&draft.id)) };
+        let has_namesake = is_configured(draft.kind, &plain);
+        let is_alone = of_this_name.get(&(draft.kind, plain.clone())) == Some(&1) && !has_namesake;
+        let wanted = if is_alone { plain.clone() } else { format!("{plain}_{}", words(&draft.id)) };
         let numbered = (2..).map(|number| format!("{wanted}_{number}"));
-        let is_free = |label: &String| !taken.contains(&(draft.kind, label.clone()));
+        let is_free =
+            |label: &String| !taken.contains(&(draft.kind, label.clone())) && !is_configured(draft.kind, label);
         let free = [wanted.clone()].into_iter().chain(numbered).find(is_free);
         draft.label = free.unwrap_or(wanted);
         taken.insert((draft.kind, draft.label.clone()));
+        if has_namesake {
+            namesakes.push(Namesake {
+                given: draft.address(),
+                taken: format!("{}.{plain}", draft.kind.type_name()),
+                id: draft.id.clone(),
+            });
+        }
     }
+    namesakes
+}
+
+/// A thing whose name is that of something which is configured already. It may be the same thing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Namesake {
+    pub(super) given: String,
+    pub(super) taken: String,
+    pub(super) id: String,
 }
 
 /// A name in the manner of the field: lower case with underscores. What has no such form is called by its id.
@@ -67,6 +89,11 @@ mod tests {
     use super::*;
 
     fn labels(things: &[(Kind, &str, &str)]) -> Vec<String> {
+        labels_beside(&[], things)
+    }
+
+    fn labels_beside(configured: &[(&str, &str)], things: &[(Kind, &str, &str)]) -> Vec<String> {
+        let configured = configured.iter().map(|(kind, label)| ((*kind).to_owned(), (*label).to_owned())).collect();
         let mut drafts: Vec<Draft> = things
             .iter()
             .map(|(kind, name, id)| Draft {
@@ -78,7 +105,7 @@ mod tests {
                 untold: Vec::new(),
             })
             .collect();
-        name(&mut drafts);
+        name(&mut drafts, &configured);
         drafts.into_iter().map(|draft| draft.label).collect()
     }
 
@@ -105,6 +132,14 @@ mod tests {
         let (disk, instance) = (Kind::CloudDisk, Kind::Instance);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "A", "2"), (instance, "a", "ins-1")]), ["a_1", "a_2", "a"]);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "a 1", "7"), (disk, "a", "2")]), ["a_1", "a_1_2", "a_2"]);
+    }
+
+    #[test]
+    fn what_is_configured_keeps_its_label() {
+        let things = [(Kind::Instance, "Monthly", "ins-1"), (Kind::CloudDisk, "monthly", "801")];
+        assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &things), ["monthly_ins_1", "monthly"]);
+        let both = [("damodel_instance", "monthly"), ("damodel_instance", "monthly_ins_1"), ("other", "monthly")];
+        assert_eq!(labels_beside(&both, &things), ["monthly_ins_1_2", "monthly"]);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 use std::{fmt, path::PathBuf};
 
-use super::{Kind, draft::Draft, inventory::LeftOut};
+use super::{Kind, draft::Draft, inventory::LeftOut, label::Namesake};
 use crate::provider::ADDRESS;
 
 /// What was written, and what to do next.
@@ -12,6 +12,8 @@ pub(super) struct Summary {
     pub(super) files: Vec<String>,
     /// Whether the configuration there requires providers, and this one not.
     pub(super) lacks_requirement: bool,
+    /// Things that are called like what is configured there already.
+    pub(super) namesakes: Vec<Namesake>,
     pub(super) left_out: Vec<LeftOut>,
     /// How many things were left out because they have no region.
     pub(super) without_region: usize,
@@ -25,6 +27,7 @@ impl Summary {
             drafts: Vec::new(),
             files: Vec::new(),
             lacks_requirement: false,
+            namesakes: Vec::new(),
             left_out: Vec::new(),
             without_region: 0,
         }
@@ -49,6 +52,13 @@ impl fmt::Display for Summary {
             let names: Vec<&str> = draft.untold.iter().map(|(name, _)| name.as_str()).collect();
             let names = names.join(", ");
             writeln!(formatter, "{}: the service never tells {names}; write what is true there.", draft.address())?;
+        }
+        for Namesake { given, taken, id } in &self.namesakes {
+            writeln!(
+                formatter,
+                "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the apply.",
+                printable(id)
+            )?;
         }
         if self.without_region > 0 {
             let things = counted(self.without_region, "thing");
