@@ -13,6 +13,7 @@ pub mod sandbox;
 pub mod terraform;
 pub mod watch;
 
+mod notes;
 mod signals;
 mod surroundings;
 

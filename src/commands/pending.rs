@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{
-    Parser,
-    builder::{OsStringValueParser, TypedValueParser},
-};
+use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -21,8 +18,12 @@ use self::{
     fate::{Fate, Service},
     table::Row,
 };
-use crate::api::{
-    BaseUrl, Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed, PlainHttp, Settings, TokenSource,
+use super::notes::{DATA_DIRECTORY, Notes, path_or_nothing};
+use crate::{
+    api::{
+        BaseUrl, Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed, PlainHttp, Settings, TokenSource,
+    },
+    provider::Environment,
 };
 
 /// How long the service is asked, in all.
@@ -35,11 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
-    /// Where the notes are. Default: damodel-pending in the core's data directory.
+    /// Where the notes are: the provider's pending_dir. Default: damodel-pending in the core's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub dir: Option<PathBuf>,
     /// The core's data directory.
-    #[arg(long, env = "TF_DATA_DIR", default_value = ".terraform", value_name = "DIR", value_parser = path_or_nothing())]
+    #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// The service's base address; without it, and the token, nothing is asked.
     #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
@@ -78,6 +79,13 @@ pub enum Error {
         /// What became of it.
         status: String,
     },
+    /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another folder.
+    #[error(
+        "there is no directory {}, so nothing is known of what is pending. Name the provider's pending_dir, as seen from here; it is \
+         made by the first create",
+        .0.display()
+    )]
+    NoDirectory(PathBuf),
     /// Standard output is out of reach.
     #[error("talk to the terminal")]
     Terminal(#[source] io::Error),
@@ -97,21 +105,34 @@ pub enum Error {
 ///
 /// When the notes cannot be read, or one is not to be forgotten.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
-    run_to(arguments, &mut io::stdout()).await
+    run_to(arguments, &Environment::of_process(), &mut io::stdout()).await
 }
 
-/// The same, with what it says going to `out`.
+/// The same in another environment, with what it says going to `out`.
 ///
 /// # Errors
 ///
 /// When the notes cannot be read, or one is not to be forgotten.
-pub async fn run_to(arguments: Arguments, out: &mut (impl Write + Send)) -> Result<(), Error> {
-    let journal = journal(&arguments);
+pub async fn run_to(
+    arguments: Arguments,
+    environment: &Environment,
+    out: &mut (impl Write + Send),
+) -> Result<(), Error> {
+    let notes = Notes::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
+    let is_there = notes.directory().exists();
+    if notes.are_named && !is_there {
+        return Err(Error::NoDirectory(notes.directory().to_owned()));
+    }
     let service = service(&arguments)?;
     let context = Context::within(PATIENCE, &CancellationToken::new());
     let text = match &arguments.forget {
-        Some(entry) => forget(entry, arguments.force, &journal, &service, &context).await?,
-        None => list(&journal, &service, &context).await?,
+        Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
+        None if is_there => list(&notes.journal, &service, &context).await?,
+        // Nothing was created in this folder yet, or it is another one that is meant.
+        None => format!(
+            "There is no {}: run this in the folder of the configuration, or name its pending_dir with --dir.\n",
+            notes.directory().display()
+        ),
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
 }
@@ -173,22 +194,6 @@ fn row(listed: &Listed, fate: &Fate) -> Row {
 /// What an entry is called: its file without the ending.
 fn name(listed: &Listed) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Takes an empty variable too, which counts as not set, as in the provider.
-pub(super) fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-fn journal(arguments: &Arguments) -> Journal {
-    let is_set = |path: &&PathBuf| !path.as_os_str().is_empty();
-    match arguments.dir.as_ref().filter(is_set) {
-        Some(directory) => Journal::new(directory),
-        None => {
-            let data = Some(&arguments.data_dir).filter(is_set).cloned();
-            Journal::new(data.unwrap_or_else(|| PathBuf::from(".terraform")).join("damodel-pending"))
-        }
-    }
 }
 
 fn service(arguments: &Arguments) -> Result<Service, Error> {

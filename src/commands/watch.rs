@@ -17,8 +17,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 pub use line::line;
 
 use self::view::View;
-use super::{pending::path_or_nothing, signals::told_to_end};
-use crate::api::{Follower, Journal};
+use super::{
+    notes::{DATA_DIRECTORY, Notes, path_or_nothing},
+    signals::told_to_end,
+};
+use crate::{api::Follower, provider::Environment};
 
 /// How often the files are looked at.
 const PACE: Duration = Duration::from_millis(250);
@@ -38,7 +41,7 @@ pub struct Arguments {
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
     /// The core's data directory.
-    #[arg(long, env = "TF_DATA_DIR", default_value = ".terraform", value_name = "DIR", value_parser = path_or_nothing())]
+    #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// Ends at once when no apply is waiting for anything now.
     #[arg(long)]
@@ -49,6 +52,10 @@ pub struct Arguments {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The pending directory that was named is none. Usual cause: a slip in the name.
+    #[error("there is no directory {}, so nothing is known of an apply. Name the provider's pending_dir, as seen from the folder of the \
+             configuration", .0.display())]
+    NoDirectory(PathBuf),
     /// The folder is none.
     #[error("there is no folder {}", .0.display())]
     NoFolder(PathBuf),
@@ -72,28 +79,31 @@ pub enum Error {
 /// When the folder or its files cannot be read.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     let view = if io::stdout().is_terminal() { View::drawn() } else { View::plain(io::stdout()) };
-    watch(&arguments, view, told_to_end()).await
+    watch(&arguments, Environment::of_process(), view, told_to_end()).await
 }
 
-/// The same with plain lines that go to `out`, until this future is ready.
+/// The same in another environment, with plain lines that go to `out`, until this future is ready.
 ///
 /// # Errors
 ///
 /// When the folder or its files cannot be read.
 pub async fn run_to(
     arguments: &Arguments,
+    environment: Environment,
     out: impl Write,
     end: impl Future<Output = io::Result<()>>,
 ) -> Result<(), Error> {
-    watch(arguments, View::plain(out), end).await
+    watch(arguments, environment, View::plain(out), end).await
 }
 
 async fn watch(
     arguments: &Arguments,
+    environment: Environment,
     mut view: View<impl Write>,
     end: impl Future<Output = io::Result<()>>,
 ) -> Result<(), Error> {
-    let mut follower = Follower::beside(&journal(arguments)?);
+    let notes = notes(arguments, environment)?;
+    let mut follower = Follower::beside(&notes.journal);
     let mut ticks = interval(PACE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_alive: Option<Instant> = None;
@@ -108,12 +118,18 @@ async fn watch(
         let look = follower.look();
         let look = look.map_err(|source| Error::Read { path: follower.directory().to_owned(), source })?;
         view.show(&look.told).map_err(Error::Terminal)?;
+        let doubt = doubt(&notes, &follower);
         match (look.alive, last_alive) {
             (0, None) if arguments.no_wait => {
-                return view.say("No apply is waiting for anything here.").map_err(Error::Terminal);
+                return match doubt {
+                    Some(_) if notes.are_named => Err(Error::NoDirectory(notes.directory().to_owned())),
+                    Some(doubt) => view.say(&doubt).map_err(Error::Terminal),
+                    None => view.say("No apply is waiting for anything here.").map_err(Error::Terminal),
+                };
             }
             (0, None) if is_first => {
                 view.say("No apply is waiting for anything here yet. Ctrl-C ends this.").map_err(Error::Terminal)?;
+                doubt.map_or(Ok(()), |doubt| view.say(&doubt)).map_err(Error::Terminal)?;
             }
             (0, Some(seen)) if seen.elapsed() >= OVER => {
                 return view.say("The apply waits for nothing any more.").map_err(Error::Terminal);
@@ -125,18 +141,23 @@ async fn watch(
     }
 }
 
-/// The journal of the folder. A path of the environment means what it means in the folder, as it does to the provider.
-fn journal(arguments: &Arguments) -> Result<Journal, Error> {
+/// The notes of the folder. A path of the environment means what it means in the folder, as it does to the provider.
+fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Error> {
     if !arguments.dir.is_dir() {
         return Err(Error::NoFolder(arguments.dir.clone()));
     }
-    let is_set = |path: &&PathBuf| !path.as_os_str().is_empty();
-    let pending = match arguments.pending_dir.as_ref().filter(is_set) {
-        Some(pending) => pending.clone(),
-        None => {
-            let data = Some(&arguments.data_dir).filter(is_set).cloned();
-            data.unwrap_or_else(|| PathBuf::from(".terraform")).join("damodel-pending")
-        }
-    };
-    Ok(Journal::new(arguments.dir.join(pending)))
+    let there = environment.within(&arguments.dir);
+    Ok(Notes::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
+}
+
+/// What is to be said where no run of the provider has ever written anything: the first apply may be to come, or it is another folder
+/// that is meant.
+fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
+    let is_there = notes.directory().exists() || follower.directory().exists();
+    (!is_there).then(|| {
+        format!(
+            "There is no {}: name the folder of the configuration, or its pending_dir with --pending-dir.",
+            notes.directory().display()
+        )
+    })
 }

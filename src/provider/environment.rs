@@ -60,11 +60,24 @@ impl Environment {
     }
 
     /// A path as the operator means it: relative to the working directory, or in the home directory with `~/`.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix("~/"), self.variable(HOME)) {
-            (Some(rest), Some(home)) => Path::new(home).join(rest),
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match (path.strip_prefix("~"), self.variable(HOME)) {
+            (Ok(rest), Some(home)) => Path::new(home).join(rest),
             _ => self.directory.join(path),
         }
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The same in another working directory.
+    #[must_use]
+    pub fn within(self, directory: impl AsRef<Path>) -> Self {
+        Self { directory: self.directory.join(directory), ..self }
     }
 
     /// The socket of the operator's SSH agent.

@@ -1,6 +1,6 @@
 //! What `pending` says of creates that a run left behind, on the sandbox.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use clap::Parser;
 use damodel::{
@@ -9,6 +9,7 @@ use damodel::{
         ImageSelector, Journal, PlainHttp, Settings, SpecSelector, TokenSource,
     },
     commands::pending::{Arguments, Error, run_to},
+    provider::Environment,
     sandbox::{Mutation, Options},
 };
 use secrecy::ExposeSecret;
@@ -16,7 +17,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{sandbox_client::Site, support::plugin::BINARY};
+use crate::{
+    sandbox_client::Site,
+    support::{plugin::BINARY, terraform::Run},
+};
 
 /// A folder with the note of one create, and the service that has what it made.
 struct Scene {
@@ -62,7 +66,7 @@ impl Scene {
         let known = ["pending", "--dir", dir, "--base-url", base_url, "--token", token];
         let arguments = Arguments::try_parse_from([&known, more].concat()).unwrap();
         let mut out = Vec::new();
-        run_to(arguments, &mut out).await?;
+        run_to(arguments, &Environment::default(), &mut out).await?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -214,17 +218,37 @@ async fn a_note_that_cannot_be_read_is_named() {
 #[tokio::test]
 async fn the_notes_are_where_the_provider_writes_them() {
     let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
     for (variables, directory) in [
         (vec![], ".terraform/damodel-pending"),
         (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "")], "data/damodel-pending"),
         (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "notes")], "notes"),
+        (vec![("DAMODEL_PENDING_DIR", "~/of me/notes")], "of me/notes"),
     ] {
-        let mut command = tokio::process::Command::new(BINARY);
-        for name in ["TF_DATA_DIR", "DAMODEL_PENDING_DIR", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"] {
-            command.env_remove(name);
+        let is_named = variables.iter().any(|(name, value)| *name == "DAMODEL_PENDING_DIR" && !value.is_empty());
+        let directory = here.join(directory);
+        let directory = directory.display();
+        let said = pending(&here, &variables);
+        // What is not there is no all-clear.
+        if is_named {
+            assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
+            assert!(said.stderr.starts_with(&format!("error: there is no directory {directory}, ")), "{}", said.stderr);
+        } else {
+            assert_eq!(said.code, Some(0), "{}", said.stderr);
+            assert!(said.stdout.starts_with(&format!("There is no {directory}: run this in")), "{}", said.stdout);
         }
-        let output = command.arg("pending").envs(variables).current_dir(&folder).output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said, format!("Nothing is pending in {directory}.\n"), "{output:?}");
+        fs::create_dir_all(directory.to_string()).unwrap();
+        let said = pending(&here, &variables);
+        assert_eq!(said.stdout, format!("Nothing is pending in {directory}.\n"), "{}", said.stderr);
     }
+}
+
+/// Runs the command in a folder that is the home directory too.
+fn pending(folder: &Path, variables: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(BINARY);
+    for name in ["TF_DATA_DIR", "DAMODEL_PENDING_DIR", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.arg("pending").env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);
+    Run::of(command.output().unwrap())
 }

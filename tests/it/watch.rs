@@ -136,3 +136,23 @@ fn a_folder_that_is_none_is_told() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
     assert_eq!(run.stderr, "error: there is no folder /nowhere\n");
 }
+
+#[test]
+fn what_is_not_there_is_no_all_clear() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    let watch = |arguments: &[&str]| {
+        Run::of(command(&["--no-wait"]).args(arguments).env("HOME", &here).arg(&here).output().unwrap())
+    };
+    let run = watch(&[]);
+    let directory = here.join(".terraform/damodel-pending");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.starts_with(&format!("There is no {}: ", directory.display())), "{}", run.stdout);
+    let run = watch(&["--pending-dir", "~/notes"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    let expected = format!("error: there is no directory {}, ", here.join("notes").display());
+    assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
+    fs::create_dir(here.join("notes-progress")).unwrap();
+    let run = watch(&["--pending-dir", "~/notes"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
+}
