@@ -4,6 +4,7 @@ mod fate;
 mod table;
 
 use std::{
+    fs,
     io::{self, Write},
     path::PathBuf,
     time::Duration,
@@ -48,6 +49,9 @@ pub struct Arguments {
     /// Allows plain http to any address, as the provider's argument of this name.
     #[arg(long)]
     pub allow_http: bool,
+    /// An extra root certificate (PEM), as the provider's argument of this name.
+    #[arg(long, value_name = "FILE")]
+    pub ca_certificate_file: Option<PathBuf>,
     /// The API token. Better left to the variable than written on a command line.
     #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     pub token: Option<SecretString>,
@@ -86,6 +90,14 @@ pub enum Error {
         .0.display()
     )]
     NoDirectory(PathBuf),
+    /// A file that was named cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Standard output is out of reach.
     #[error("talk to the terminal")]
     Terminal(#[source] io::Error),
@@ -123,7 +135,7 @@ pub async fn run_to(
     if notes.are_named && !is_there {
         return Err(Error::NoDirectory(notes.directory().to_owned()));
     }
-    let service = service(&arguments)?;
+    let service = service(&arguments, environment)?;
     let context = Context::within(PATIENCE, &CancellationToken::new());
     let text = match &arguments.forget {
         Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
@@ -196,14 +208,19 @@ fn name(listed: &Listed) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn service(arguments: &Arguments) -> Result<Service, Error> {
+fn service(arguments: &Arguments, environment: &Environment) -> Result<Service, Error> {
     let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
     let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
     let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
+    let roots = arguments.ca_certificate_file.as_deref().map(|file| {
+        let path = environment.path(file);
+        fs::read(&path).map_err(|source| Error::Read { path, source })
+    });
     let settings = Settings {
         base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
         token: token.cloned().map(TokenSource::Value),
         max_retries: 2,
+        extra_roots_pem: roots.transpose()?,
         ..Settings::default()
     };
     Ok(Service::new(Client::new(settings)))

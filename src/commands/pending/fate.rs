@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Context, Error, Instance, InstanceUid, Kind, Listed, PendingRecord, Phase, Presence,
+    Client, CloudDisk, Code, Context, Error, Instance, InstanceUid, Kind, Listed, PendingRecord, Phase, Presence,
     PrivateImage,
 };
 
@@ -16,8 +16,48 @@ pub(super) enum Fate {
     Owned,
     /// Nothing carries the name that was sent.
     Nothing,
-    /// It is not known, and why.
-    Unknown { why: String },
+    /// It is not known, why, and what would have to be otherwise.
+    Unknown { why: String, lacking: Lacking },
+}
+
+/// What it would take to learn more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacking {
+    /// A way to the service, and trust in what answers there.
+    Connection,
+    /// The address and the token that the create was sent with.
+    Credentials,
+    /// A decision of a person: more than one thing bears the name.
+    Decision,
+    /// A whole answer of the service.
+    WholeAnswer,
+}
+
+impl Lacking {
+    fn after(error: &Error) -> Self {
+        match error {
+            Error::DeadlinePassed { .. }
+            | Error::NeverSent { .. }
+            | Error::NoAnswer { .. }
+            | Error::Redirected { .. }
+            | Error::Transport { .. } => Self::Connection,
+            Error::Missing(_) | Error::Token(_) => Self::Credentials,
+            error if matches!(error.code(), Some(Code::InvalidToken | Code::PermissionDenied)) => Self::Credentials,
+            _ => Self::WholeAnswer,
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Connection => {
+                "see that the service can be reached from here (address, network, for a gateway of your own \
+                 --ca-certificate-file), and ask again"
+            }
+            Self::Credentials => "ask again with the address and token it was made with",
+            Self::Decision => "look at them in the console; import the one that is meant, and release the others",
+            Self::WholeAnswer => "ask again later, or look for the name in the console",
+        }
+    }
 }
 
 /// The service, where it can be asked.
@@ -43,14 +83,14 @@ impl Service {
         }
         match self.obstacle(record, context).await {
             Ok(None) => {}
-            Ok(Some(why)) => return Fate::Unknown { why: why.to_owned() },
-            Err(error) => return Fate::Unknown { why: error.to_string() },
+            Ok(Some(why)) => return Fate::Unknown { why: why.to_owned(), lacking: Lacking::Credentials },
+            Err(error) => return Fate::unlearned(&error),
         }
         let fate = match &record.ids {
             Some(ids) => self.by_id(record.kind, &ids.id, context).await,
             None => self.by_name(record.kind, &record.marker, context).await,
         };
-        fate.unwrap_or_else(|error| Fate::Unknown { why: error.to_string() })
+        fate.unwrap_or_else(|error| Fate::unlearned(&error))
     }
 
     /// Why asking would prove nothing.
@@ -82,11 +122,14 @@ impl Service {
         let mut found = things.into_iter().filter(|thing| thing.name.as_deref() == Some(marker));
         Ok(match (found.next(), found.next()) {
             (Some(thing), None) => thing.fate(),
-            (Some(one), Some(other)) => {
-                Fate::Unknown { why: format!("several carry its name, among them {} and {}", one.id, other.id) }
-            }
+            (Some(one), Some(other)) => Fate::Unknown {
+                why: format!("several carry its name, among them {} and {}", one.id, other.id),
+                lacking: Lacking::Decision,
+            },
             (None, _) if complete => Fate::Nothing,
-            (None, _) => Fate::Unknown { why: "the service's list is not complete".to_owned() },
+            (None, _) => {
+                Fate::Unknown { why: "the service's list is not complete".to_owned(), lacking: Lacking::WholeAnswer }
+            }
         })
     }
 
@@ -164,11 +207,15 @@ fn fate<T, R>(presence: Presence<T, R>, thing: impl Fn(&T) -> Thing) -> Fate {
         Presence::Absent { .. } => Fate::Gone { status: "not there any more".to_owned() },
         Presence::Present(present) => thing(&present).fate(),
         Presence::Released(_) => Fate::Gone { status: "Released".to_owned() },
-        Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned() },
+        Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer },
     }
 }
 
 impl Fate {
+    fn unlearned(error: &Error) -> Self {
+        Self::Unknown { why: error.to_string(), lacking: Lacking::after(error) }
+    }
+
     /// Whether the service has nothing of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Nothing)
@@ -197,7 +244,7 @@ impl Fate {
                 format!("the next apply settles it; if none follows: pending --forget {entry}")
             }
             (Self::Nothing, _) => format!("pending --forget {entry}"),
-            (Self::Unknown { .. }, _) => "ask again with the address and token it was made with".to_owned(),
+            (Self::Unknown { lacking, .. }, _) => lacking.advice().to_owned(),
         }
     }
 }
@@ -208,7 +255,7 @@ impl fmt::Display for Fate {
             Self::Alive { status, .. } | Self::Gone { status } => formatter.write_str(status),
             Self::Owned => formatter.write_str("in progress"),
             Self::Nothing => formatter.write_str("nothing carries its name"),
-            Self::Unknown { why } => formatter.write_str(why),
+            Self::Unknown { why, .. } => formatter.write_str(why),
         }
     }
 }
@@ -220,5 +267,25 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::HandedOver => "handed over",
         Phase::Sent => "sent",
         Phase::Unexplained => "unexplained",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Endpoint, Missing};
+
+    #[test]
+    fn the_advice_fits_what_is_lacking() {
+        let endpoint = Endpoint::InstanceList;
+        for (error, advice) in [
+            (Error::Missing(Missing::ApiToken), "with the address and token"),
+            (Error::DeadlinePassed { endpoint }, "can be reached"),
+            (Error::Redirected { endpoint, status: 301 }, "can be reached"),
+            (Error::Transport { reason: "no roots".to_owned() }, "--ca-certificate-file"),
+            (Error::Cancelled { endpoint }, "ask again later"),
+        ] {
+            assert!(Lacking::after(&error).advice().contains(advice), "{error}");
+        }
     }
 }
