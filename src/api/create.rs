@@ -47,7 +47,8 @@ const SHARED_LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014). Default: not at all.
+    /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014), on top of the time that the context
+    /// gives. Default: not at all.
     pub wait_for_capacity: Option<Duration>,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
@@ -92,6 +93,8 @@ pub struct Accepted<T> {
     pub rename_to: Option<String>,
     /// What support asks for, when the service answered.
     pub ids: RequestIds,
+    /// When the time is over that the context gave: later than the context says by the wait for capacity.
+    pub deadline: Instant,
     /// How we know.
     pub origin: Origin,
 }
@@ -250,10 +253,11 @@ impl<C: Creation> Flow<C> {
     }
 
     /// Sends the request until the service has processed it.
-    async fn send(&self, mut entry: Entry) -> Result<Accepted<C::Made>, Error> {
+    async fn send(mut self, mut entry: Entry) -> Result<Accepted<C::Made>, Error> {
         let marker = entry.record().marker.clone();
         let request = Request::new(C::ENDPOINT).body(&self.creation.body(&marker));
         let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
+        let limit = self.context.remaining();
         let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
         let mut patience = retry::patience(self.client.random());
         let mut busy = retry::busy(self.client.random());
@@ -277,6 +281,7 @@ impl<C: Creation> Flow<C> {
                 Err(error) => error,
             };
             let ids = error.request_ids();
+            let no_stock = error.code().is_some_and(Code::is_out_of_stock);
             let wait = if error.outcome_is_unknown() {
                 return self.recover(entry, Some(error), self.context.deadline, ids).await;
             } else if matches!(error.code(), Some(Code::Other(_))) && !error.nothing_was_processed() {
@@ -287,11 +292,15 @@ impl<C: Creation> Flow<C> {
                 busy.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
             } else if error.is_retryable() {
                 waits.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
-            } else if error.code().is_some_and(Code::is_out_of_stock) {
+            } else if no_stock {
                 patience.next().filter(|_| patient_until.is_some_and(|until| Instant::now() < until))
             } else {
                 None
             };
+            if no_stock && let Some(wait) = wait {
+                // A wait for capacity comes on top: from its end the create has all its time again.
+                self.context.deadline = Instant::now() + wait + limit;
+            }
             let Some(wait) = wait.filter(|wait| *wait < self.context.remaining()) else {
                 self.discard(entry);
                 return Err(error);
@@ -405,7 +414,7 @@ impl<C: Creation> Flow<C> {
     fn accepted(&self, made: C::Made, entry: Entry, ids: RequestIds, origin: Origin) -> Accepted<C::Made> {
         let sent_name = entry.record().marker.clone();
         let rename_to = self.creation.wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
-        Accepted { made, entry, sent_name, rename_to, ids, origin }
+        Accepted { made, entry, sent_name, rename_to, ids, deadline: self.context.deadline, origin }
     }
 
     /// Tells who looks on what the create waits for.

@@ -262,6 +262,28 @@ async fn stock_is_waited_for_politely_when_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
+    let (_folder, journal) = journal();
+    let start = Instant::now();
+    let (client, _) =
+        serve(
+            move |_| async move { if start.elapsed() < Duration::from_secs(3600) { refusal(160_001) } else { made() } },
+        );
+    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(7200)));
+    let accepted = create_with(&client, &journal, options, &context(1800)).await.unwrap();
+    // All of it is left for the wait that follows; a paused clock is exact to its tick.
+    let left = accepted.deadline - Instant::now();
+    assert!(left > Duration::from_secs(1799) && left <= Duration::from_secs(1800), "{left:?}");
+
+    // Other waits are held to it.
+    let (client, _) = serve(|_| async { raw(429, &[("retry-after", "100")], "slow down") });
+    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(7200)));
+    let start = Instant::now();
+    create_with(&client, &journal, options, &context(60)).await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let (_folder, journal) = journal();
     let (client, ledger) = Late::serve(6, lost);

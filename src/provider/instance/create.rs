@@ -60,6 +60,7 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
             return Outcome::absent().with(diagnostics).with(failure.diagnostic(is_set));
         }
     };
+    let limits = api::Context { deadline: accepted.deadline, ..limits };
     let mut creation =
         Creation { state: planned, private, diagnostics, client, limits, unheard: context.unheard.clone() };
     creation.follow(accepted).await;

@@ -147,8 +147,8 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`. Default: \
-             not at all.",
+            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, on top of \
+             the create timeout. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
