@@ -4,6 +4,7 @@
 //! made by the marker in its name. It is sent again only when nothing was processed for sure.
 
 mod creation;
+mod still_wanted;
 
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::api::{
     request::Request,
     retry,
 };
+
+pub use still_wanted::StillWanted;
 
 pub(super) use creation::{Creation, Sought};
 
@@ -44,12 +47,14 @@ const FAILED_LOOKS: u32 = 3;
 const SHARED_LOOK: Duration = Duration::from_secs(1);
 
 /// How a create goes about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CreateOptions {
     /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014), on top of the time that the context
     /// gives. Default: not at all.
     pub wait_for_capacity: Option<Duration>,
+    /// What is asked after each such wait, before the create is sent again. A no ends it with the refusal that it waited for.
+    pub still_wanted: StillWanted,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
 }
@@ -308,7 +313,8 @@ impl<C: Creation> Flow<C> {
             task.sees(Step::new(waiting_for(&error)), None);
             let wait_ms = wait.as_millis();
             tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
-            if self.context.sleep(wait).await.is_err() {
+            let is_over = self.context.sleep(wait).await.is_err();
+            if is_over || (no_stock && !self.options.still_wanted.answer(&self.context).await) {
                 self.discard(entry);
                 return Err(error);
             }

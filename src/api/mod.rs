@@ -82,7 +82,7 @@ pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter, CloudDisks};
 pub use code::Code;
 pub use context::Context;
-pub use create::{Accepted, CreateOptions, Origin, VISIBILITY_WINDOW, WhileBusy};
+pub use create::{Accepted, CreateOptions, Origin, StillWanted, VISIBILITY_WINDOW, WhileBusy};
 pub use create_cloud_disk::{CreateCloudDisk, CreatedCloudDisk};
 pub use create_instance::{
     CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,

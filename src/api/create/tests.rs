@@ -284,6 +284,24 @@ async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|_| async { refusal(160_001) });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let still_wanted = StillWanted::asks(move |_| {
+        let wanted = counted.fetch_add(1, Ordering::SeqCst) < 2;
+        async move { wanted }
+    });
+    let wait = Some(Duration::from_secs(7200));
+    let options = CreateOptions { still_wanted, ..CreateOptions::waiting_for_capacity(wait) };
+    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::ResourceInsufficient));
+    assert_eq!((asked.load(Ordering::SeqCst), creates(&ledger)), (3, 3));
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let (_folder, journal) = journal();
     let (client, ledger) = Late::serve(6, lost);

@@ -38,7 +38,10 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
     if let Err(diagnostic) = find_disks(&mut planned, client, &limits).await {
         return Outcome::absent().with(diagnostic);
     }
-    match price::confirm(&planned, &mut private, client, &limits).await {
+    price::forget(&mut private);
+    let reconfirmed = price::Reconfirmed::default();
+    let still_wanted = reconfirmed.asked(&planned, &context.client);
+    match price::confirm(&planned, client, &limits).await {
         Ok(cost) => planned.estimated_cost = cost,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     }
@@ -49,9 +52,14 @@ pub(super) async fn create(change: Create<Instance>, context: &Context<Client>) 
     let key = client.create_key(&format!("damodel_instance {}", request.wanted()));
     let mut diagnostics = look_alikes(&planned, &key, client, &limits).await;
     let wait = planned.wait_for_capacity.as_str().and_then(parse_duration);
-    let options = CreateOptions::waiting_for_capacity(wait);
+    let options = CreateOptions { still_wanted, ..CreateOptions::waiting_for_capacity(wait) };
     let accepted = client.api.instances().create(request, &key, &client.journal, options, &limits).await;
     diagnostics.extend(INSTANCE.never_seen(&key, client));
+    match (&accepted, reconfirmed.last()) {
+        (Ok(_), Some(Ok(cost))) => planned.estimated_cost = cost,
+        (Err(_), Some(Err(diagnostic))) => return Outcome::absent().with(diagnostics).with(diagnostic),
+        _ => {}
+    }
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {

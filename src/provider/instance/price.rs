@@ -1,9 +1,11 @@
 //! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not exceed.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::{checks::select, model::Instance};
 use crate::{
-    api::{Context, Quotes, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private},
+    api::{Context, Quotes, Spec, StillWanted},
+    framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
     provider::{
         Client,
         errors::Failure,
@@ -57,11 +59,9 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
 /// keeps is the planned one, or the live one where the plan knew none.
 pub(super) async fn confirm(
     planned: &Instance,
-    private: &mut Private,
     client: &Client,
     limits: &Context,
 ) -> Result<Attr<EstimatedCost>, Diagnostic> {
-    private.remove(QUOTE);
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
     let quoted = planned.estimated_cost.known();
     let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();
@@ -77,7 +77,10 @@ pub(super) async fn confirm(
             return Ok(Attr::Null);
         }
     };
-    let Some(spec) = select(&specs, planned) else { return Ok(quoted.cloned().into()) };
+    let Some(spec) = select(&specs, planned) else {
+        let unguarded = client.max_hourly_price.as_ref().map(|most| unknown(planned, most));
+        return unguarded.map_or_else(|| Ok(quoted.cloned().into()), Err);
+    };
     let live = estimate(spec, &order);
     budget(&live, planned, client)?;
     match quoted {
@@ -98,30 +101,70 @@ pub(super) async fn confirm(
     }
 }
 
+/// Drops the quote that a plan kept: the state keeps the cost.
+pub(super) fn forget(private: &mut Private) {
+    private.remove(QUOTE);
+}
+
+/// The price, asked for again after each wait for capacity, and what was said last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reconfirmed(Arc<Mutex<Option<Result<Attr<EstimatedCost>, Diagnostic>>>>);
+
+impl Reconfirmed {
+    /// The question that a create asks before it is sent again: the price may have moved while it waited.
+    pub(super) fn asked(&self, planned: &Instance, client: &Arc<Client>) -> StillWanted {
+        let (answers, order) = (self.clone(), Arc::new((planned.clone(), Arc::clone(client))));
+        StillWanted::asks(move |limits| {
+            let (answers, order) = (answers.clone(), Arc::clone(&order));
+            async move {
+                let (planned, client) = &*order;
+                let confirmed = confirm(planned, client, &limits).await;
+                let is_wanted = confirmed.is_ok();
+                *answers.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(confirmed);
+                is_wanted
+            }
+        })
+    }
+
+    /// What was said last; none when nothing was waited for.
+    pub(super) fn last(&self) -> Option<Result<Attr<EstimatedCost>, Diagnostic>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// The provider's guard on each instance (max_hourly_price).
 fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
     let Some(most) = &client.max_hourly_price else { return Ok(()) };
-    let at = |diagnostic: Diagnostic| {
-        diagnostic.at(Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" }))
-    };
     match live.hourly_equivalent.known() {
-        Some(price) if price > most => Err(at(Diagnostic::error(
+        Some(price) if price > most => Err(Diagnostic::error(
             "Above the budget",
             format!(
                 "{} would cost {price} an hour, and the provider's max_hourly_price is {most}. Nothing was bought.",
                 planned.title()
             ),
-        ))),
+        )
+        .at(selector(planned))),
         Some(_) => Ok(()),
-        None => Err(at(Diagnostic::error(
-            "The price is not known",
-            format!(
-                "The service names no price for {} with this payment type, so the provider's max_hourly_price of {most} cannot be \
-                 guarded. Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
-                planned.title()
-            ),
-        ))),
+        None => Err(unknown(planned, most)),
     }
+}
+
+/// Says that the budget cannot be held without a price.
+fn unknown(planned: &Instance, most: &Number) -> Diagnostic {
+    Diagnostic::error(
+        "The price is not known",
+        format!(
+            "The service names no price for {} with this payment type, so the provider's max_hourly_price of {most} cannot be \
+             guarded. Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+            planned.title()
+        ),
+    )
+    .at(selector(planned))
+}
+
+/// The attribute that selects the specification.
+fn selector(planned: &Instance) -> Path {
+    Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
 }
 
 fn is_above(live: &EstimatedCost, quote: &EstimatedCost) -> bool {

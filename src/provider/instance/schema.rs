@@ -148,7 +148,7 @@ fn behaviour() -> Vec<Attribute> {
             "wait_for_capacity",
             Type::String,
             "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, on top of \
-             the create timeout. Default: not at all.",
+             the create timeout. The price is asked again before each further attempt. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(

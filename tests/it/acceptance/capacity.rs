@@ -3,13 +3,20 @@
 use std::thread;
 
 use damodel::sandbox::{Mutation, When};
+use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli, unchecked};
+use crate::support::terraform::{
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, refusal, unchecked,
+};
 
 fn stock(stock: i64, node_limit: Option<i64>) -> Mutation {
+    stock_at(103, None, stock, node_limit)
+}
+
+fn stock_at(spec_id: i64, hourly_price: Option<f64>, stock: i64, node_limit: Option<i64>) -> Mutation {
     Mutation::SetSpec {
-        spec_id: 103,
-        hourly_price: None,
+        spec_id,
+        hourly_price,
         daily_price: None,
         monthly_price: None,
         stock: Some(stock),
@@ -77,6 +84,61 @@ fn a_create_waits_for_stock_that_comes_back() {
         workspace.settled();
         assert!(site.requests("instance_create") >= 2);
         assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+/// Applies with this specification sold out, and gives it stock at this price once a create was refused.
+fn apply_while_stock_returns(site: &Site, workspace: &Workspace<'_>, spec: i64, price: f64) -> (bool, Vec<Diagnostic>) {
+    site.mutate(stock_at(spec, None, 0, None));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            site.await_ledger("a refused create", |ledger| {
+                ledger.requests_to("instance_create").any(|request| request.code_n == Some(160_014))
+            });
+            site.mutate(stock_at(spec, Some(price), 4, None));
+        });
+        workspace.try_apply(&[])
+    })
+}
+
+#[test]
+fn stock_that_comes_back_dearer_is_not_bought() {
+    each_cli(|cli| {
+        for (provider, spec, words) in [
+            ("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"]),
+            // Spot has no quote, and is held to the budget.
+            (
+                "region = \"cn-east-1\"\nmax_hourly_price = 5",
+                104,
+                ["Above the budget", "8", "max_hourly_price is 5", "Nothing was bought"],
+            ),
+        ] {
+            let site = Site::start();
+            let workspace = Workspace::new(cli, &site);
+            let machine = Instance::new("x").set("spec_id", spec).text("wait_for_capacity", "5m");
+            workspace.write(&config_with(provider, machine));
+            let (done, said) = apply_while_stock_returns(&site, &workspace, spec, 8.0);
+            assert!(!done);
+            refusal(&said, &words);
+            assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
+            assert!(workspace.state().addresses().is_empty());
+        }
+    });
+}
+
+#[test]
+fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machine = Instance::new("x").set("spec_id", 104).text("wait_for_capacity", "5m");
+        // The first wait alone is as long as the create timeout, and takes nothing from it.
+        workspace.write(&config(machine.block("timeouts { create = \"5s\" }")));
+        let (done, said) = apply_while_stock_returns(&site, &workspace, 104, 1.5);
+        assert!(done, "{said:?}");
+        let state = workspace.state();
+        assert_eq!(state.resource("damodel_instance.x").value("estimated_cost")["period_total"], json!(1.5));
         workspace.finish();
     });
 }
