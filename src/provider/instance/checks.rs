@@ -26,6 +26,8 @@ const ALTERNATIVES: usize = 5;
 pub(super) struct Findings {
     /// The specification, if it is known and there.
     pub(super) spec: Option<Spec>,
+    /// Whether the service did not answer what the specification is.
+    pub(super) spec_is_unanswered: bool,
     /// Messages for the operator.
     pub(super) diagnostics: Diagnostics,
 }
@@ -65,7 +67,10 @@ impl Findings {
         }
         let specs = match client.api.specs().snapshot(region, limits).await {
             Ok(specs) => specs,
-            Err(error) => return self.unanswered(&error, "check the specification"),
+            Err(error) => {
+                self.spec_is_unanswered = true;
+                return self.unanswered(&error, "check the specification");
+            }
         };
         if specs.records.is_empty() && specs.complete {
             self.diagnostics.error_at(
@@ -169,7 +174,11 @@ impl Findings {
         let mut wanted = wanted.clone();
         let listing = match client.api.cloud_disks().snapshot(limits).await {
             Ok(listing) => listing,
-            Err(error) => return self.unanswered(&error, "check the cloud disks"),
+            Err(error) => {
+                disks::recall_uids(&mut wanted, client);
+                planned.exist_disks = wanted.into();
+                return self.unanswered(&error, "check the cloud disks");
+            }
         };
         for (index, disk) in wanted.iter_mut().enumerate() {
             disk.find_uid(&listing);
@@ -185,6 +194,7 @@ impl Findings {
                 None => {}
             }
         }
+        disks::keep_uids(&wanted, client);
         planned.exist_disks = wanted.into();
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api::{self, ExistDisk, NewDisk},
+    api::{self, ExistDisk, NewDisk, Quotes},
     framework::{
         Attr, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
@@ -80,6 +80,31 @@ pub(super) async fn find_uids(
         disks.iter_mut().for_each(|disk| disk.find_uid(&listing));
     }
     Ok(())
+}
+
+/// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not answer it.
+pub(super) fn keep_uids(disks: &[Existing], client: &Client) {
+    let kept = Quotes::beside(&client.journal);
+    for (id, uid) in disks.iter().filter_map(|disk| disk.disk_id.known().zip(disk.uid.known())) {
+        kept.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
+    }
+}
+
+/// Recalls the uids that an earlier plan found.
+pub(super) fn recall_uids(disks: &mut [Existing], client: &Client) {
+    let kept = Quotes::beside(&client.journal);
+    for disk in disks.iter_mut().filter(|disk| disk.uid.known().is_none()) {
+        let found = disk.disk_id.known().map(|id| uid_key(*id, client));
+        if let Some(uid) = found.and_then(|key| kept.find(&key, jiff::Timestamp::now().as_second())) {
+            disk.uid = Attr::Known(uid);
+        }
+    }
+}
+
+/// Under this key a uid is kept.
+fn uid_key(id: i64, client: &Client) -> String {
+    let base_url = client.api.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{base_url}|cloud disk {id}")
 }
 
 /// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any that names the uid counts.

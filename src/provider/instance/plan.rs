@@ -1,4 +1,10 @@
-use super::{checks, disks::find_uids, losses, model::Instance, price};
+use super::{
+    checks,
+    disks::{find_uids, keep_uids, recall_uids},
+    losses,
+    model::Instance,
+    price,
+};
 use crate::{
     api::{self, Kind},
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
@@ -64,8 +70,10 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     let replaced = replacement::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
-    if let Some(spec) = &findings.spec {
-        price::quote(plan, spec, client);
+    match &findings.spec {
+        Some(spec) => price::quote(plan, spec, client),
+        None if findings.spec_is_unanswered => price::repeat(plan, client),
+        None => {}
     }
 }
 
@@ -126,10 +134,16 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     let Some(path) = plan.replace.first().cloned() else {
         // After an import the disks are named by number only.
-        if let (Some(planned), Some(client)) = (&mut plan.planned, client)
-            && let Err(error) = find_uids(&mut planned.exist_disks, client, limits).await
-        {
-            tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
+        if let (Some(planned), Some(client)) = (&mut plan.planned, client) {
+            let found = find_uids(&mut planned.exist_disks, client, limits).await;
+            let Attr::Known(disks) = &mut planned.exist_disks else { return };
+            match found {
+                Ok(()) => keep_uids(disks, client),
+                Err(error) => {
+                    tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
+                    recall_uids(disks, client);
+                }
+            }
         }
         return;
     };

@@ -28,18 +28,12 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
     if spec.capacity_type.as_deref() == Some("spot") {
         return;
     }
-    let key = key(planned, spec, client);
-    let quotes = Quotes::beside(&client.journal);
-    let now = jiff::Timestamp::now().as_second();
-    let earlier = plan.earlier.as_ref().and_then(|earlier| earlier.entry(QUOTE)).or_else(|| quotes.find(&key, now));
-    let quote = match earlier {
-        Some(earlier) => earlier,
-        None => {
-            quotes.keep(&key, &live, now);
-            live.clone()
-        }
-    };
-    if quote != live {
+    let key = key(planned, client);
+    let quote = earlier(plan.earlier.as_ref(), &key, client).unwrap_or_else(|| live.clone());
+    if quote == live {
+        // From now on it counts for an hour, although an earlier plan may have made it.
+        Quotes::beside(&client.journal).keep(&key, &live, now());
+    } else {
         plan.diagnostics.warning_at(
             Path::to("estimated_cost"),
             "The price has moved",
@@ -53,6 +47,29 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
     }
     plan.private.insert(QUOTE, &quote);
     planned.estimated_cost = Attr::Known(quote);
+}
+
+/// Repeats the quote of an earlier plan while the service does not answer: a plan inside the apply that knows less than the one
+/// before it is refused by the core. The apply itself asks again.
+pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
+    let Some(planned) = &mut plan.planned else { return };
+    if order(planned).is_none() {
+        return;
+    }
+    if let Some(quote) = earlier(plan.earlier.as_ref(), &key(planned, client), client) {
+        plan.private.insert(QUOTE, &quote);
+        planned.estimated_cost = Attr::Known(quote);
+    }
+}
+
+/// What an earlier plan quoted.
+fn earlier(private: Option<&Private>, key: &str, client: &Client) -> Option<EstimatedCost> {
+    let stored = private.and_then(|private| private.entry(QUOTE));
+    stored.or_else(|| Quotes::beside(&client.journal).find(key, now()))
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
 }
 
 /// Asks for the price once more before something is bought: above the quote or the budget nothing is. The cost that the state
@@ -85,7 +102,7 @@ pub(super) async fn confirm(
     budget(&live, planned, client)?;
     match quoted {
         Some(quote) if is_above(&live, quote) => {
-            Quotes::beside(&client.journal).forget(&key(planned, spec, client));
+            Quotes::beside(&client.journal).forget(&key(planned, client));
             Err(Diagnostic::error(
                 "The price has risen",
                 format!(
@@ -190,13 +207,17 @@ fn order(planned: &Instance) -> Option<Order<'_>> {
 }
 
 /// What a price depends on.
-fn key(planned: &Instance, spec: &Spec, client: &Client) -> String {
+fn key(planned: &Instance, client: &Client) -> String {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
+    let spec = match planned.spec_id.known() {
+        Some(id) => id.to_string(),
+        None => planned.spec_type.known().cloned().unwrap_or_default(),
+    };
     format!(
         "{}|{}|{}|{}|{}|{}|{}",
         client.api.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default(),
         planned.region.as_str().unwrap_or_default(),
-        spec.spec_id,
+        spec,
         planned.payment_type.as_str().unwrap_or_default(),
         number(&planned.purchase_duration),
         number(&planned.gpu_num),

@@ -1,6 +1,6 @@
 //! Prices in plans, and what happens when they move.
 
-use damodel::sandbox::Mutation;
+use damodel::sandbox::{Action, Code, Mutation, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -108,6 +108,29 @@ fn a_price_that_fell_after_a_saved_plan_goes_on() {
         assert_eq!(site.balance().created, 1);
         let state = workspace.state();
         assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(1.98), "what was planned");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
+    each(|site, workspace| {
+        // By its code, whose number only the list would tell.
+        let machine = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
+        let machine = machine.set("exist_disks", "[{ disk_id = 801 }]");
+        workspace.write(&config_with("region = \"cn-east-1\"\nmax_retries = 0", machine));
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.change(X).after("estimated_cost")["period_total"], json!(1.98));
+        let uid = plan.change(X).after("exist_disks")[0]["uid"].clone();
+        assert!(uid.is_string(), "{uid}");
+        for endpoint in ["spec_list", "cloud_disk_list"] {
+            site.arm(endpoint, When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        }
+        workspace.apply_plan();
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(1.98));
+        assert_eq!(state.resource(X).value("exist_disks")[0]["uid"], uid);
+        workspace.settled();
         workspace.finish();
     });
 }
