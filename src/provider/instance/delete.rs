@@ -129,7 +129,7 @@ impl Release<'_> {
     }
 
     /// The service says that there is nothing to release. That is proof only when the instance is seen as released, or when
-    /// it is absent from the account that it was made in.
+    /// it is absent from the account that it was made in. One that is still there may be on its way.
     async fn gone_already(self, error: &api::Error) -> Outcome<Instance> {
         let key = witness_key(&self.uid);
         match self.client.api.instances().look(&self.uid, &self.limits).await {
@@ -140,6 +140,10 @@ impl Release<'_> {
                     Ok(_) => self.failed(error),
                     Err(looking) => self.failed(&looking),
                 }
+            }
+            // An earlier request was accepted, and its answer lost; or an earlier destroy did not see its end.
+            Ok(Presence::Present(_)) if error.code() == Some(Code::InstanceNotExistOrAlreadyReleased) => {
+                self.wait().await
             }
             Ok(_) => self.failed(error),
             Err(looking) => self.failed(&looking),

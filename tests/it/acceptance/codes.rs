@@ -126,12 +126,11 @@ fn of_a_create_whose_outcome_is_not_known() {
 
 #[test]
 fn of_a_release() {
-    let rows: [Row; 6] = [
+    let rows: [Row; 5] = [
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::InternalError, None, "Try again later"),
         (Code::InstanceNotExistOrNoPrivilege, None, "another account"),
         (Code::InstanceCanNotBeReleased, None, "on_unreleasable"),
-        (Code::InstanceNotExistOrAlreadyReleased, None, "Run a plan"),
         (Code::PermissionDenied, None, "sub-account"),
     ];
     each_cli(|cli| {
@@ -145,6 +144,31 @@ fn of_a_release() {
         check(&site, &said, &rows);
         assert_eq!((workspace.state().addresses().len(), site.live().len()), (rows.len(), rows.len()));
         workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let brief = Instance::new("x").block("timeouts { delete = \"2s\" }");
+        workspace.apply_ok(&config_with(ONCE, &brief));
+        let released = Action::Error { code_n: Code::InstanceNotExistOrAlreadyReleased, processed: false };
+        site.arm("instance_release", When::Next(1), released);
+        let (done, said) = workspace.try_apply(&["-destroy"]);
+        let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
+        assert!(
+            !done && error.text().contains("has not ended") && error.text().contains("last seen Running"),
+            "{error:?}"
+        );
+        assert_eq!((workspace.state().addresses().len(), site.live().len()), (1, 1), "it is never taken for gone");
+
+        // The answer of the first request is lost, and the second is refused.
+        workspace.apply_ok(&config(Instance::new("x")));
+        site.arm("instance_release", When::Next(1), Action::DropAfter);
+        workspace.finish();
+        assert_eq!(site.balance().released, 1);
     });
 }
 
