@@ -1,9 +1,12 @@
 //! What goes with a machine: its own disks, the cloud disks that are released with it, and what stays and is billed on.
 
-use super::{disks::is_bound, model::Instance};
+use super::{
+    disks::{New, is_bound},
+    model::Instance,
+};
 use crate::{
     api::{self, CloudDisk, Listing},
-    framework::Diagnostic,
+    framework::{Attr, Diagnostic},
     provider::{Client, protection::Protected as _},
 };
 
@@ -28,8 +31,9 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
             parts.push(format!("{sentence}: {}.", names.join(", ")));
         }
     }
-    if listing.is_none() && client.is_some() {
-        parts.push("The cloud disks could not be listed: others than these may be mounted.".to_owned());
+    if listing.is_none() {
+        let why = if client.is_some() { "could not be" } else { "were not" };
+        parts.push(format!("The cloud disks {why} listed: others than these may be mounted."));
     }
     parts.join(" ")
 }
@@ -85,8 +89,19 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
                 dies: disk.release_with_instance.known() == Some(&true),
             })
         }));
+        disks.extend(instance.new_disks.known().into_iter().flatten().map(made_with));
     }
     disks
+}
+
+/// A disk that was made with the machine: the state knows neither its number nor its name.
+fn made_with(disk: &New) -> Mounted {
+    let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
+    let place = disk.mount_path.as_str().map(|path| format!(" at {path}")).unwrap_or_default();
+    Mounted {
+        name: format!("one of {} GB (specification {}){place}", number(&disk.size_gb), number(&disk.spec_id)),
+        dies: disk.release_with_instance.known() != Some(&false),
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{framework::Attr, provider::instance::disks::Existing};
+    use crate::provider::instance::disks::Existing;
 
     fn listing() -> Listing<CloudDisk> {
         let disk = |value: serde_json::Value| serde_json::from_value(value).unwrap();
@@ -128,7 +143,31 @@ mod tests {
     fn without_a_list_the_state_tells_what_it_knows() {
         let disk =
             Existing { disk_id: Attr::Known(7), release_with_instance: Attr::Known(true), ..Existing::default() };
-        let instance = Instance { exist_disks: Attr::Known(vec![disk]), ..Instance::default() };
-        assert_eq!(names(&mounted(&instance, None), true), ["7"]);
+        let new = |size, path: Option<&str>, dies| New {
+            size_gb: Attr::Known(size),
+            spec_id: Attr::Known(31),
+            mount_path: path.map(str::to_owned).into(),
+            release_with_instance: dies,
+        };
+        let news = vec![new(25, Some("/data"), Attr::Known(true)), new(26, None, Attr::Known(false))];
+        let instance = Instance {
+            id: "ins-a".into(),
+            exist_disks: Attr::Known(vec![disk]),
+            new_disks: Attr::Known(news),
+            ..Instance::default()
+        };
+        let disks = mounted(&instance, None);
+        assert_eq!(names(&disks, true), ["7", "one of 25 GB (specification 31) at /data"]);
+        assert_eq!(names(&disks, false), ["one of 26 GB (specification 31)"]);
+        // A list tells them by their own names.
+        assert_eq!(names(&mounted(&instance, Some(&listing())), true), [r#"1 "scratch" (20 GB)"#]);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_asked_is_said() {
+        let limits =
+            api::Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
+        let told = told(&Instance::default(), None, &limits).await;
+        assert!(told.ends_with("The cloud disks were not listed: others than these may be mounted."), "{told}");
     }
 }
