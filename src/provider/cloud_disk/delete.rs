@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::model::CloudDisk;
 use crate::{
-    api::{self, Code, Presence, Sighting},
+    api::{self, Code, Presence, Sighting, WaitEnded},
     framework::{Context, Diagnostic, Outcome, State},
     provider::{
         Client,
@@ -10,7 +10,7 @@ use crate::{
         errors::Failure,
         presence::{self, Absence},
         protection::{Protected as _, refusal},
-        words::{MOUNTED, MOUNTING, RELEASED, RELEASING, UNMOUNTING, disk_status},
+        words::{MOUNTED, MOUNTING, RELEASED, RELEASING, UNMOUNTING, disk_status, disk_status_number},
     },
 };
 
@@ -123,10 +123,20 @@ impl Release<'_> {
         ))
     }
 
-    /// The time ran out before the disk was free.
+    /// The wait ended before the disk was free.
     async fn still_held(self, error: &api::Error) -> Outcome<CloudDisk> {
-        let api::Error::WaitEnded(_) = error else { return self.failed(error) };
+        let api::Error::WaitEnded(ended) = error else { return self.failed(error) };
         let title = self.current.state.title();
+        if !was_seen_held(ended) {
+            let why = if ended.cancelled { "the run was told to stop" } else { "its status was not seen in time" };
+            return self.current.unchanged(Diagnostic::error(
+                format!("{title} was not released"),
+                format!(
+                    "Whether it is mounted must be known before it is released, and {why}: {error}. It stays in the state; destroy again \
+                     to go on. To wait longer set timeouts {{ delete = \"…\" }}."
+                ),
+            ));
+        }
         let holders = self.holders().await;
         self.current.unchanged(Diagnostic::error(
             format!("{title} is still mounted"),
@@ -157,6 +167,12 @@ impl Release<'_> {
         let diagnostic = Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
         self.current.unchanged(diagnostic)
     }
+}
+
+/// Whether the last that was seen of a disk is that it is mounted, or about to be, or about to be free.
+fn was_seen_held(ended: &WaitEnded) -> bool {
+    let last = ended.last.as_deref().and_then(|last| last.split_whitespace().next()).and_then(disk_status_number);
+    matches!(last, Some(MOUNTING | UNMOUNTING | MOUNTED))
 }
 
 fn is_held(disk: &api::CloudDisk) -> bool {

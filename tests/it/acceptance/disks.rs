@@ -211,6 +211,22 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
 }
 
 #[test]
+fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[]).replace("}\n", "  timeouts { delete = \"1s\" }\n}\n")));
+        site.arm("cloud_disk_list", When::Always, Action::Status { status: 503, processed: false });
+        let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        assert!(!done);
+        let error = refusal(&said, &["was not released", "its status was not seen in time", "stays in the state"]);
+        assert!(!error.text().contains("still mounted"), "{error:?}");
+        assert_eq!(site.requests("cloud_disk_release"), 0);
+        site.sandbox().clear_faults();
+        workspace.apply_ok(&config(disk(&[])));
+        finish(workspace);
+    });
+}
+
+#[test]
 fn a_protected_disk_is_neither_destroyed_nor_replaced() {
     each(|site, workspace| {
         let protected = ("deletion_protection", "true");
