@@ -97,9 +97,11 @@ impl Client {
         listing.await.map(AsRef::as_ref)
     }
 
-    /// Notes that a state shows a thing, which proves that the core stored what its create answered.
+    /// Notes that a state shows a thing, which proves that the core stored what its create answered, whatever the provider then
+    /// believed.
     pub(super) fn known_in_a_state(&self, kind: Kind, id: &str) {
-        if let Err(error) = self.journal.seen(kind, id) {
+        let Some(base_url) = self.api.settings().base_url.as_ref() else { return };
+        if let Err(error) = self.journal.seen(kind, id, &base_url.to_string()) {
             tracing::warn!(%error, "the note of a finished create could not be cleared");
         }
     }

@@ -106,7 +106,7 @@ async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
     assert_eq!(ledger.all().len(), 2);
     assert_eq!(phases(&journal), [Phase::Accepted]);
     accepted.entry.handed_over().unwrap();
-    assert!(journal.seen(Kind::CloudDisk, "21").unwrap());
+    assert!(journal.seen(Kind::CloudDisk, "21", "http://127.0.0.1:1").unwrap());
     assert!(phases(&journal).is_empty());
 }
 

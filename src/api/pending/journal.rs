@@ -4,6 +4,7 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -43,6 +44,8 @@ pub(in crate::api) enum Claim {
 #[derive(Debug, Clone)]
 pub struct Journal {
     directory: PathBuf,
+    /// Read once: many things are seen, and little is ever left.
+    left_accepted: Arc<OnceLock<Vec<(PathBuf, Record)>>>,
 }
 
 /// All that the journal holds.
@@ -88,7 +91,7 @@ pub(in crate::api) struct Begin<'a> {
 impl Journal {
     /// The journal in a directory, which is made when first needed.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { directory: directory.into(), left_accepted: Arc::default() }
     }
 
     /// The directory.
@@ -170,7 +173,7 @@ impl Journal {
         random: &Random,
     ) -> Result<Claim, Error> {
         let old_lock = path.with_extension("lock");
-        let file = open_lock(&old_lock).map_err(|error| failed(&old_lock, "open", error))?;
+        let file = open_lock(&old_lock)?;
         if !try_lock(&file, &old_lock)? {
             // A create of this run itself, or of a provider under another alias, is another one.
             if seen.process == std::process::id() || seen.account != account {
@@ -222,17 +225,42 @@ impl Journal {
         Ok(report)
     }
 
-    /// Clears what was handed over and is shown, by its id, in a prior state. Costs one file operation.
+    /// Clears what is shown, by its id, in a prior state of this service: what was handed over, and what was accepted by a run that
+    /// is gone and did not know that the core heard its answer. Nobody may take that up any more. Costs one file operation, beside
+    /// one look at the directory for all.
     ///
     /// # Errors
-    /// A file that cannot be removed.
-    pub fn seen(&self, kind: Kind, id: &str) -> Result<bool, Error> {
+    /// A directory that cannot be read, or a file that cannot be removed.
+    pub fn seen(&self, kind: Kind, id: &str, base_url: &str) -> Result<bool, Error> {
         let path = self.directory.join(handed_over_name(kind, id));
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed(&path, "remove", error)),
+        let mut cleared = match fs::remove_file(&path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(failed(&path, "remove", error)),
+        };
+        // The ids of two services may be the same numbers.
+        let shown = |record: &Record| {
+            record.phase == Phase::Accepted
+                && record.kind == kind
+                && record.base_url == base_url
+                && record.ids.as_ref().is_some_and(|ids| ids.id == id)
+        };
+        for (path, record) in self.left_accepted()? {
+            if shown(record) {
+                cleared |= remove_left(path, shown)?;
+            }
         }
+        Ok(cleared)
+    }
+
+    /// The accepted entries that lay there when this journal was first asked what was seen. Those of the living are among them.
+    fn left_accepted(&self) -> Result<&[(PathBuf, Record)], Error> {
+        if let Some(left) = self.left_accepted.get() {
+            return Ok(left);
+        }
+        let records = self.files()?.into_iter().filter_map(|path| read(&path).ok().map(|record| (path, record)));
+        let accepted = records.filter(|(_, record)| record.phase == Phase::Accepted).collect();
+        Ok(self.left_accepted.get_or_init(|| accepted))
     }
 
     /// Forgets an entry that a person has dealt with.
@@ -325,8 +353,31 @@ fn read(path: &Path) -> Result<Record, String> {
     serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
 }
 
-fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).open(path)
+/// Removes an entry whose owner is gone, if it still says this; whether it did.
+fn remove_left(path: &Path, says: impl Fn(&Record) -> bool) -> Result<bool, Error> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let lock = path.with_extension("lock");
+    let file = open_lock(&lock)?;
+    if !try_lock(&file, &lock)? {
+        std::thread::sleep(SECOND_LOOK);
+        if !try_lock(&file, &lock)? {
+            return Ok(false);
+        }
+    }
+    // Under the lock the file may be gone or further than it was.
+    let is_left = read(path).is_ok_and(|record| says(&record));
+    if is_left {
+        super::entry::remove(path)?;
+        super::entry::remove(&lock)?;
+    }
+    Ok(is_left)
+}
+
+fn open_lock(path: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map_err(|error| failed(path, "open", error))
 }
 
 fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {

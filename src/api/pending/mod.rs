@@ -3,7 +3,7 @@
 //! A directory with one file a create. A create writes its file before its request, so that a killed run leaves
 //! a trace of everything it may have made; the next run's same create takes the trace up. Owners hold a lock on
 //! a file beside it for as long as they live. Entries that were handed over are kept apart, under a name made of
-//! their id, until a prior state shows that id.
+//! their id. What a prior state shows is cleared, handed over or not: that the core has stored it is the last word.
 
 mod entry;
 mod journal;

@@ -101,9 +101,52 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert_eq!(listed[0].record.phase, Phase::HandedOver);
     assert!(!listed[0].owner_lives);
     assert_eq!(journal.explained(Kind::Instance, "another"), ["web-00000001"]);
-    assert!(!journal.seen(Kind::Instance, "ins-2").unwrap());
-    assert!(journal.seen(Kind::Instance, "ins-1").unwrap());
+    assert!(!journal.seen(Kind::Instance, "ins-2", BASE).unwrap());
+    assert!(journal.seen(Kind::Instance, "ins-1", BASE).unwrap());
     assert!(journal.list().unwrap().entries.is_empty());
+    assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
+}
+
+/// A run dies or believes that nobody hears it, and the core has stored its answer all the same.
+#[test]
+fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
+    let (_folder, journal, random) = journal();
+    let accepted = |id: &str| {
+        let mut entry = journal.begin(&begin("key"), &random).unwrap();
+        entry.accepted(ids(id), None).unwrap();
+        entry
+    };
+    drop(accepted("ins-1"));
+    drop(accepted("ins-2"));
+    drop(journal.begin(&begin("key"), &random).unwrap());
+    let living = accepted("ins-3");
+    // The next run.
+    let next = Journal::new(journal.directory());
+    assert!(!next.seen(Kind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
+    assert!(!next.seen(Kind::CloudDisk, "ins-1", BASE).unwrap());
+    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(!next.seen(Kind::Instance, "ins-1", BASE).unwrap(), "it is cleared");
+    assert!(!next.seen(Kind::Instance, "ins-3", BASE).unwrap(), "its owner lives");
+    let (first, second) = (claim(&next, "key").unwrap(), claim(&next, "key").unwrap());
+    assert_eq!(first.record().ids, Some(ids("ins-2")), "no state shows it");
+    assert_eq!(second.record().phase, Phase::Sent);
+    assert!(claim(&next, "key").is_none());
+    living.handed_over().unwrap();
+}
+
+#[test]
+fn what_was_taken_up_meanwhile_is_not_cleared() {
+    let (_folder, journal, random) = journal();
+    let mut entry = journal.begin(&begin("key"), &random).unwrap();
+    entry.accepted(ids("ins-1"), None).unwrap();
+    drop(entry);
+    let next = Journal::new(journal.directory());
+    assert!(!next.seen(Kind::Instance, "ins-2", BASE).unwrap());
+    let adopted = claim(&journal, "key").unwrap();
+    assert!(!next.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert_eq!(journal.list().unwrap().entries.len(), 1);
+    adopted.handed_over().unwrap();
+    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
@@ -130,7 +173,7 @@ fn a_directory_that_does_not_exist_is_empty() {
     let (_folder, journal, _) = journal();
     assert!(journal.list().unwrap().entries.is_empty());
     assert!(claim(&journal, "key").is_none());
-    assert!(!journal.seen(Kind::Instance, "ins-1").unwrap());
+    assert!(!journal.seen(Kind::Instance, "ins-1", BASE).unwrap());
 }
 
 #[test]

@@ -70,7 +70,7 @@ async fn the_name_is_sent_as_it_is() {
     assert_eq!(asked[0].body(), json!({"instance_uid": "ins-1", "image_name": "trained"}));
     assert_eq!(asked.len(), 1);
     accepted.entry.handed_over().unwrap();
-    assert!(journal.seen(Kind::PrivateImage, "5").unwrap());
+    assert!(journal.seen(Kind::PrivateImage, "5", "http://127.0.0.1:1").unwrap());
 }
 
 #[rstest]

@@ -64,6 +64,13 @@ impl<'a> Started<'a> {
         }
     }
 
+    /// Ends it as a runner's end does: core and provider are told at once.
+    pub(crate) fn terminate(&mut self) {
+        if !self.has_ended() {
+            killpg(self.group(), Signal::SIGTERM).unwrap();
+        }
+    }
+
     /// Waits until the core has said this, or has ended.
     pub(crate) fn says(&mut self, what: &str) {
         until(what, || {
