@@ -25,6 +25,11 @@ pub fn between(range: RangeInclusive<i64>) -> impl Validator {
     Between(range)
 }
 
+/// The number must be whole.
+pub fn whole() -> impl Validator {
+    between(i64::MIN..=i64::MAX)
+}
+
 /// The number must be above zero.
 pub fn positive() -> impl Validator {
     Positive
@@ -65,10 +70,10 @@ struct Between(RangeInclusive<i64>);
 
 impl Validator for Between {
     fn rule(&self) -> String {
-        if *self.0.end() == i64::MAX {
-            format!("a whole number, at least {}", self.0.start())
-        } else {
-            format!("a whole number from {} to {}", self.0.start(), self.0.end())
+        match (*self.0.start(), *self.0.end()) {
+            (i64::MIN, i64::MAX) => "a whole number".to_owned(),
+            (least, i64::MAX) => format!("a whole number, at least {least}"),
+            (least, most) => format!("a whole number from {least} to {most}"),
         }
     }
 

@@ -90,7 +90,7 @@ pub(super) fn arguments() -> Vec<Attribute> {
             "Only disks of these storage classes: `RBD`, `FS`, `S3`.",
         )
         .validate(validator::one_of(&["RBD", "FS", "S3"])),
-        Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster."),
+        Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster.").validate(validator::whole()),
         Attribute::optional(
             "support_ib_network",
             Type::Bool,

@@ -78,7 +78,8 @@ fn keys() -> Vec<Attribute> {
             "api_key_wo_version",
             Type::Number,
             "Any number; a change restarts the server with the current `api_key_wo`.",
-        ),
+        )
+        .validate(validator::whole()),
     ]
 }
 

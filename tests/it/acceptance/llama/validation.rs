@@ -39,6 +39,7 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("public_storage", "\"../x\"", "an absolute path in the instance"),
             ("package", "\"llama-server\"", "an absolute path in the instance"),
             ("api_key", "\"two words\"", "printable ASCII without blanks"),
+            ("api_key_wo_version", "1.5", "a whole number"),
             ("probe", "{ expect = \"(\" }", "a regular expression"),
             ("probe", "{ max_tokens = 0 }", "a whole number"),
             ("source", "{ cuda_architectures = [\"volta\"] }", "a CUDA architecture"),
