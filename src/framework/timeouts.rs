@@ -75,10 +75,13 @@ impl DefaultTimeouts {
     }
 }
 
-/// Reads a duration above zero as people write it: `90s`, `30m`, `1h30m`.
+/// The longest duration that can be configured: ten years. No clock can add whatever a duration can say.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// Reads a duration above zero, and of ten years at most, as people write it: `90s`, `30m`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let duration: SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero())
+    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST)
 }
 
 /// Writes a duration as people write it: `30m`, `1h30m`.
@@ -98,7 +101,8 @@ mod tests {
     fn durations_are_read_as_people_write_them() {
         assert_eq!(parse_duration("90s"), Some(Duration::from_secs(90)));
         assert_eq!(parse_duration("1h30m"), Some(Duration::from_secs(5400)));
-        for text in ["", "30", "-5m", "0s", "soon"] {
+        assert_eq!(parse_duration("87600h"), Some(LONGEST));
+        for text in ["", "30", "-5m", "0s", "soon", "87600h1s", "2562047788015215h"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

@@ -45,9 +45,9 @@ pub fn regular_expression() -> impl Validator {
     text("a regular expression", |pattern| Regex::new(pattern).is_ok())
 }
 
-/// The text must be a positive duration such as `30s`, `10m` or `1h30m`.
+/// The text must be a positive duration such as `30s`, `10m` or `1h30m`, of ten years at most.
 pub fn duration() -> impl Validator {
-    text("a duration above zero such as \"90s\", \"30m\" or \"1h30m\"", |value| {
+    text("a duration above zero such as \"90s\", \"30m\" or \"1h30m\", at most ten years (\"87600h\")", |value| {
         crate::framework::timeouts::parse_duration(value).is_some()
     })
 }

@@ -67,9 +67,11 @@ fn of_an_instance() {
 fn of_timeouts() {
     let cases: Vec<_> = ["create", "read", "update", "delete"]
         .into_iter()
-        .flat_map(|operation| ["\"soon\"", "\"0s\"", "\"-1m\""].map(|value| (operation, value)))
+        .flat_map(|operation| {
+            ["\"soon\"", "\"0s\"", "\"-1m\"", "\"2562047788015215h\""].map(|value| (operation, value))
+        })
         .map(|(operation, value)| {
-            let mut case = Case::instance_with(&[], Some(operation), "duration");
+            let mut case = Case::instance_with(&[], Some(operation), "at most ten years");
             case.lines.push(format!("timeouts {{\n    {operation} = {value}\n  }}"));
             case
         })
