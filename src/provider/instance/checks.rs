@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
-    framework::{Diagnostics, Path},
+    framework::{Diagnostic, Diagnostics, Path},
     provider::{
         Client,
         errors::Failure,
@@ -57,6 +57,22 @@ pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option
     }
 }
 
+/// A code beside the number of a specification that has another code. The service would go by the number (service API, POST
+/// /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
+pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&str>) -> Option<Diagnostic> {
+    let (code, its_code) = (wanted.spec_type.as_str()?, its_code?);
+    (code != its_code).then(|| {
+        Diagnostic::error(
+            "spec_id and spec_type disagree",
+            format!(
+                "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the machine would be of \
+                 {its_code:?}. Remove one of the two, or make them agree."
+            ),
+        )
+        .at(Path::to("spec_type"))
+    })
+}
+
 impl Findings {
     async fn check_spec(&mut self, planned: &Instance, config: &Instance, client: &Client, limits: &Context) {
         let Some(region) = planned.region.as_str() else { return };
@@ -89,6 +105,9 @@ impl Findings {
             );
             return;
         };
+        if let Some(disagreement) = disagreement(planned, spec.spec_id, spec.spec_type.as_deref()) {
+            self.diagnostics.push(disagreement);
+        }
         self.check_stock(planned, spec, attribute, &specs);
         if let (Some(wanted), Some(quota)) = (planned.data_disk_expand_size_gb.known(), spec.data_disk_expand_quota)
             && *wanted > quota

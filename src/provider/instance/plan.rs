@@ -131,6 +131,14 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 /// Says what a replacement deletes.
 async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
+    // What the state knows of the specification holds without the service, too.
+    if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
+        && config.spec_id.known() == Some(id)
+        && let Some(disagreement) = checks::disagreement(config, *id, prior.spec_type.as_str())
+    {
+        plan.diagnostics.push(disagreement);
+        return;
+    }
     replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     let Some(path) = plan.replace.first().cloned() else {
         // After an import the disks are named by number only.

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{checks::select, model::Instance};
+use super::{
+    checks::{disagreement, select},
+    model::Instance,
+};
 use crate::{
     api::{Context, Quotes, Spec, StillWanted},
     framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
@@ -72,7 +75,8 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Asks for the price once more before something is bought: above the quote or the budget nothing is. The cost that the state
+/// Asks for the price once more before something is bought: above the quote or the budget nothing is, and nothing of another code
+/// than the configuration's. The cost that the state
 /// keeps is the planned one, or the live one where the plan knew none.
 pub(super) async fn confirm(
     planned: &Instance,
@@ -98,6 +102,10 @@ pub(super) async fn confirm(
         let unguarded = client.max_hourly_price.as_ref().map(|most| unknown(planned, most));
         return unguarded.map_or_else(|| Ok(quoted.cloned().into()), Err);
     };
+    if let Some(mut disagreement) = disagreement(planned, spec.spec_id, spec.spec_type.as_deref()) {
+        disagreement.detail.push_str(" Nothing was bought.");
+        return Err(disagreement);
+    }
     let live = estimate(spec, &order);
     budget(&live, planned, client)?;
     match quoted {

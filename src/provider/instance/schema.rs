@@ -60,7 +60,7 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
-            "The specification's code within the region. One of `spec_id` and `spec_type` is needed.",
+            "The specification's code within the region. One of `spec_id` and `spec_type` is needed; both must mean the same one.",
         ))
         .follows(&["spec_id"])
         .validate(validator::text("text that is not empty", |code| !code.is_empty())),

@@ -50,6 +50,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
             "spec_type",
             &["sold out", "Available now", "103"],
         ),
+        (with("spec_type", "\"gpu.none\""), "spec_type", &["103", "\"gpu.rtx4090.1\"", "\"gpu.none\"", "spec_id wins"]),
         (with("spec_type", "\"gpu.none\"").without("spec_id"), "spec_type", &["none of that number or code"]),
         (with("gpu_num", "7"), "gpu_num", &["at most 6 GPUs", "gpu_num is 7"]),
         (with("region", "\"mars\""), "region", &["no specifications"]),

@@ -2,7 +2,9 @@
 
 use damodel::sandbox::Balance;
 
-use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli};
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal, unchecked,
+};
 
 const X: &str = "damodel_instance.x";
 
@@ -54,13 +56,42 @@ fn an_argument_that_only_a_create_takes_replaces() {
 }
 
 #[test]
+fn a_code_beside_the_number_of_another_specification_replaces_nothing() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let coded = |code: &str| unchecked(Instance::new("x").text("spec_type", code));
+        let refused = |said: &[Diagnostic]| {
+            let error = refusal(said, &["Specification 103 is \"gpu.rtx4090.1\"", "\"gpu.p40.1\"", "spec_id wins"]);
+            assert_eq!(error.attribute.as_deref(), Some("spec_type"), "{said:?}");
+        };
+        // Without checks of the plan the create itself finds out.
+        workspace.write(&coded("gpu.p40.1"));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refused(&said);
+        assert_eq!(site.balance().created, 0);
+
+        // A machine that is there stays.
+        workspace.apply_ok(&coded("gpu.rtx4090.1"));
+        workspace.write(&coded("gpu.p40.1"));
+        refused(&workspace.try_plan(&[]));
+        workspace.write(&config(Instance::new("x").text("spec_type", "gpu.p40.1")));
+        refused(&workspace.try_plan(&[]));
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(site.balance(), Balance { created: 1, released: 0, removed: 0, live: 1 });
+        workspace.finish();
+    });
+}
+
+#[test]
 fn what_a_replacement_deletes_is_said() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
-        let warned = |diagnostics: &[crate::support::terraform::Diagnostic], words: &[&str]| {
+        let warned = |diagnostics: &[Diagnostic], words: &[&str]| {
             diagnostics.iter().any(|diagnostic| {
                 diagnostic.severity == Severity::Warning && words.iter().all(|word| diagnostic.text().contains(word))
             })
