@@ -130,6 +130,7 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 
 /// Says what a replacement deletes.
 async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
+    spare_hourly(plan);
     let Some(prior) = &plan.prior else { return };
     // What the state knows of the specification holds without the service, too.
     if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
@@ -169,6 +170,16 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
             prior.title()
         ),
     );
+}
+
+/// The term of a machine that is paid by the hour is never sent: a change of it is no reason to delete the machine.
+fn spare_hourly(plan: &mut Plan<Instance>) {
+    let is_hourly = |instance: &Option<Instance>| {
+        instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))
+    };
+    if is_hourly(&plan.prior) && is_hourly(&plan.planned) {
+        plan.replace.retain(|path| *path != Path::to("purchase_duration"));
+    }
 }
 
 /// Says what a destroy deletes.

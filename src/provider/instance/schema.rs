@@ -47,7 +47,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
-            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`.",
+            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it means nothing and can be \
+             changed or removed in place.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(

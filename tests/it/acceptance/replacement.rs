@@ -85,6 +85,24 @@ fn a_code_beside_the_number_of_another_specification_replaces_nothing() {
 }
 
 #[test]
+fn a_term_that_means_nothing_replaces_nothing() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x").set("purchase_duration", 3)));
+        let changes = site.changes();
+        for machine in [Instance::new("x").set("purchase_duration", 2), Instance::new("x")] {
+            let plan = workspace.apply_ok(&config(machine));
+            assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+        }
+        assert_eq!(site.changes(), changes, "nothing was sent");
+        workspace.write(&config(Instance::new("x").text("payment_type", "Daily").set("purchase_duration", 2)));
+        assert_eq!(workspace.plan(&[]).change(X).actions(), "delete, create");
+        workspace.finish();
+    });
+}
+
+#[test]
 fn what_a_replacement_deletes_is_said() {
     each_cli(|cli| {
         let site = Site::start();
