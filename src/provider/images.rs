@@ -108,17 +108,9 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
     }
 }
 
-/// The same of a private image, which must be ready and of the region.
-pub(super) fn private(
-    listing: &Listing<PrivateImage>,
-    wanted: &Wanted<'_>,
-    region: Option<&str>,
-) -> Result<Option<Vec<u64>>, String> {
-    let found = listing.records.iter().find(|image| match wanted {
-        Wanted::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
-        Wanted::Number { id, .. } => image.image_id == *id,
-    });
-    let Some(image) = found else {
+/// The same of a private image, which must be ready.
+pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Vec<u64>>, String> {
+    let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
             Err("There is no such private image in this account.".to_owned())
         } else {
@@ -129,13 +121,26 @@ pub(super) fn private(
         let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
         return Err(format!("The private image is still being made{progress}."));
     }
-    if let (Some(region), Some(own)) = (region, image.region.as_deref())
-        && region != own
-    {
-        return Err(format!("The private image is in region {own}, and the instance in {region}."));
-    }
     let texts = image.image_name.iter().chain(&image.original_image).chain(&image.image_tag);
     Ok(texts.filter_map(|text| cuda(text)).max())
+}
+
+/// The region of a private image that is in another one than this. The service names the region of an image and no rule for it
+/// (service API, Private image), so this may be no hindrance.
+pub(super) fn elsewhere<'a>(
+    listing: &'a Listing<PrivateImage>,
+    wanted: &Wanted<'_>,
+    region: Option<&str>,
+) -> Option<&'a str> {
+    let own = find_private(listing, wanted)?.region.as_deref()?;
+    region.is_some_and(|region| region != own).then_some(own)
+}
+
+fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a PrivateImage> {
+    listing.records.iter().find(|image| match wanted {
+        Wanted::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
+        Wanted::Number { id, .. } => image.image_id == *id,
+    })
 }
 
 /// The parts of a version such as `12.4`.

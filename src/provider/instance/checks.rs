@@ -155,7 +155,19 @@ impl Findings {
             listing.map(|listing| images::public(&listing, &image))
         } else {
             let listing = client.api.images().private_snapshot(limits).await;
-            listing.map(|listing| images::private(&listing, &image, planned.region.as_str()))
+            let region = planned.region.as_str();
+            if let Some(own) = listing.as_ref().ok().and_then(|listing| images::elsewhere(listing, &image, region)) {
+                self.diagnostics.warning_at(
+                    path.clone(),
+                    "The image is of another region",
+                    format!(
+                        "The private image is in region {own}, and the instance in {}. The service's rules do not say whether it takes \
+                         that: if not, it refuses the create (160019), and nothing is bought.",
+                        region.unwrap_or_default()
+                    ),
+                );
+            }
+            listing.map(|listing| images::private(&listing, &image))
         };
         match found {
             Err(error) => self.unanswered(&error, "check the image"),

@@ -33,7 +33,6 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
     let with = |name: &str, value: &str| Instance::new("").set(name, value);
     let cases: Vec<(Instance, &str, &[&str])> = vec![
         (private(952), "image_id", &["still being made (42 % pushed)"]),
-        (private(953), "image_id", &["in region cn-north-2", "cn-east-1"]),
         (private(954), "image_id", &["no such private image in this account"]),
         (private(902), "image_id", &["no such private image"]),
         (public(951), "image_id", &["no such public image", "damodel_public_images"]),
@@ -86,6 +85,21 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
             assert_eq!(site.requests(list), 1, "{list}");
         }
         assert_eq!(site.requests("spec_list"), 2, "one a region, and mars");
+    });
+}
+
+#[test]
+fn an_image_of_another_region_is_the_services_to_refuse() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x").set("image_id", 953).text("image_type", "private")));
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(Diagnostic::is_error), "{said:?}");
+        let warning = said.iter().find(|said| said.attribute.as_deref() == Some("image_id")).unwrap();
+        for word in ["in region cn-north-2", "the instance in cn-east-1"] {
+            assert!(warning.text().contains(word), "{word:?}: {warning:?}");
+        }
     });
 }
 
