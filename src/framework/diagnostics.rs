@@ -90,6 +90,11 @@ impl Diagnostics {
         }
     }
 
+    /// The errors, to be added to.
+    pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
+        self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())
+    }
+
     /// Whether any of them is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(Diagnostic::is_error)

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::{
     attr::Attr,
+    diagnostics::Diagnostics,
     schema::{Attribute, Block, validator},
     value::Type,
 };
@@ -75,6 +77,23 @@ impl DefaultTimeouts {
     }
 }
 
+/// Tells how a step of a resource gets more time, where it failed after having used up what it had and does not say that itself.
+pub(super) fn tell_overrun(step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
+    if Instant::now() < deadline {
+        return;
+    }
+    let advice = format!(
+        "The {step} has used up its {}. To wait longer set timeouts {{ {step} = \"…\" }}.",
+        print_duration(timeout)
+    );
+    for error in diagnostics.errors_mut().filter(|error| !error.detail.contains("timeouts {")) {
+        if !error.detail.is_empty() {
+            error.detail.push_str("\n\n");
+        }
+        error.detail.push_str(&advice);
+    }
+}
+
 /// The longest duration that can be configured: ten years. No clock can add whatever a duration can say.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
@@ -105,6 +124,20 @@ mod tests {
         for text in ["", "30", "-5m", "0s", "soon", "87600h1s", "2562047788015215h"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_step_that_used_up_its_time_is_told_of_more() {
+        let minute = Duration::from_secs(60);
+        let (deadline, mut said) = (Instant::now() + minute, Diagnostics::new());
+        said.error("Failed", "Planted.");
+        tell_overrun("create", minute, deadline, &mut said);
+        assert!(said.iter().all(|said| said.detail == "Planted."));
+        tokio::time::advance(minute).await;
+        tell_overrun("create", minute, deadline, &mut said);
+        assert!(
+            said.iter().all(|said| said.detail.ends_with("its 1m. To wait longer set timeouts { create = \"…\" }."))
+        );
     }
 
     #[test]

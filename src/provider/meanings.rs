@@ -304,10 +304,9 @@ fn code_of_status(status: u16) -> Option<Code> {
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
         Error::Cancelled { .. } => ("it was stopped", "The run was told to stop."),
-        Error::DeadlinePassed { .. } => (
-            "the time ran out",
-            "The service did not answer within the timeout of this step. Raise it in the timeouts block.",
-        ),
+        Error::DeadlinePassed { .. } => {
+            ("the time ran out", "The service did not answer within the timeout of this step.")
+        }
         Error::Journal(_) => (
             "the note of the create could not be written",
             "Before a create is sent it is written down, so that a killed run cannot lose a paid machine. Make the directory \
@@ -377,6 +376,12 @@ mod tests {
             let row = of_service(Endpoint::InstanceCreate, Code::from_number(number));
             assert!(row.0 != unknown.0 && !row.2.is_empty(), "{number}");
         }
+    }
+
+    #[test]
+    fn time_that_ran_out_is_told_without_the_advice_of_some_steps() {
+        let advice = meaning(&Error::DeadlinePassed { endpoint: Endpoint::ChatCompletions }).advice;
+        assert!(!advice.contains("timeouts"), "{advice}");
     }
 
     #[test]

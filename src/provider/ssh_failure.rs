@@ -78,7 +78,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             ("it lets nobody run a command yet", "It may still be starting. Try again, or raise ssh.timeout.")
         }
         Error::TimedOut { .. } => {
-            ("the time ran out", "Raise ssh.timeout, or the timeout of this step in the timeouts block.")
+            ("the time ran out", "It did not answer in time. ssh.timeout says how long a login may take.")
         }
         Error::Unreachable { .. } | Error::Lost { .. } => (
             "it is out of reach",

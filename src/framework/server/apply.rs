@@ -1,7 +1,7 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value, assumed::confirm,
-    erased::AnyResource, fill::without_write_only, model::ModelError, settle::settled,
+    erased::AnyResource, fill::without_write_only, model::ModelError, settle::settled, timeouts::tell_overrun,
 };
 
 /// An apply asked for.
@@ -46,18 +46,20 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return unchanged(before, diagnostics),
         };
         let timeouts = resource.timeouts(if request.planned.is_null() { &request.prior } else { &request.planned });
-        let timeout = match (&request.prior, &request.planned) {
-            (_, Value::Null) => timeouts.delete,
-            (Value::Null, _) => timeouts.create,
-            _ => timeouts.update,
+        let (step, timeout) = match (&request.prior, &request.planned) {
+            (_, Value::Null) => ("delete", timeouts.delete),
+            (Value::Null, _) => ("create", timeouts.create),
+            _ => ("update", timeouts.update),
         };
         let context = self.context(client, timeout);
+        let deadline = context.deadline;
         let planned = request.planned.clone();
-        match carry_out(resource, request, context).await {
-            Err(error) => unchanged(before, model_fault(&error)),
-            Ok(outcome) if planned.is_null() => deleted(before, outcome),
-            Ok(outcome) => changed(before, outcome, &planned, resource),
-        }
+        let mut outcome = match carry_out(resource, request, context).await {
+            Ok(outcome) => outcome,
+            Err(error) => return unchanged(before, model_fault(&error)),
+        };
+        tell_overrun(step, timeout, deadline, &mut outcome.diagnostics);
+        if planned.is_null() { deleted(before, outcome) } else { changed(before, outcome, &planned, resource) }
     }
 }
 

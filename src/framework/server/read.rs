@@ -2,7 +2,9 @@ use super::{
     Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{Diagnostics, Private, Provider, State, Value, fill::without_write_only};
+use crate::framework::{
+    Diagnostics, Private, Provider, State, Value, fill::without_write_only, timeouts::tell_overrun,
+};
 
 /// A refresh asked for.
 #[derive(Debug)]
@@ -46,11 +48,16 @@ impl<P: Provider> Server<P> {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(diagnostics),
         };
-        let context = self.context(client, resource.timeouts(&state).read);
+        let timeout = resource.timeouts(&state).read;
+        let context = self.context(client, timeout);
+        let deadline = context.deadline;
         let current = State { state: state.clone(), private: private.clone() };
         match resource.read(current, context).await {
             Err(error) => unchanged(model_fault(&error)),
-            Ok(outcome) if outcome.diagnostics.has_errors() => unchanged(outcome.diagnostics),
+            Ok(mut outcome) if outcome.diagnostics.has_errors() => {
+                tell_overrun("read", timeout, deadline, &mut outcome.diagnostics);
+                unchanged(outcome.diagnostics)
+            }
             Ok(outcome) => {
                 let state = outcome
                     .state

@@ -7,6 +7,8 @@ mod schema;
 
 pub(super) use self::action::Action;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Client, client::limits, errors::Failure, ssh::Ssh};
@@ -14,6 +16,9 @@ use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, Error},
     framework::{Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Private, Schema, Secret, value::Number},
 };
+
+/// How long an answer may take: a long one of a large model takes more than the usual time of a data source.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// The data source.
 #[derive(Debug)]
@@ -62,6 +67,10 @@ impl DataSource for ChatCompletion {
 
     fn schema(&self) -> Schema {
         schema::schema()
+    }
+
+    fn timeout(&self) -> Duration {
+        PATIENCE
     }
 
     fn validate(&self, config: &Chat, diagnostics: &mut Diagnostics) {

@@ -18,7 +18,7 @@ pub(super) fn schema() -> Schema {
     Schema::new(
         "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By default with a hosted \
          model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a `damodel_llama_server`, through SSH. The \
-         answer is streamed underneath, so that a long one hits no idle timeout.",
+         answer is streamed underneath, so that a long one hits no idle timeout; it may take 15 minutes.",
         attributes,
     )
 }

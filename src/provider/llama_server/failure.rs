@@ -61,12 +61,9 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Repo
             format!("{malformed}.\n\n{detail}"),
         ),
         _ if trouble.is_cancelled() => Diagnostic::error(format!("{title}: the wait was stopped"), detail),
-        _ if trouble.is_timeout() => Diagnostic::error(
-            format!("{title}: the time ran out"),
-            format!(
-                "{detail} To wait longer raise the timeout of this step in the timeouts block.\n\nThe error: {trouble}."
-            ),
-        ),
+        _ if trouble.is_timeout() => {
+            Diagnostic::error(format!("{title}: the time ran out"), format!("{detail}\n\nThe error: {trouble}."))
+        }
         Trouble::Ssh(error) => {
             let failure = SshFailure { error, tried: format!("follow the work on {title}"), now: detail };
             failure.diagnostic()

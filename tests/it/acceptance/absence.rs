@@ -131,6 +131,10 @@ fn a_refresh_that_is_not_answered_in_time_keeps_the_state() {
         site.arm("*", When::Always, Action::Hang { limit_ms: 60_000, processed: true });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
+        assert!(
+            says(&said, Severity::Error, "The read has used up its 1s. To wait longer set timeouts { read"),
+            "{said:?}"
+        );
         site.sandbox().clear_faults();
         workspace.settled();
         workspace.finish();
