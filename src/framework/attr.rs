@@ -47,6 +47,23 @@ impl<T> Attr<T> {
     }
 }
 
+impl<T> Attr<Vec<Attr<T>>> {
+    /// The elements that are known, each with its index; none where the list itself is not.
+    pub fn elements(&self) -> impl Iterator<Item = (usize, &T)> {
+        let elements = self.known().into_iter().flatten().enumerate();
+        elements.filter_map(|(index, element)| Some((index, element.known()?)))
+    }
+
+    /// The same, to be changed.
+    pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        let elements = if let Self::Known(elements) = self { elements.as_mut_slice() } else { &mut [] };
+        elements.iter_mut().enumerate().filter_map(|(index, element)| match element {
+            Attr::Known(element) => Some((index, element)),
+            Attr::Null | Attr::Unknown => None,
+        })
+    }
+}
+
 impl<T: AsRef<str>> Attr<T> {
     /// The text, if there is a known one.
     pub fn as_str(&self) -> Option<&str> {

@@ -59,11 +59,26 @@ impl Checker {
         if let Some(message) = &attribute.deprecated {
             self.diagnostics.warning_at(path.clone(), "Deprecated argument", format!("{path}: {message}"));
         }
+        self.null_elements(value, path);
         self.rules(attribute, value, path);
         if let AttributeType::Nested(_, children) = &attribute.ty {
             for (element, path) in elements(value, path) {
                 self.attributes(children, element, &path);
             }
+        }
+    }
+
+    /// Nothing can be meant by a null in a list or set; in a map it may mean that there is no such entry.
+    fn null_elements(&mut self, value: &Value, path: &Path) {
+        if let Value::Map(_) | Value::Null = value {
+            return;
+        }
+        for (_, path) in elements(value, path).into_iter().filter(|(element, _)| element.is_null()) {
+            self.diagnostics.error_at(
+                path.clone(),
+                "An element that is null",
+                format!("{path} must not hold null. Leave such elements out: [for element in … : element if element != null]."),
+            );
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     diagnostics::Diagnostics,
     fill::conform,
     identity::{Identity, IdentitySchema},
-    model::{ModelError, from_value, to_value},
+    model::{ModelError, Shape, from_value, to_value},
     resource::{Context, Create, Outcome, Plan, PlanContext, Resource, State, Update},
     schema::Schema,
     timeouts::{DefaultTimeouts, Timeouts},
@@ -41,8 +41,8 @@ pub(super) trait AnyResource<C>: Send + Sync {
     fn schema(&self) -> &Schema;
     /// The timeouts that a state or configuration asks for.
     fn timeouts(&self, value: &Value) -> DefaultTimeouts;
-    /// The type of the model, to be compared with the schema's.
-    fn shape(&self) -> Result<Type, ModelError>;
+    /// What the model can read, to be compared with the schema.
+    fn shape(&self) -> Result<Shape, ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
     fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics>;
     async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, C>) -> Result<Plan<Value>, ModelError>;
@@ -63,7 +63,7 @@ pub(super) trait AnyDataSource<C>: Send + Sync {
     fn type_name(&self) -> &'static str;
     fn schema(&self) -> &Schema;
     fn timeout(&self) -> std::time::Duration;
-    fn shape(&self) -> Result<Type, ModelError>;
+    fn shape(&self) -> Result<Shape, ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
     async fn read(&self, config: Value, context: Context<C>) -> Result<Outcome<Value>, ModelError>;
 }
@@ -120,7 +120,7 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
         self.typed.timeouts().with(&configured)
     }
 
-    fn shape(&self) -> Result<Type, ModelError> {
+    fn shape(&self) -> Result<Shape, ModelError> {
         super::model::shape::<R::Model>()
     }
 
@@ -222,7 +222,7 @@ impl<D: DataSource> AnyDataSource<D::Client> for Erased<D> {
         self.typed.timeout()
     }
 
-    fn shape(&self) -> Result<Type, ModelError> {
+    fn shape(&self) -> Result<Shape, ModelError> {
         super::model::shape::<D::Model>()
     }
 

@@ -21,7 +21,7 @@ pub struct Configuration {
     pub(super) base_url: Attr<String>,
     pub(super) allow_http: Attr<bool>,
     pub(super) api_token: Attr<Secret>,
-    pub(super) api_token_command: Attr<Vec<String>>,
+    pub(super) api_token_command: Attr<Vec<Attr<String>>>,
     pub(super) api_key: Attr<Secret>,
     pub(super) registry_host: Attr<String>,
     pub(super) region: Attr<String>,
@@ -147,7 +147,7 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
     if let (Some(url), false) = (configuration.base_url.as_str(), configuration.allow_http.is_unknown()) {
         parse_base_url(url, configuration, Path::to("base_url"), diagnostics);
     }
-    if configuration.api_token_command.known().is_some_and(|argv| argv.iter().all(String::is_empty)) {
+    if configuration.api_token_command.known().is_some_and(|argv| argv.iter().all(|word| word.as_str() == Some(""))) {
         diagnostics.error_at(
             Path::to("api_token_command"),
             "Invalid value",
@@ -179,9 +179,9 @@ pub(super) fn configure(
     let defaults = Settings::default();
     let base_url = text(&configuration.base_url, "DAMODEL_BASE_URL")
         .and_then(|url| parse_base_url(&url, &configuration, Path::to("base_url"), &mut diagnostics));
-    let token = match configuration.api_token_command.known() {
-        Some(argv) => Some(TokenSource::Command(argv.clone())),
-        None => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
+    let token = match &configuration.api_token_command {
+        Attr::Known(argv) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
+        Attr::Null | Attr::Unknown => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
     };
     let pending = match text(&configuration.pending_dir, "DAMODEL_PENDING_DIR") {
         Some(directory) => environment.path(&directory),

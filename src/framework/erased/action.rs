@@ -6,10 +6,10 @@ use super::Erased;
 use crate::framework::{
     action::{Action, Progress},
     diagnostics::Diagnostics,
-    model::{ModelError, from_value, shape},
+    model::{ModelError, Shape, from_value, shape},
     resource::{Context, PlanContext},
     schema::Schema,
-    value::{Type, Value},
+    value::Value,
 };
 
 /// An action whose model is a plain value.
@@ -18,7 +18,7 @@ pub(in crate::framework) trait AnyAction<C>: Send + Sync {
     fn type_name(&self) -> &'static str;
     fn schema(&self) -> &Schema;
     fn timeout(&self) -> Duration;
-    fn shape(&self) -> Result<Type, ModelError>;
+    fn shape(&self) -> Result<Shape, ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
     async fn plan(&self, config: Value, context: PlanContext<'_, C>) -> Result<Diagnostics, ModelError>;
     async fn invoke(&self, config: Value, progress: Progress, context: Context<C>) -> Result<Diagnostics, ModelError>;
@@ -45,7 +45,7 @@ impl<A: Action> AnyAction<A::Client> for Erased<A> {
         self.typed.timeout()
     }
 
-    fn shape(&self) -> Result<Type, ModelError> {
+    fn shape(&self) -> Result<Shape, ModelError> {
         shape::<A::Model>()
     }
 

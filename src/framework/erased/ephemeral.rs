@@ -7,10 +7,10 @@ use crate::framework::{
     diagnostics::Diagnostics,
     ephemeral::{EphemeralResource, Open, Opened, Renewed},
     held::Thing,
-    model::{ModelError, from_value, shape},
+    model::{ModelError, Shape, from_value, shape},
     resource::Context,
     schema::Schema,
-    value::{Type, Value},
+    value::Value,
 };
 
 /// An ephemeral resource whose models are plain values.
@@ -19,7 +19,7 @@ pub(in crate::framework) trait AnyEphemeralResource<C>: Send + Sync {
     fn type_name(&self) -> &'static str;
     fn schema(&self) -> &Schema;
     fn timeout(&self) -> Duration;
-    fn shape(&self) -> Result<Type, ModelError>;
+    fn shape(&self) -> Result<Shape, ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
     async fn open(&self, config: Value, context: Context<C>) -> Result<Opened<Value, Arc<Thing>>, ModelError>;
     async fn renew(&self, open: Open<Thing>, context: Context<C>) -> Renewed;
@@ -47,7 +47,7 @@ impl<E: EphemeralResource> AnyEphemeralResource<E::Client> for Erased<E> {
         self.typed.timeout()
     }
 
-    fn shape(&self) -> Result<Type, ModelError> {
+    fn shape(&self) -> Result<Shape, ModelError> {
         shape::<E::Model>()
     }
 

@@ -2,8 +2,8 @@ use super::Erased;
 use crate::framework::{
     fill::conform,
     function::{Function, FunctionError, Signature},
-    model::{ModelError, from_value, shape, to_value},
-    value::{Type, Value},
+    model::{ModelError, Shape, from_value, shape, to_value},
+    value::Value,
 };
 
 /// A function whose arguments and result are plain values.
@@ -11,7 +11,7 @@ pub(in crate::framework) trait AnyFunction: Send + Sync {
     fn name(&self) -> &'static str;
     fn signature(&self) -> Signature;
     /// The types of the arguments' and the result's models, to be compared with the signature.
-    fn shapes(&self) -> Result<(Type, Type), ModelError>;
+    fn shapes(&self) -> Result<(Shape, Shape), ModelError>;
     /// Calls with an object of all arguments.
     fn call(&self, arguments: &Value) -> Result<Result<Value, FunctionError>, ModelError>;
 }
@@ -32,7 +32,7 @@ impl<F: Function> AnyFunction for Erased<F> {
         self.typed.signature()
     }
 
-    fn shapes(&self) -> Result<(Type, Type), ModelError> {
+    fn shapes(&self) -> Result<(Shape, Shape), ModelError> {
         Ok((shape::<F::Arguments>()?, shape::<F::Output>()?))
     }
 

@@ -6,10 +6,10 @@ use super::Erased;
 use crate::framework::{
     diagnostics::Diagnostics,
     list_resource::{Found, ListResource, Told},
-    model::{ModelError, from_value, shape},
+    model::{ModelError, Shape, from_value, shape},
     resource::Context,
     schema::Schema,
-    value::{Type, Value},
+    value::Value,
 };
 
 /// A list resource whose models are plain values.
@@ -19,7 +19,7 @@ pub(in crate::framework) trait AnyListResource<C>: Send + Sync {
     fn schema(&self) -> &Schema;
     fn timeout(&self) -> Duration;
     /// The types of both models, to be compared with the schemas'.
-    fn shapes(&self) -> Result<(Type, Type), ModelError>;
+    fn shapes(&self) -> Result<(Shape, Shape), ModelError>;
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError>;
     async fn list<'a>(
         &self,
@@ -50,7 +50,7 @@ impl<L: ListResource> AnyListResource<L::Client> for Erased<L> {
         self.typed.timeout()
     }
 
-    fn shapes(&self) -> Result<(Type, Type), ModelError> {
+    fn shapes(&self) -> Result<(Shape, Shape), ModelError> {
         Ok((shape::<L::Model>()?, shape::<L::Resource>()?))
     }
 

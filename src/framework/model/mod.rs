@@ -6,7 +6,7 @@ mod shape;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use shape::shape;
+pub use shape::{Shape, shape};
 
 use super::value::Value;
 

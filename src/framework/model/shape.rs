@@ -1,4 +1,7 @@
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use serde::{
     Deserializer,
@@ -6,23 +9,66 @@ use serde::{
 };
 
 use super::ModelError;
-use crate::framework::value::{NUMBER, Type};
+use crate::framework::{
+    attr::ATTR,
+    path::Path,
+    value::{NUMBER, Type},
+};
 
-/// The type that a model would have in a schema, found out by letting it read itself from a value that has every field.
+/// What a model can read. In its paths the first element stands for all elements of a list, set or map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The type that the model would have in a schema.
+    pub ty: Type,
+    /// The elements that may be neither null nor unknown, since no [`crate::framework::Attr`] reads them.
+    pub bare: BTreeSet<Path>,
+    /// The numbers that must be whole.
+    pub whole: BTreeSet<Path>,
+}
+
+/// What a model can read, found out by letting it read itself from a value that has every field.
 ///
 /// A test compares it with the schema of every registered thing, so that the two cannot drift apart unnoticed.
-pub fn shape<M: DeserializeOwned>() -> Result<Type, ModelError> {
-    let found = RefCell::new(None);
-    M::deserialize(Probe(&found))?;
-    found.into_inner().ok_or_else(|| ModelError::custom("the model reads nothing"))
+pub fn shape<M: DeserializeOwned>() -> Result<Shape, ModelError> {
+    let (found, seen) = (RefCell::new(None), RefCell::default());
+    M::deserialize(Probe { found: &found, seen: &seen, path: Path::root() })?;
+    let ty = found.into_inner().ok_or_else(|| ModelError::custom("the model reads nothing"))?;
+    let Seen { bare, whole } = seen.into_inner();
+    Ok(Shape { ty, bare, whole })
+}
+
+/// What a probe notes of all places.
+#[derive(Default)]
+struct Seen {
+    bare: BTreeSet<Path>,
+    whole: BTreeSet<Path>,
 }
 
 /// A deserializer that answers every question with some value, and notes what was asked for.
-struct Probe<'a>(&'a RefCell<Option<Type>>);
+struct Probe<'a> {
+    found: &'a RefCell<Option<Type>>,
+    seen: &'a RefCell<Seen>,
+    path: Path,
+}
 
-impl Probe<'_> {
+impl<'a> Probe<'a> {
     fn note(&self, ty: Type) {
-        *self.0.borrow_mut() = Some(ty);
+        *self.found.borrow_mut() = Some(ty);
+    }
+
+    fn note_whole(&self) {
+        self.seen.borrow_mut().whole.insert(self.path.clone());
+        self.note(Type::Number);
+    }
+
+    /// A probe for an element, which counts as bare until an attribute reads it.
+    fn once<'b>(&self, slot: &'b RefCell<Option<Type>>) -> Once<'b>
+    where
+        'a: 'b,
+    {
+        let path = self.path.index(0);
+        self.seen.borrow_mut().bare.insert(path.clone());
+        Once { slot, seen: self.seen, path, done: false }
     }
 }
 
@@ -35,19 +81,25 @@ macro_rules! scalars {
     };
 }
 
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
+            self.note_whole();
+            visitor.visit_u64(0)
+        })*
+    };
+}
+
 impl<'de> Deserializer<'de> for Probe<'_> {
     type Error = ModelError;
 
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
     scalars! {
         deserialize_bool visit_bool false, Type::Bool;
-        deserialize_i8 visit_i64 0, Type::Number;
-        deserialize_i16 visit_i64 0, Type::Number;
-        deserialize_i32 visit_i64 0, Type::Number;
-        deserialize_i64 visit_i64 0, Type::Number;
-        deserialize_u8 visit_u64 0, Type::Number;
-        deserialize_u16 visit_u64 0, Type::Number;
-        deserialize_u32 visit_u64 0, Type::Number;
-        deserialize_u64 visit_u64 0, Type::Number;
         deserialize_f32 visit_f64 0.0, Type::Number;
         deserialize_f64 visit_f64 0.0, Type::Number;
         deserialize_str visit_str "", Type::String;
@@ -63,6 +115,9 @@ impl<'de> Deserializer<'de> for Probe<'_> {
             self.note(Type::Number);
             return visitor.visit_newtype_struct(serde::de::value::StrDeserializer::new("0"));
         }
+        if name == ATTR {
+            self.seen.borrow_mut().bare.remove(&self.path);
+        }
         visitor.visit_newtype_struct(self)
     }
 
@@ -72,14 +127,14 @@ impl<'de> Deserializer<'de> for Probe<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         let element = RefCell::new(None);
-        let value = visitor.visit_seq(Once { slot: &element, done: false })?;
+        let value = visitor.visit_seq(self.once(&element))?;
         self.note(Type::list(element.into_inner().unwrap_or(Type::Dynamic)));
         Ok(value)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         let element = RefCell::new(None);
-        let value = visitor.visit_map(Once { slot: &element, done: false })?;
+        let value = visitor.visit_map(self.once(&element))?;
         self.note(Type::map(element.into_inner().unwrap_or(Type::Dynamic)));
         Ok(value)
     }
@@ -91,7 +146,13 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor: V,
     ) -> Result<V::Value, ModelError> {
         let found = RefCell::new(BTreeMap::new());
-        let value = visitor.visit_map(Fields { names: fields.iter(), current: "", found: &found })?;
+        let value = visitor.visit_map(Fields {
+            names: fields.iter(),
+            current: "",
+            found: &found,
+            seen: self.seen,
+            parent: &self.path,
+        })?;
         self.note(Type::Object(found.into_inner()));
         Ok(value)
     }
@@ -112,7 +173,15 @@ impl<'de> Deserializer<'de> for Probe<'_> {
 /// A sequence of one element, or a map of one entry.
 struct Once<'a> {
     slot: &'a RefCell<Option<Type>>,
+    seen: &'a RefCell<Seen>,
+    path: Path,
     done: bool,
+}
+
+impl<'a> Once<'a> {
+    fn probe(&self) -> Probe<'a> {
+        Probe { found: self.slot, seen: self.seen, path: self.path.clone() }
+    }
 }
 
 impl<'de> SeqAccess<'de> for Once<'_> {
@@ -122,7 +191,7 @@ impl<'de> SeqAccess<'de> for Once<'_> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
-        seed.deserialize(Probe(self.slot)).map(Some)
+        seed.deserialize(self.probe()).map(Some)
     }
 }
 
@@ -133,11 +202,11 @@ impl<'de> MapAccess<'de> for Once<'_> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
-        seed.deserialize(Probe(&RefCell::new(None))).map(Some)
+        seed.deserialize(serde::de::value::StrDeserializer::new("")).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ModelError> {
-        seed.deserialize(Probe(self.slot))
+        seed.deserialize(self.probe())
     }
 }
 
@@ -146,6 +215,8 @@ struct Fields<'a> {
     names: std::slice::Iter<'static, &'static str>,
     current: &'static str,
     found: &'a RefCell<BTreeMap<String, Type>>,
+    seen: &'a RefCell<Seen>,
+    parent: &'a Path,
 }
 
 impl<'de> MapAccess<'de> for Fields<'_> {
@@ -161,7 +232,8 @@ impl<'de> MapAccess<'de> for Fields<'_> {
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ModelError> {
         let slot = RefCell::new(None);
-        let value = seed.deserialize(Probe(&slot))?;
+        let path = self.parent.attribute(self.current);
+        let value = seed.deserialize(Probe { found: &slot, seen: self.seen, path })?;
         let ty = slot.into_inner().ok_or_else(|| ModelError::custom("a field reads nothing"))?;
         self.found.borrow_mut().insert(self.current.to_owned(), ty);
         Ok(value)

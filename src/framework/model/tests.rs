@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::framework::{
-    Attr, Secret,
+    Attr, Path, Secret,
     value::{Number, Type},
 };
 
@@ -56,7 +56,25 @@ fn the_shape_of_a_model_is_its_type() {
         ("disks", Type::list(disk)),
         ("tags", Type::map(Type::String)),
     ]);
-    assert_eq!(shape::<Machine>().unwrap(), expected);
+    assert_eq!(shape::<Machine>().unwrap().ty, expected);
+}
+
+#[test]
+fn the_shape_of_a_model_tells_what_it_cannot_read() {
+    #[derive(Deserialize)]
+    #[expect(dead_code, reason = "only its shape is looked at")]
+    struct Lists {
+        bare: Attr<Vec<String>>,
+        read: Attr<Vec<Attr<Disk>>>,
+        inside: Attr<BTreeMap<String, Attr<Vec<i64>>>>,
+    }
+    let found = shape::<Lists>().unwrap();
+    let bare = [Path::to("bare").index(0), Path::to("inside").index(0).index(0)];
+    assert_eq!(found.bare, bare.into());
+    assert_eq!(
+        found.whole,
+        [Path::to("read").index(0).attribute("size_gb"), Path::to("inside").index(0).index(0)].into()
+    );
 }
 
 #[test]

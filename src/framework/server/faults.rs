@@ -1,8 +1,11 @@
+use std::{collections::BTreeSet, sync::Arc};
+
 use super::Server;
 use crate::framework::{
-    ModelError, Provider, Signature, Type,
+    ModelError, Path, Provider, Shape, Signature, Type, Value,
     erased::AnyFunction,
-    schema::{Attribute, AttributeType, Presence, Schema},
+    schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
+    value::Number,
 };
 
 /// Names at the top of a configuration that the core keeps for itself (plugin protocol, schema validity).
@@ -37,7 +40,7 @@ impl<P: Provider> Server<P> {
         for (name, list) in &self.list_resources {
             let name = format!("the list of {name}");
             let shapes = list.shapes();
-            let item = shapes.as_ref().map(|(_, item)| item.clone()).ok();
+            let item = shapes.as_ref().map(|(_, item)| item.ty.clone()).ok();
             compare(&name, list.schema(), shapes.map(|(config, _)| config), &mut faults);
             block_of_config(&name, list.schema(), &mut faults);
             let resource = self.resources.get(list.type_name()).filter(|resource| resource.identity().is_some());
@@ -59,15 +62,59 @@ impl<P: Provider> Server<P> {
     }
 }
 
-fn compare(name: &str, schema: &Schema, shape: Result<Type, ModelError>, faults: &mut Vec<String>) {
+fn compare(name: &str, schema: &Schema, shape: Result<Shape, ModelError>, faults: &mut Vec<String>) {
     faults.extend(schema.faults().iter().map(|fault| format!("{name}: {fault}")));
     match shape {
         Err(error) => faults.push(format!("{name}: the model cannot be probed: {error}")),
-        Ok(shape) if shape != as_model(&schema.ty()) => {
-            faults.push(format!("{name}: the model is {shape:?}, the schema {:?}", schema.ty()));
+        Ok(shape) if shape.ty != as_model(&schema.ty()) => {
+            faults.push(format!("{name}: the model is {:?}, the schema {:?}", shape.ty, schema.ty()));
         }
-        Ok(_) => {}
+        Ok(shape) => {
+            let mut found = Vec::new();
+            find_unreadable(&schema.attributes, &Path::root(), &shape, &mut found);
+            for block in &schema.blocks {
+                find_unreadable(&block.attributes, &Path::to(&block.name), &shape, &mut found);
+            }
+            faults.extend(found.iter().map(|fault| format!("{name}: {fault}")));
+        }
     }
+}
+
+/// What a configuration may say by its schema and the model could not read.
+fn find_unreadable(attributes: &[Attribute], parent: &Path, shape: &Shape, faults: &mut Vec<String>) {
+    for attribute in attributes.iter().filter(|attribute| attribute.presence != Presence::Computed) {
+        let path = parent.attribute(&attribute.name);
+        let (is_bare, is_fractional) = match &attribute.ty {
+            AttributeType::Plain(_) => {
+                (holds(&shape.bare, &path), holds(&shape.whole, &path) && !refuses_fractions(&attribute.validators))
+            }
+            AttributeType::Nested(nesting, children) => {
+                let element = if *nesting == Nesting::Single { path.clone() } else { path.index(0) };
+                find_unreadable(children, &element, shape, faults);
+                (shape.bare.contains(&element), false)
+            }
+        };
+        if is_bare {
+            faults.push(format!(
+                "{path} has elements that may be null or unknown, and the model reads none through Attr"
+            ));
+        }
+        if is_fractional {
+            faults.push(format!("{path} is a whole number in the model, and no rule says so"));
+        }
+    }
+}
+
+/// Whether one of the places is this one or lies within it.
+fn holds(places: &BTreeSet<Path>, path: &Path) -> bool {
+    places.iter().any(|place| place.steps().starts_with(path.steps()))
+}
+
+fn refuses_fractions(validators: &[Arc<dyn Validator>]) -> bool {
+    "1.5".parse::<Number>().is_ok_and(|fraction| {
+        let fraction = Value::Number(fraction);
+        validators.iter().any(|validator| !validator.accepts(&fraction))
+    })
 }
 
 fn reserve(name: &str, schema: &Schema, reserved: &[&str], faults: &mut Vec<String>) {
@@ -120,10 +167,19 @@ fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<Strin
     match function.shapes() {
         Err(error) => fault(&format!("a model cannot be probed: {error}")),
         Ok((arguments, output)) => {
-            if arguments != as_model(&arguments_type(&signature)) {
+            if arguments.ty != as_model(&arguments_type(&signature)) {
                 fault("the model of the arguments is not the parameters");
             }
-            if output != as_model(&signature.returns) {
+            for parameter in &signature.parameters {
+                let path = Path::to(&parameter.name);
+                if holds(&arguments.bare, &path) {
+                    fault(&format!("{path} has elements that may be null, and the model reads none through Attr"));
+                }
+                if arguments.whole.contains(&path) && !refuses_fractions(&parameter.validators) {
+                    fault(&format!("{path} is a whole number in the model, and no rule says so"));
+                }
+            }
+            if output.ty != as_model(&signature.returns) {
                 fault("the model of the result is not its type");
             }
         }
@@ -144,5 +200,54 @@ fn as_model(ty: &Type) -> Type {
         Type::Object(attributes) => Type::object(attributes.iter().map(|(name, ty)| (name.clone(), as_model(ty)))),
         Type::Tuple(elements) => Type::Tuple(elements.iter().map(as_model).collect()),
         Type::Bool | Type::Dynamic | Type::Number | Type::String => ty.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::framework::{Attr, schema::validator, shape};
+
+    #[derive(Serialize, Deserialize)]
+    struct Model<T> {
+        words: Attr<Vec<T>>,
+        objects: Attr<Vec<Attr<Object>>>,
+        count: Attr<i64>,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Object {
+        size: Attr<i64>,
+    }
+
+    fn schema(words: Attribute, whole: bool) -> Schema {
+        let number = |name| {
+            let number = Attribute::optional(name, Type::Number, "A number.");
+            if whole { number.validate(validator::whole()) } else { number.validate(validator::positive()) }
+        };
+        let objects = AttributeType::Nested(Nesting::List, vec![number("size")]);
+        Schema::new("A thing.", vec![words, Attribute::required("objects", objects, "Objects."), number("count")])
+    }
+
+    fn faults<T: serde::de::DeserializeOwned>(words: Attribute, whole: bool) -> Vec<String> {
+        let mut faults = Vec::new();
+        compare("it", &schema(words, whole), shape::<Model<T>>(), &mut faults);
+        faults
+    }
+
+    #[test]
+    fn what_a_configuration_may_say_every_model_reads() {
+        let configured = || Attribute::optional("words", Type::list(Type::String), "Words.");
+        assert_eq!(faults::<Attr<String>>(configured(), true), Vec::<String>::new());
+        let found = faults::<String>(configured(), true);
+        assert!(found.len() == 1 && found[0].contains("it: words has elements"), "{found:?}");
+        let found = faults::<Attr<String>>(configured(), false);
+        assert!(found.len() == 2 && found[0].contains("objects[0].size is a whole number"), "{found:?}");
+
+        // What the provider alone sets is never null or unknown inside.
+        let computed = Attribute::computed("words", Type::list(Type::String), "Words.");
+        assert_eq!(faults::<String>(computed, true), Vec::<String>::new());
     }
 }

@@ -22,7 +22,7 @@ pub(in crate::provider) struct ListAll;
 pub(in crate::provider) struct Filters {
     name_or_uid: Attr<String>,
     status: Attr<String>,
-    storage_classes: Attr<Vec<String>>,
+    storage_classes: Attr<Vec<Attr<String>>>,
     cluster_id: Attr<i64>,
     support_ib_network: Attr<bool>,
 }

@@ -28,7 +28,7 @@ pub(in crate::provider) struct List;
 pub(in crate::provider) struct CloudDisks {
     name_or_uid: Attr<String>,
     status: Attr<String>,
-    storage_classes: Attr<Vec<String>>,
+    storage_classes: Attr<Vec<Attr<String>>>,
     cluster_id: Attr<i64>,
     support_ib_network: Attr<bool>,
     cloud_disks: Attr<Vec<Record>>,
@@ -103,7 +103,7 @@ pub(super) fn arguments() -> Vec<Attribute> {
 pub(super) struct Wanted<'a> {
     pub(super) name_or_uid: &'a Attr<String>,
     pub(super) status: &'a Attr<String>,
-    pub(super) storage_classes: &'a Attr<Vec<String>>,
+    pub(super) storage_classes: &'a Attr<Vec<Attr<String>>>,
     pub(super) cluster_id: &'a Attr<i64>,
     pub(super) support_ib_network: &'a Attr<bool>,
 }
@@ -113,11 +113,10 @@ pub(super) async fn matching(
     wanted: &Wanted<'_>,
     context: &Context<Client>,
 ) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
-    let classes = wanted.storage_classes.known().into_iter().flatten();
     let filter = CloudDiskFilter {
         name_or_uid: wanted.name_or_uid.known().cloned(),
         status: wanted.status.as_str().and_then(disk_status_number),
-        spec_types: classes.filter_map(|class| storage_class_number(class)).collect(),
+        spec_types: wanted.storage_classes.elements().filter_map(|(_, class)| storage_class_number(class)).collect(),
         cluster_id: wanted.cluster_id.known().copied(),
         support_ib_network: wanted.support_ib_network.known().copied(),
     };

@@ -24,7 +24,7 @@ pub(super) struct List;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CloudDiskSpecs {
     spec_alias: Attr<String>,
-    storage_classes: Attr<Vec<String>>,
+    storage_classes: Attr<Vec<Attr<String>>>,
     support_ib_network: Attr<bool>,
     specs: Attr<Vec<Record>>,
 }
@@ -73,10 +73,13 @@ impl DataSource for List {
     }
 
     async fn read(&self, mut config: CloudDiskSpecs, context: Context<Client>) -> Outcome<CloudDiskSpecs> {
-        let classes = config.storage_classes.known().into_iter().flatten();
         let filter = CloudDiskSpecFilter {
             spec_alias: config.spec_alias.known().cloned(),
-            spec_types: classes.filter_map(|class| storage_class_number(class)).collect(),
+            spec_types: config
+                .storage_classes
+                .elements()
+                .filter_map(|(_, class)| storage_class_number(class))
+                .collect(),
             support_ib_network: config.support_ib_network.known().copied(),
         };
         match context.client.api.cloud_disks().specs(&filter, &limits(&context)).await {

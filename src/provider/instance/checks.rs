@@ -1,6 +1,8 @@
 //! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check whose input
 //! is unknown is skipped; one that the service cannot answer is a warning.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{
@@ -201,17 +203,17 @@ impl Findings {
         client: &Client,
         limits: &Context,
     ) {
-        let Some(wanted) = planned.exist_disks.known().filter(|disks| !disks.is_empty()) else { return };
-        let mut wanted = wanted.clone();
+        if planned.exist_disks.elements().next().is_none() {
+            return;
+        }
         let listing = match client.api.cloud_disks().snapshot(limits).await {
             Ok(listing) => listing,
             Err(error) => {
-                disks::recall_uids(&mut wanted, client);
-                planned.exist_disks = wanted.into();
+                disks::recall_uids(&mut planned.exist_disks, client);
                 return self.unanswered(&error, "check the cloud disks");
             }
         };
-        for (index, disk) in wanted.iter_mut().enumerate() {
+        for (index, disk) in planned.exist_disks.elements_mut() {
             disk.find_uid(&listing);
             let Some(id) = disk.disk_id.known() else { continue };
             let path = Path::to("exist_disks").index(index).attribute("disk_id");
@@ -225,8 +227,7 @@ impl Findings {
                 None => {}
             }
         }
-        disks::keep_uids(&wanted, client);
-        planned.exist_disks = wanted.into();
+        disks::keep_uids(&planned.exist_disks, client);
     }
 
     /// Holds a disk to its status. One that another machine holds may be free when the apply comes to it.
@@ -270,12 +271,14 @@ impl Findings {
     }
 
     async fn check_new_disks(&mut self, planned: &Instance, client: &Client, limits: &Context) {
-        let Some(wanted) = planned.new_disks.known().filter(|disks| !disks.is_empty()) else { return };
+        if planned.new_disks.elements().next().is_none() {
+            return;
+        }
         let specs = match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
             Ok(specs) => specs,
             Err(error) => return self.unanswered(&error, "check the sizes of the new disks"),
         };
-        for (index, disk) in wanted.iter().enumerate() {
+        for (index, disk) in planned.new_disks.elements() {
             let (Some(id), Some(size)) = (disk.spec_id.known(), disk.size_gb.known()) else { continue };
             let path = Path::to("new_disks").index(index);
             match specs.find(id) {
@@ -307,10 +310,10 @@ impl Findings {
 
 /// Rules on the disks, which need no service.
 pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
-    let existing = config.exist_disks.known().map(Vec::as_slice).unwrap_or_default();
-    for (index, disk) in existing.iter().enumerate() {
+    let mut named = BTreeSet::new();
+    for (index, disk) in config.exist_disks.elements() {
         let Some(id) = disk.disk_id.known() else { continue };
-        if existing.iter().take(index).any(|other| other.disk_id == disk.disk_id) {
+        if !named.insert(id) {
             diagnostics.error_at(
                 Path::to("exist_disks").index(index).attribute("disk_id"),
                 "A cloud disk is mounted once",

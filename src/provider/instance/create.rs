@@ -2,11 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{
-    disks::{Existing, New, is_on_its_way},
-    model::Instance,
-    price, witness_key,
-};
+use super::{disks::is_on_its_way, model::Instance, price, witness_key};
 use crate::{
     api::{
         self, Accepted, CreateInstance, CreateOptions, CreatedInstance, ImageSelector, InstanceStatus, Kind, Login,
@@ -196,14 +192,12 @@ fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagno
         login,
         external_ip: planned.external_ip.known().cloned(),
         auto_renew: planned.auto_renew.known().copied(),
-        exist_disks: planned.exist_disks.known().into_iter().flatten().filter_map(Existing::request).collect(),
-        new_disks: planned.new_disks.known().into_iter().flatten().filter_map(New::request).collect(),
+        exist_disks: planned.exist_disks.elements().filter_map(|(_, disk)| disk.request()).collect(),
+        new_disks: planned.new_disks.elements().filter_map(|(_, disk)| disk.request()).collect(),
         object_mounts: planned
             .object_mounts
-            .known()
-            .into_iter()
-            .flatten()
-            .filter_map(|text| serde_json::from_str(text).ok())
+            .elements()
+            .filter_map(|(_, text)| serde_json::from_str(text).ok())
             .collect(),
         ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(1), image)
     })
@@ -211,8 +205,7 @@ fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagno
 
 /// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to be available.
 async fn find_disks(planned: &mut Instance, client: &Client, limits: &api::Context) -> Result<(), Diagnostic> {
-    let Attr::Known(disks) = &mut planned.exist_disks else { return Ok(()) };
-    if disks.is_empty() {
+    if planned.exist_disks.elements().next().is_none() {
         return Ok(());
     }
     let failed = |error: &api::Error| {
@@ -221,7 +214,7 @@ async fn find_disks(planned: &mut Instance, client: &Client, limits: &api::Conte
     };
     let cloud_disks = client.api.cloud_disks();
     let listing = cloud_disks.snapshot(limits).await.map_err(|error| failed(&error))?;
-    for (index, disk) in disks.iter_mut().enumerate() {
+    for (index, disk) in planned.exist_disks.elements_mut() {
         disk.find_uid(&listing);
         let id = disk.disk_id.known().copied().unwrap_or_default();
         if disk.uid.known().is_none() {

@@ -70,30 +70,29 @@ impl New {
 
 /// Finds the uids that are not known yet, in a list that all share.
 pub(super) async fn find_uids(
-    disks: &mut Attr<Vec<Existing>>,
+    disks: &mut Attr<Vec<Attr<Existing>>>,
     client: &Client,
     limits: &api::Context,
 ) -> Result<(), api::Error> {
-    let Attr::Known(disks) = disks else { return Ok(()) };
-    if disks.iter().any(|disk| disk.uid.known().is_none()) {
+    if disks.elements().any(|(_, disk)| disk.uid.known().is_none()) {
         let listing = client.api.cloud_disks().snapshot(limits).await?;
-        disks.iter_mut().for_each(|disk| disk.find_uid(&listing));
+        disks.elements_mut().for_each(|(_, disk)| disk.find_uid(&listing));
     }
     Ok(())
 }
 
 /// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not answer it.
-pub(super) fn keep_uids(disks: &[Existing], client: &Client) {
+pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &Client) {
     let kept = Quotes::beside(&client.journal);
-    for (id, uid) in disks.iter().filter_map(|disk| disk.disk_id.known().zip(disk.uid.known())) {
+    for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
         kept.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
     }
 }
 
 /// Recalls the uids that an earlier plan found.
-pub(super) fn recall_uids(disks: &mut [Existing], client: &Client) {
+pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client) {
     let kept = Quotes::beside(&client.journal);
-    for disk in disks.iter_mut().filter(|disk| disk.uid.known().is_none()) {
+    for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
         let found = disk.disk_id.known().map(|id| uid_key(*id, client));
         if let Some(uid) = found.and_then(|key| kept.find(&key, jiff::Timestamp::now().as_second())) {
             disk.uid = Attr::Known(uid);

@@ -62,8 +62,8 @@ struct Mounted {
 
 /// The cloud disks of a machine: those that its state names, and those that the service shows as bound to it, whoever manages them.
 fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mounted> {
-    let stated = instance.exist_disks.known().map(Vec::as_slice).unwrap_or_default();
-    let of_state = |id: i64| stated.iter().find(|disk| disk.disk_id.known() == Some(&id));
+    let stated = || instance.exist_disks.elements().map(|(_, disk)| disk);
+    let of_state = |id: i64| stated().find(|disk| disk.disk_id.known() == Some(&id));
     let uid = instance.id.as_str().unwrap_or_default();
     let mut disks: Vec<Mounted> = listing
         .into_iter()
@@ -83,13 +83,13 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
         })
         .collect();
     if listing.is_none() {
-        disks.extend(stated.iter().filter_map(|disk| {
+        disks.extend(stated().filter_map(|disk| {
             Some(Mounted {
                 name: disk.disk_id.known()?.to_string(),
                 dies: disk.release_with_instance.known() == Some(&true),
             })
         }));
-        disks.extend(instance.new_disks.known().into_iter().flatten().map(made_with));
+        disks.extend(instance.new_disks.elements().map(|(_, disk)| made_with(disk)));
     }
     disks
 }
@@ -149,10 +149,10 @@ mod tests {
             mount_path: path.map(str::to_owned).into(),
             release_with_instance: dies,
         };
-        let news = vec![new(25, Some("/data"), Attr::Known(true)), new(26, None, Attr::Known(false))];
+        let news = vec![new(25, Some("/data"), Attr::Known(true)).into(), new(26, None, Attr::Known(false)).into()];
         let instance = Instance {
             id: "ins-a".into(),
-            exist_disks: Attr::Known(vec![disk]),
+            exist_disks: Attr::Known(vec![disk.into()]),
             new_disks: Attr::Known(news),
             ..Instance::default()
         };

@@ -11,6 +11,7 @@ mod counts;
 mod credentials;
 mod data_sources;
 mod disks;
+mod elements;
 mod endings;
 mod faults;
 mod forms;

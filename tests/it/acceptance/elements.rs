@@ -1,0 +1,98 @@
+//! Lists whose elements are not known yet, or null.
+
+use serde_json::json;
+
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, refusal};
+
+const X: &str = "damodel_instance.x";
+
+/// Every list of a configuration, each element from this place.
+fn machine(place: &str) -> String {
+    let instance = Instance::new("x")
+        .set("exist_disks", format!("[{{ disk_id = 801 }}, {place}.existing]"))
+        .set("new_disks", format!("[{place}.scratch]"))
+        .set("object_mounts", format!("[jsonencode({{ bucket = {place}.bucket }}), {place}.mount]"));
+    format!(
+        "{instance}data \"damodel_cloud_disks\" \"x\" {{\n  storage_classes = [\"RBD\", {place}.class]\n}}\n\
+         data \"damodel_cloud_disk_specs\" \"x\" {{\n  storage_classes = [{place}.class]\n}}\n"
+    )
+}
+
+/// What the elements are.
+const ELEMENTS: &str = "{\n  existing = { disk_id = 802, mount_path = \"/data/all\" }\n  scratch = { size_gb = 20, spec_id = 31 }\n  \
+                        bucket = \"b\"\n  mount = \"{\\\"bucket\\\":\\\"c\\\"}\"\n  class = \"FS\"\n}";
+
+/// The type that a variable of them has.
+const TYPE: &str = "object({\n  existing = object({ disk_id = number, mount_path = string })\n  scratch = object({ size_gb = number, \
+                    spec_id = number })\n  bucket = string\n  mount = string\n  class = string\n})";
+
+fn made(workspace: &Workspace<'_>) {
+    let state = workspace.state();
+    let instance = state.resource(X);
+    assert_eq!(instance.value("exist_disks")[1]["uid"], "disk-seedshare002");
+    assert_eq!(instance.value("new_disks")[0]["size_gb"], 20);
+    let sent = workspace.site.sandbox().state()["instances"][0]["object_mounts"].clone();
+    assert_eq!(sent, json!([{ "bucket": "b" }, { "bucket": "c" }]));
+}
+
+#[test]
+fn elements_may_be_variables() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let variables = format!(
+            "variable \"token\" {{\n  type = string\n  default = {:?}\n}}\nvariable \"of\" {{\n  type = {TYPE}\n  default = {ELEMENTS}\n}}\n",
+            site.token()
+        );
+        let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", \"%s\", var.token]";
+        let whole = config_with(provider, format!("{variables}{}", machine("var.of")));
+        workspace.write(&whole);
+        workspace.run_ok(&["validate"]);
+        workspace.apply_ok(&whole);
+        made(&workspace);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn elements_may_come_from_what_an_apply_makes() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let later = format!("resource \"terraform_data\" \"later\" {{\n  input = {ELEMENTS}\n}}\n");
+        let whole = config(format!("{later}{}", machine("terraform_data.later.output")));
+        let plan = workspace.apply_ok(&whole);
+        assert_eq!(plan.change(X).actions(), "create");
+        made(&workspace);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_element_that_is_null_is_told_at_its_list() {
+    let instance = |name: &str, list: &str| Instance::new("x").set(name, list).to_string();
+    let cases = [
+        ("exist_disks", instance("exist_disks", "[{ disk_id = 801 }, var.on ? { disk_id = 802 } : null]"), 1),
+        ("new_disks", instance("new_disks", "[var.on ? { size_gb = 20, spec_id = 31 } : null]"), 0),
+        ("object_mounts", instance("object_mounts", "[\"{}\", null]"), 1),
+        ("storage_classes", "data \"damodel_cloud_disks\" \"x\" {\n  storage_classes = [null]\n}\n".to_owned(), 0),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        for (attribute, body, index) in &cases {
+            workspace.write(&config(format!("variable \"on\" {{\n  type = bool\n  default = false\n}}\n{body}")));
+            // A variable is unknown here, and may turn out right.
+            let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
+            assert_eq!(said.iter().any(Diagnostic::is_error), !body.contains("var.on"), "{attribute}: {said:?}");
+            let said = workspace.try_plan(&[]);
+            let error = refusal(&said, &[&format!("{attribute}[{index}] must not hold null")]);
+            assert_eq!(error.attribute.as_deref(), Some(*attribute), "{error:?}");
+        }
+        let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", null]";
+        workspace.write(&config_with(provider, "data \"damodel_public_images\" \"all\" {}"));
+        refusal(&workspace.try_plan(&[]), &["api_token_command[1] must not hold null"]);
+        assert_eq!(site.changes(), 0);
+    });
+}
