@@ -144,9 +144,8 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     let Some(path) = plan.replace.first().cloned() else {
         // After an import the disks are named by number only.
         if let (Some(planned), Some(client)) = (&mut plan.planned, client) {
-            let found = find_uids(&mut planned.exist_disks, client, limits).await;
-            let Attr::Known(disks) = &mut planned.exist_disks else { return };
-            match found {
+            let disks = &mut planned.exist_disks;
+            match find_uids(disks, client, limits).await {
                 Ok(()) => keep_uids(disks, client),
                 Err(error) => {
                     tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
