@@ -92,6 +92,13 @@ login!(
     Bastion {}
 );
 
+impl Bastion {
+    /// Its host and port, which tell it from other bastions.
+    pub(super) fn address(&self) -> Option<String> {
+        Some(format!("{}:{}", self.host.as_str()?, port(&self.port).unwrap_or(PORT)))
+    }
+}
+
 /// Credentials of one host that are for the apply alone; null where there are none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WriteOnly {

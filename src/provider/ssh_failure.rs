@@ -24,10 +24,12 @@ impl SshFailure<'_> {
         let mut parts = vec![format!("{}.", sentence(&self.error.to_string()))];
         parts.extend([advice, self.now.clone()].into_iter().filter(|part| !part.is_empty()));
         let diagnostic = Diagnostic::error(format!("Cannot {}: {title}", self.tried), parts.join("\n\n"));
+        let ssh = Path::to("ssh");
         match self.error {
-            ssh::Error::BadPin { .. } | ssh::Error::HostKeyChanged { .. } => {
-                diagnostic.at(Path::to("ssh").attribute("host_key"))
+            ssh::Error::HostKeyChanged { is_bastion: true, .. } => {
+                diagnostic.at(ssh.attribute("bastion").attribute("host_key"))
             }
+            ssh::Error::BadPin { .. } | ssh::Error::HostKeyChanged { .. } => diagnostic.at(ssh.attribute("host_key")),
             _ => diagnostic,
         }
     }
@@ -61,12 +63,17 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             "the private key has a passphrase",
             "Load it into an agent and set agent = true, or use a key without a passphrase.",
         ),
-        Error::HostKeyChanged { shown, expected, .. } => {
+        Error::HostKeyChanged { shown, expected, is_bastion, .. } => {
+            let (title, host, argument) = if *is_bastion {
+                ("the host key of its bastion has changed", "bastion", "ssh.bastion.host_key")
+            } else {
+                ("its host key has changed", "machine", "ssh.host_key")
+            };
             return (
-                "its host key has changed",
+                title,
                 format!(
-                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the machine was made anew, or something \
-                     else answers at its address. If the new key is right, set ssh.host_key to it, or run terraform apply \
+                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was made anew, or something \
+                     else answers at its address. If the new key is right, set {argument} to it, or run terraform apply \
                      -replace=<address>."
                 ),
             );

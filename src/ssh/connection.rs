@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::ssh::{
     Error, HostKey, Limits, Stream, Target,
-    error::said,
+    error::{of_a_bastion, said},
     handler::{Facts, Handler},
     host_key::{self, algorithms, others},
     identity::{self, Identities},
@@ -83,7 +83,7 @@ impl Hop {
             if let Some(connection) = held.filter(|connection| !connection.facts.is_gone()) {
                 return Ok(connection);
             }
-            let connection = Arc::new(self.reach(limits).await?);
+            let connection = Arc::new(self.reach(limits).await.map_err(of_a_bastion)?);
             *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
             Ok(connection)
         })
@@ -121,6 +121,7 @@ impl Hop {
                 expected: pin.map(host_key::Pin::fingerprint).unwrap_or_default(),
                 shown: shown.fingerprint(),
                 key: Box::new(shown.clone()),
+                is_bastion: false,
             });
             // A fingerprint does not say which of a server's keys it is of: the others are asked for, too.
             asked = others(&asked, shown);

@@ -79,6 +79,8 @@ pub enum Error {
         shown: String,
         /// The key that was shown.
         key: Box<HostKey>,
+        /// Whether it is a bastion on the way, and not the server itself.
+        is_bastion: bool,
     },
     /// The handshake cannot succeed. Usual cause: a server so old that no safe algorithm is common.
     #[error("no safe connection to {address}: {reason}")]
@@ -165,6 +167,16 @@ impl Error {
                 | Self::TimedOut { .. }
                 | Self::Unreachable { .. }
         )
+    }
+}
+
+/// The same of a bastion on the way.
+pub(super) fn of_a_bastion(error: Error) -> Error {
+    match error {
+        Error::HostKeyChanged { address, expected, shown, key, .. } => {
+            Error::HostKeyChanged { address, expected, shown, key, is_bastion: true }
+        }
+        other => other,
     }
 }
 

@@ -17,12 +17,17 @@ async fn reach(target: &Target) -> Result<Session, Error> {
 /// The fingerprints of a refused key: the pinned one, the shown one, and where.
 async fn refused(target: &Target) -> (String, String, String) {
     match reach(target).await.unwrap_err() {
-        Error::HostKeyChanged { address, expected, shown, key } => {
+        Error::HostKeyChanged { address, expected, shown, key, is_bastion } => {
+            assert_eq!(is_bastion, target.bastion.as_ref().is_some_and(|bastion| address == place(bastion)));
             assert_eq!(key.fingerprint(), shown);
             (expected, shown, address)
         }
         other => panic!("{other}"),
     }
+}
+
+fn place(target: &Target) -> String {
+    format!("{}:{}", target.host, target.port)
 }
 
 fn fingerprint(line: &str) -> String {

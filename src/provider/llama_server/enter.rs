@@ -94,7 +94,8 @@ impl Attempt {
         private: &Private,
         context: &Context<Client>,
     ) -> Result<Machine, NoEntrance> {
-        let login = server.login(config, private.bastion());
+        let known_bastion = server.bastion_address().and_then(|address| private.bastion(&address));
+        let login = server.login(config, known_bastion);
         let target = login.target(access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => NoEntrance::NoCredentials,
             NoTarget::Refused(diagnostic) => NoEntrance::Refused(diagnostic),
@@ -115,10 +116,15 @@ impl Attempt {
 }
 
 impl LlamaServer {
+    /// Where its bastion is, as the notes of it say.
+    fn bastion_address(&self) -> Option<String> {
+        self.ssh.known()?.bastion.known()?.address()
+    }
+
     /// Notes what the login showed.
     pub(super) fn take_login(&mut self, machine: &Machine, private: &mut Private) {
         self.host_key = Attr::Known(machine.host_key());
-        private.note_bastion(machine.bastion_host_key());
+        private.note_bastion(self.bastion_address().zip(machine.bastion_host_key()));
     }
 }
 

@@ -4,6 +4,7 @@ use crate::framework::Private;
 
 const FINGERPRINT: &str = "settings";
 const BASTION: &str = "bastion_host_key";
+const BASTION_ADDRESS: &str = "bastion_address";
 const IMPORTED: &str = "imported";
 
 /// The notes of a server in its private data.
@@ -16,10 +17,10 @@ pub(super) trait Records {
     fn note_import(&mut self);
     /// Whether it was, and no apply has confirmed it since.
     fn is_imported(&self) -> bool;
-    /// The bastion's host key that was seen last.
-    fn bastion(&self) -> Option<String>;
-    /// Notes the bastion's host key.
-    fn note_bastion(&mut self, key: Option<String>);
+    /// The host key that the bastion at this address showed last: that of another one says nothing about it.
+    fn bastion(&self, address: &str) -> Option<String>;
+    /// Notes the bastion's address and its host key; none where the way there has no bastion.
+    fn note_bastion(&mut self, seen: Option<(String, String)>);
 }
 
 impl Records for Private {
@@ -40,14 +41,45 @@ impl Records for Private {
         self.entry(IMPORTED) == Some(true)
     }
 
-    fn bastion(&self) -> Option<String> {
-        self.entry(BASTION)
+    fn bastion(&self, address: &str) -> Option<String> {
+        // Notes of before have no address: they are of the bastion that is configured, as far as anyone knows.
+        let seen_at: Option<String> = self.entry(BASTION_ADDRESS);
+        self.entry(BASTION).filter(|_| seen_at.is_none_or(|seen_at| seen_at == address))
     }
 
-    fn note_bastion(&mut self, key: Option<String>) {
-        match key {
-            Some(key) => self.insert(BASTION, key),
-            None => self.remove(BASTION),
+    fn note_bastion(&mut self, seen: Option<(String, String)>) {
+        match seen {
+            Some((address, key)) => {
+                self.insert(BASTION_ADDRESS, address);
+                self.insert(BASTION, key);
+            }
+            None => {
+                self.remove(BASTION_ADDRESS);
+                self.remove(BASTION);
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_one_bastion_is_none_of_another() {
+        let mut private = Private::default();
+        private.note_bastion(Some(("a:22".to_owned(), "key".to_owned())));
+        assert_eq!((private.bastion("a:22").as_deref(), private.bastion("b:22")), (Some("key"), None));
+        private.note_bastion(None);
+        assert_eq!((private.bastion("a:22"), private), (None, Private::default()));
+    }
+
+    #[test]
+    fn a_note_without_an_address_goes_on_being_read() {
+        let mut private = Private::default();
+        private.insert(BASTION, "key");
+        assert_eq!(private.bastion("a:22").as_deref(), Some("key"));
+        private.note_bastion(Some(("a:22".to_owned(), "key".to_owned())));
+        assert_eq!(private.bastion("b:22"), None);
     }
 }

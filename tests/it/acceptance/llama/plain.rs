@@ -226,12 +226,43 @@ fn a_bastion_has_a_key_of_its_own() {
         // The host's pin is not the bastion's.
         workspace.write(&through(&host.sshd.pin("ed25519").to_string()));
         let (done, said) = workspace.try_apply(&[]);
-        refusal(&said, &["its host key has changed", "Nothing was started"]);
+        let blamed =
+            ["the host key of its bastion has changed", "set ssh.bastion.host_key to it", "Nothing was started"];
+        refusal(&said, &blamed);
         assert_eq!((done, bastion.attempts(), host.sshd.attempts()), (false, 0, 0));
 
         workspace.apply_ok(&through(&bastion.pin("ed25519").to_string()));
         assert_eq!(host.servers(), [pid(&workspace.state())]);
         assert!(bastion.attempts() > 0);
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+#[test]
+fn another_bastion_is_no_bastion_with_another_key() {
+    each_cli(|cli| {
+        let (Some(host), Some(first)) = (Host::start(), Sshd::started()) else { return };
+        let Some(mut second) = Sshd::started() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let through = |bastion: &Sshd| {
+            let key = bastion.target().credentials.private_key_file.unwrap().display().to_string();
+            let bastion = ssh(bastion.port(), &format!("private_key_file = {key:?}"));
+            config(&host.server().set("ssh", host.ssh_with_key(&format!("bastion = {bastion}"))))
+        };
+        workspace.apply_ok(&through(&first));
+        let server = pid(&workspace.state());
+        let plan = workspace.apply_ok(&through(&second));
+        assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
+        workspace.settled();
+        // The key that it showed counts from now on.
+        second.stop();
+        second.replace_host_keys();
+        second.start();
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "the host key of its bastion has changed"), "{said:#?}");
+        workspace.apply_ok(&through(&first));
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);
     });
