@@ -12,10 +12,15 @@ use crate::ssh::{
     error::said,
 };
 
+/// How often a refused login is tried. A machine that bans whoever is refused often (fail2ban: five times in ten minutes)
+/// has to let in whoever corrects the password, too.
+const LOGINS: u32 = 3;
+
 /// Connects, logs in and sees a command run, and tries again while the server is still coming up.
 ///
 /// What may pass is tried again until the deadline: a refused or reset connection, no banner, a login that works
-/// while no command runs. A refused login is tried again for [`Limits::denied`] only. A host key that the pin
+/// while no command runs. A refused login is tried again for [`Limits::denied`] only, and three times at most; what cannot
+/// be reached after that has not taken it back, and may have banned us. A host key that the pin
 /// refuses, a key that cannot be read and a server that is too old end it at once. The token ends this wait and every
 /// later one of the session. May be dropped while it waits.
 ///
@@ -33,17 +38,22 @@ pub async fn connect(
     let address = target.address();
     let hop = Hop::new(target).await?;
     let mut last = None;
-    let mut first_denial = None;
+    let (mut denied_since, mut denials) = (None, 0);
     let attempts = (|| attempt(&hop, limits))
         .retry(schedule())
         .when(|error| match error {
-            Error::Denied { .. } => first_denial.get_or_insert_with(Instant::now).elapsed() < limits.denied,
+            Error::Denied { .. } => {
+                denials += 1;
+                denials < LOGINS && denied_since.get_or_insert_with(Instant::now).elapsed() < limits.denied
+            }
             other => may_pass(other),
         })
-        .adjust(|error, pause| pause.map(|pause| pause.max(least_pause(error))))
+        .adjust(|error, pause| pause.map(|pause| pause.max(least_pause(error, limits))))
         .notify(|error, pause| {
             tracing::debug!(ssh.address = %address, %error, ?pause, "not connected yet");
-            last = Some(error.clone());
+            if !matches!((&last, error), (Some(Error::Denied { .. }), Error::Unreachable { .. })) {
+                last = Some(error.clone());
+            }
         });
     let outcome = tokio::select! {
         biased;
@@ -94,9 +104,11 @@ fn may_pass(error: &Error) -> bool {
     matches!(error, Error::Lost { .. } | Error::NotReady { .. } | Error::Unreachable { .. })
 }
 
-/// A machine that bans whoever is refused often (fail2ban: five times in ten minutes) is not asked quickly.
-fn least_pause(error: &Error) -> Duration {
-    if matches!(error, Error::Denied { .. }) { Duration::from_secs(5) } else { Duration::ZERO }
+/// Refused logins are spread over the time that they have, since a key may be installed at any moment of it.
+fn least_pause(error: &Error, limits: &Limits) -> Duration {
+    const SHORTEST: Duration = Duration::from_secs(5);
+
+    if matches!(error, Error::Denied { .. }) { SHORTEST.max(limits.denied / (LOGINS - 1)) } else { Duration::ZERO }
 }
 
 /// The pauses between attempts: 0.25 s, half as much again each time up to 5 s, with jitter.

@@ -17,7 +17,8 @@ pub struct Limits {
     /// The longest that an HTTP answer may be silent, before its head and between the pieces of its body, and that a
     /// client of a forward may leave untaken what came for it. 2 min.
     pub idle: Duration,
-    /// How long a refused login is tried again, since a fresh machine installs its keys late. Zero: not at all. 30 s.
+    /// How long a refused login is tried again, twice at most, since a fresh machine installs its keys late. Zero: not at
+    /// all. 30 s.
     pub denied: Duration,
     /// How many bytes are kept of a command's stdout, and as many of its stderr: the first and the last. 1 MiB.
     pub output: usize,

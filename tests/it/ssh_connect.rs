@@ -106,7 +106,8 @@ async fn a_key_that_is_installed_late_is_tried_again() {
     let target = sshd.target();
     let key = fs::read_to_string(target.credentials.private_key_file.as_ref().unwrap().with_extension("pub")).unwrap();
     sshd.authorize_nobody();
-    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), LONG).await });
+    let limits = Limits { denied: Duration::from_secs(10), ..Limits::default() };
+    let waiting = tokio::spawn(async move { reach(&target, &limits, LONG).await });
     let sshd = tokio::task::spawn_blocking(move || {
         sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
         sshd.authorize(&key);
@@ -121,13 +122,29 @@ async fn a_login_that_stays_refused_is_given_up_soon() {
     let Some(sshd) = Sshd::started() else { return };
     sshd.authorize_nobody();
     let begin = Instant::now();
-    let limits = Limits { denied: Duration::from_secs(3), ..Limits::default() };
+    let limits = Limits { denied: Duration::from_secs(12), ..Limits::default() };
     let error = reach(&sshd.target(), &limits, Duration::from_secs(60)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
+    // More would have us banned: fail2ban does it after five.
     let tries = sshd.log().matches("Failed publickey").count();
-    assert!(tries >= 2 && begin.elapsed() < LONG, "{tries} in {:?}", begin.elapsed());
+    assert!((2..=3).contains(&tries) && begin.elapsed() < LONG, "{tries} in {:?}", begin.elapsed());
     // A deadline that is nearer than the window does not hide what it is.
     let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+/// As fail2ban does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_bans_us_for_a_refused_login_has_refused_the_login() {
+    let Some(mut sshd) = Sshd::started() else { return };
+    let target = sshd.target();
+    sshd.authorize_nobody();
+    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), Duration::from_secs(25)).await });
+    sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
+    // What is under way is answered first.
+    sshd.until("the connection has ended", |sshd| sshd.log().contains("Connection closed"));
+    sshd.stop();
+    let error = waiting.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
 }
 
