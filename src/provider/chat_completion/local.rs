@@ -70,12 +70,13 @@ async fn ask(
     let port: u16 = port.parse().unwrap_or_default();
     let ssh = config.ssh.known().cloned().unwrap_or_default();
     let limits = limits(context);
-    let access = match ssh.host.known() {
-        Some(_) => None,
-        None => {
-            let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits).await;
-            Some(found.map_err(|diagnostic| Box::new(diagnostic.at(Path::to("llama_server_id"))))?)
-        }
+    // An id that begins with the host is of a server over plain SSH. Any other names an instance, wherever it is logged in to: what the
+    // argument leaves open comes from the service then, as for the server itself.
+    let access = if ssh.host.as_str() == Some(machine) {
+        None
+    } else {
+        let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits).await;
+        Some(found.map_err(|diagnostic| Box::new(diagnostic.at(Path::to("llama_server_id"))))?)
     };
     let login = Login { ssh, known_host: config.host_key.known().cloned(), ..Login::default() };
     let tried = || format!("chat with llama server {id}");

@@ -49,6 +49,19 @@ fn a_chat_goes_through_ssh() {
 }
 
 #[test]
+fn a_chat_logs_in_where_the_server_does_and_with_the_same_password() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let ssh = "{ host = damodel_instance.gpu.ssh_host, port = damodel_instance.gpu.ssh_port }";
+        let server = Server::new().set("ssh", ssh);
+        workspace.apply_ok(&format!("{}{}", server.config(), chat(&format!("{PINNED}\n  ssh = {ssh}"))));
+        assert_eq!(workspace.state().output("said"), "You said: the word pong");
+        workspace.finish();
+    });
+}
+
+#[test]
 fn the_arguments_of_a_target_belong_to_it() {
     each_cli(|cli| {
         let site = site();
