@@ -1,6 +1,6 @@
 //! Ephemeral resources through the protocol: opened, renewed, closed; what is held, put off and refused.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use damodel::{
     framework::{Type, Value},
@@ -18,7 +18,7 @@ use crate::{
     conformance::core::dynamic,
     echo::LOAN,
     protocol_fixture::{Fixture, hostile, only, path, provider_type},
-    support::plugin::PluginProcess,
+    support::plugin::{DEADLINE, PluginProcess},
 };
 
 fn ty() -> Type {
@@ -121,6 +121,32 @@ async fn what_fails_to_open_holds_nothing() {
         assert!(result.unwrap_or_default().is_null());
         assert_eq!(held(&fixture), 0, "{name}");
     }
+}
+
+/// A process may serve many cores, and one that has gone away closes nothing.
+#[tokio::test]
+async fn what_nobody_hears_of_is_not_held() {
+    let mut fixture = Fixture::new().await;
+    let request = open_ephemeral_resource::Request {
+        type_name: LOAN.to_owned(),
+        config: Some(dynamic(&ty(), &loan("unheard"))),
+        ..open_ephemeral_resource::Request::default()
+    };
+    let mut client = fixture.core.client.clone();
+    let call = tokio::spawn(async move { client.open_ephemeral_resource(request).await });
+    fixture.signals.started.notified().await;
+    assert_eq!(held(&fixture), 1);
+    call.abort();
+    fixture.signals.finished.notified().await;
+    let end = Instant::now() + DEADLINE;
+    while held(&fixture) > 0 {
+        assert!(Instant::now() < end, "it is held for ever");
+        tokio::task::yield_now().await;
+    }
+    // Another core goes on.
+    let opened = open(&mut fixture, "a").await;
+    assert_eq!(held(&fixture), 1);
+    close(&mut fixture, opened.private).await;
 }
 
 #[tokio::test]

@@ -57,6 +57,7 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return OpenResponse::failed(diagnostics),
         };
         let context = self.context(client, resource.timeout());
+        let unheard = context.unheard.clone();
         let opened = match resource.open(fill_defaults(resource.schema(), &config), context).await {
             Ok(opened) => opened,
             Err(error) => return OpenResponse::failed(model_fault(&error)),
@@ -65,7 +66,8 @@ impl<P: Provider> Server<P> {
         match opened.result {
             _ if diagnostics.has_errors() => OpenResponse::failed(diagnostics),
             Some(result) => {
-                if let Some(held) = opened.held {
+                // What an answer names that nobody hears, nobody closes: it is dropped here.
+                if let Some(held) = opened.held.filter(|_| !unheard.is_cancelled()) {
                     self.held.hold(held, &mut private);
                 }
                 let result = settled(&expected, &result);

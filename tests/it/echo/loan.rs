@@ -62,6 +62,11 @@ impl EphemeralResource for LoanResource {
             "panic" => panic!("planted"),
             "nothing" => opened.result = None,
             "refused" => opened = opened.with(Diagnostic::error("Refused", "No loan.")),
+            "unheard" => {
+                context.client.started.notify_one();
+                context.unheard.cancelled().await;
+                context.client.finished.notify_one();
+            }
             "long" => opened.renew_at = Some("2026-01-02T03:04:05.5Z".parse().unwrap()),
             _ => {}
         }
