@@ -7,6 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Client,
@@ -335,7 +336,7 @@ pub(super) struct Tunnel<'a> {
 }
 
 impl Tunnel<'_> {
-    /// Logs in. `tried` says what for, as it reads after "Cannot".
+    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the session lasts until it is dropped.
     ///
     /// # Errors
     /// A diagnostic: nothing to log in with, or SSH's own reason.
@@ -345,7 +346,14 @@ impl Tunnel<'_> {
             NoTarget::Refused(diagnostic) => *diagnostic,
         })?;
         let by = context.deadline.min(Instant::now() + self.login.timeout());
-        let connected = ssh::connect(&target, &ssh::Limits::default(), by, &context.cancel).await;
+        // After a stop the core lets finish what is under way, through what is open here, and closes that later.
+        let lasting = CancellationToken::new();
+        let (limits, doing) = (ssh::Limits::default(), format!("the connection to {}", target.host));
+        let connected = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(ssh::Error::Cancelled { doing }),
+            connected = ssh::connect(&target, &limits, by, &lasting) => connected,
+        };
         connected
             .map_err(|error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic())
     }

@@ -3,23 +3,35 @@
 use std::{sync::Arc, time::Instant};
 
 use damodel::{
-    framework::{Type, Value},
+    framework::{Provider as _, Server, Type, Value},
     protocol::{
         codec::decode,
         tfplugin6::{
             ClientCapabilities, Diagnostic, close_ephemeral_resource, get_metadata, get_provider_schema,
-            open_ephemeral_resource, provider_client::ProviderClient, renew_ephemeral_resource,
+            open_ephemeral_resource, provider_client::ProviderClient, renew_ephemeral_resource, stop_provider,
             validate_ephemeral_resource_config,
         },
     },
+    provider::{Damodel, Environment},
 };
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    conformance::core::dynamic,
+    conformance::core::{Core, dynamic},
     echo::LOAN,
     protocol_fixture::{Fixture, hostile, only, path, provider_type},
-    support::plugin::{DEADLINE, PluginProcess},
+    support::{
+        plugin::{DEADLINE, PluginProcess},
+        sshd::Sshd,
+    },
 };
+
+const TUNNEL: &str = "damodel_llama_tunnel";
 
 fn ty() -> Type {
     Type::object([("name", Type::String), ("size", Type::Number), ("secret", Type::String)])
@@ -147,6 +159,80 @@ async fn what_nobody_hears_of_is_not_held() {
     let opened = open(&mut fixture, "a").await;
     assert_eq!(held(&fixture), 1);
     close(&mut fixture, opened.private).await;
+}
+
+/// Sends a word, and sees it come back.
+async fn echoes(stream: &mut TcpStream) {
+    let echoed = async {
+        stream.write_all(b"word").await.unwrap();
+        let mut back = [0; 4];
+        stream.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, b"word");
+    };
+    timeout(DEADLINE, echoed).await.unwrap();
+}
+
+/// After the first Ctrl-C the core stops each provider, lets finish what is under way, and closes then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
+    let Some(sshd) = Sshd::started() else { return };
+    let far = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = far.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = far.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = stream.split();
+                tokio::io::copy(&mut read, &mut write).await
+            });
+        }
+    });
+    let provider = || Damodel::new(Environment::default());
+    let server = Server::new(provider(), CancellationToken::new());
+    let schema = &server.schemas().ephemeral_resources[TUNNEL];
+    let mut core = Core::new(provider(), TUNNEL, schema);
+    let configuration = provider().schema().ty();
+    assert!(core.configure(&configuration, &nulls(&configuration)).await.is_empty());
+
+    let (target, mut config) = (sshd.target(), nulls(&schema.ty()));
+    let Type::Object(attributes) = schema.ty() else { panic!("a schema is an object") };
+    let mut ssh = nulls(&attributes["ssh"]);
+    ssh.set_attribute("host", "127.0.0.1".into());
+    ssh.set_attribute("port", i64::from(sshd.port()).into());
+    ssh.set_attribute("user", target.user.as_str().into());
+    let key = target.credentials.private_key_file.unwrap();
+    ssh.set_attribute("private_key_file", key.to_str().unwrap().into());
+    config.set_attribute("ssh", ssh);
+    config.set_attribute("port", i64::from(port).into());
+    let request = open_ephemeral_resource::Request {
+        type_name: TUNNEL.to_owned(),
+        config: Some(core.dynamic(&config)),
+        ..open_ephemeral_resource::Request::default()
+    };
+    let opened = core.client.open_ephemeral_resource(request).await.unwrap().into_inner();
+    let result = decode(&core.ty, &opened.result.unwrap().msgpack).unwrap();
+    let Value::String(url) = result.attribute("local_url") else { panic!("{:?}", opened.diagnostics) };
+    let address = url.strip_prefix("http://").unwrap().to_owned();
+    let mut before = TcpStream::connect(&address).await.unwrap();
+    echoes(&mut before).await;
+
+    core.client.stop_provider(stop_provider::Request {}).await.unwrap();
+    let mut after = TcpStream::connect(&address).await.unwrap();
+    echoes(&mut after).await;
+    echoes(&mut before).await;
+
+    let request = close_ephemeral_resource::Request { type_name: TUNNEL.to_owned(), private: opened.private };
+    let closed = core.client.close_ephemeral_resource(request).await.unwrap().into_inner();
+    assert!(closed.diagnostics.is_empty());
+    for mut stream in [before, after] {
+        let end = timeout(DEADLINE, stream.read(&mut [0])).await.unwrap();
+        assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+    }
+}
+
+/// A value of an object type in which all is null.
+fn nulls(ty: &Type) -> Value {
+    let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
+    Value::object(attributes.keys().map(|name| (name.clone(), Value::Null)))
 }
 
 #[tokio::test]
