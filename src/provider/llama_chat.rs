@@ -1,6 +1,8 @@
 //! A chat with a server inside an instance, through an SSH session: for the probe of `damodel_llama_server` and for
 //! `damodel_chat_completion` (service API, In-instance inference server guide).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::StreamExt;
 use secrecy::{ExposeSecret, SecretString};
@@ -18,6 +20,10 @@ use crate::{
 const LARGEST: usize = 1 << 20;
 /// The longest text of a server's own error that is shown, in characters.
 const LONGEST: usize = 500;
+
+/// How long an answer may be silent. A question may wait behind those of others, however healthy the server is: what ends the wait
+/// is the deadline of whoever asks.
+const SILENCE: Duration = Duration::MAX;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +76,7 @@ pub(super) async fn health(session: &Session, port: u16) -> Result<Health, ssh::
     }
 }
 
-/// Asks, and puts the answer together from its pieces.
+/// Asks, and puts the answer together from its pieces. That takes as long as the caller waits; it may be dropped.
 ///
 /// # Errors
 /// Why there is no whole answer.
@@ -94,7 +100,7 @@ pub(super) async fn ask(
     }
     let outgoing = outgoing.body(Bytes::from(body.to_string()));
     let outgoing = outgoing.map_err(|_| ChatFailure::NoAnswer("its api_key cannot be sent in a header".to_owned()))?;
-    let answering = session.http(port, outgoing).await?;
+    let answering = session.http_within(SILENCE, port, outgoing).await?;
     let status = answering.status();
     let is_stream = answering
         .headers()

@@ -36,12 +36,27 @@ impl Session {
     /// Those of [`Session::open`]; [`Error::BadAnswer`]; [`Error::TimedOut`] when the head does not come within
     /// [`Limits::idle`](crate::ssh::Limits), [`Error::Cancelled`].
     pub async fn http(&self, port: u16, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+        self.http_within(self.limits.idle, port, request).await
+    }
+
+    /// The same with an answer that may be silent for `idle`, before its head and between the pieces of its body.
+    /// However long that is, a connection that is lost ends it: the keepalives notice.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::http`].
+    pub async fn http_within(
+        &self,
+        idle: Duration,
+        port: u16,
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, Error> {
         let stream = self.open("127.0.0.1", port).await?;
         let exchange = Exchange {
             port,
             address: self.connection.address.clone(),
             facts: self.connection.facts.clone(),
-            idle: self.limits.idle,
+            idle,
             cancel: self.cancel.clone(),
         };
         let asked = async {
@@ -55,14 +70,14 @@ impl Session {
             let answer = answer.map_err(|error| exchange.broken(&error))?;
             Ok((answer, sender, connection))
         };
-        let (answer, sender, connection) = self.within(self.limits.idle, &doing(port), asked).await?;
+        let (answer, sender, connection) = self.within(idle, &doing(port), asked).await?;
         let (head, incoming) = answer.into_parts();
         Ok(Response::from_parts(head, Body::new(incoming, exchange, sender, connection)))
     }
 }
 
 /// The body of an answer, piece by piece: a stream of [`Bytes`]. It fails with [`Error::TimedOut`] when nothing comes
-/// for [`Limits::idle`](crate::ssh::Limits), and with [`Error::BadAnswer`] or [`Error::Lost`] when it breaks off.
+/// for as long as it may be silent, and with [`Error::BadAnswer`] or [`Error::Lost`] when it breaks off.
 pub struct Body {
     pieces: Pin<Box<dyn Pieces<Item = Result<Bytes, Error>> + Send>>,
     port: u16,

@@ -14,8 +14,8 @@ pub struct Limits {
     pub missed: usize,
     /// The longest that a command or an upload may take, from the request to the last byte. 2 min.
     pub command: Duration,
-    /// The longest that an HTTP answer may be silent, before its head and between the pieces of its body, and that a
-    /// client of a forward may leave untaken what came for it. 2 min.
+    /// The longest that an HTTP answer may be silent where its asker names no limit, before its head and between the
+    /// pieces of its body, and that a client of a forward may leave untaken what came for it. 2 min.
     pub idle: Duration,
     /// How long a refused login is tried again, twice at most, since a fresh machine installs its keys late. Zero: not at
     /// all. 30 s.

@@ -24,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::support::sshd::{Sshd, free_port};
+use crate::support::sshd::{Cable, Sshd, free_port};
 
 async fn session(sshd: &Sshd, limits: Limits, cancel: &CancellationToken) -> Session {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -34,6 +34,9 @@ async fn session(sshd: &Sshd, limits: Limits, cancel: &CancellationToken) -> Ses
 fn ask(path: &str) -> Request<Bytes> {
     Request::get(path).body(Bytes::new()).unwrap()
 }
+
+/// How long `/slow` is silent, before its head and before its body.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// A server with a bit of everything.
 async fn serve() -> u16 {
@@ -61,6 +64,17 @@ async fn serve() -> u16 {
             get(|| async {
                 let begun = stream::iter([Ok::<_, Infallible>("begun".to_owned())]);
                 Body::from_stream(begun.chain(stream::pending()))
+            }),
+        )
+        .route(
+            "/slow",
+            get(|| async {
+                tokio::time::sleep(SILENCE).await;
+                let later = stream::once(async {
+                    tokio::time::sleep(SILENCE).await;
+                    Ok::<_, Infallible>("late".to_owned())
+                });
+                Body::from_stream(later)
             }),
         )
         .route("/never", get(std::future::pending::<()>));
@@ -137,6 +151,36 @@ async fn an_answer_that_falls_silent_ends_by_the_limit_and_by_the_token() {
     cancel.cancel();
     let error = body.next().await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Cancelled { .. }), "{error}");
+}
+
+/// A model computes for one client at a time: the others wait, and nothing is wrong.
+#[tokio::test]
+async fn whoever_asks_says_how_long_an_answer_may_be_silent() {
+    let Some(sshd) = Sshd::started() else { return };
+    let limits = Limits { idle: SILENCE / 4, ..Limits::default() };
+    let session = session(&sshd, limits, &CancellationToken::new()).await;
+    let port = serve().await;
+    let error = session.http(port, ask("/slow")).await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    let answer = session.http_within(Duration::MAX, port, ask("/slow")).await.unwrap();
+    assert_eq!(answer.into_body().collect(100).await.unwrap(), "late");
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_ends_an_answer_that_may_be_silent_for_ever() {
+    let Some(sshd) = Sshd::started() else { return };
+    let cable = Cable::to(sshd.port()).await;
+    let mut target = sshd.target();
+    target.port = cable.port();
+    let limits = Limits { keepalive: Duration::from_millis(200), missed: 2, ..Limits::default() };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let session = connect(&target, &limits, deadline, &CancellationToken::new()).await.unwrap();
+    let mut body = session.http_within(Duration::MAX, serve().await, ask("/half")).await.unwrap().into_body();
+    assert_eq!(body.next().await.unwrap().unwrap(), "begun");
+    cable.freeze();
+    let error = body.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    cable.mend();
 }
 
 #[tokio::test]
