@@ -1,5 +1,7 @@
 //! The server's own options, as the provider sets and refuses them.
 
+use std::borrow::Cow;
+
 /// Types that a cache may have.
 pub(super) const CACHE_TYPES: &[&str] = &["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"];
 
@@ -32,6 +34,8 @@ pub(super) enum Clash {
     Forbidden(&'static str),
     /// The argument of this name sets it already.
     Set(&'static str),
+    /// With it no server would ever count as ready, and why.
+    Unready(&'static str),
 }
 
 /// Options that an argument sets, and whether the provider relies on them.
@@ -51,12 +55,23 @@ const OPTIONS: &[(&[&str], &str, bool)] = &[
 
 /// Judges one extra argument; its value, if it has one, is the next word.
 pub(super) fn clash(word: &str) -> Option<Clash> {
-    let name = word.split('=').next().unwrap_or(word);
-    if ["--api-key", "--api-key-file"].contains(&name) {
-        return Some(Clash::ApiKey);
+    let name = name(word);
+    match &*name {
+        "--api-key" | "--api-key-file" => return Some(Clash::ApiKey),
+        "--api-prefix" => {
+            let reason = "The provider's health check and probe, and those who ask through it, know no prefix.";
+            return Some(Clash::Unready(reason));
+        }
+        _ => {}
     }
-    let (_, argument, is_relied_on) = OPTIONS.iter().find(|(names, ..)| names.contains(&name))?;
+    let (_, argument, is_relied_on) = OPTIONS.iter().find(|(names, ..)| names.contains(&&*name))?;
     Some(if *is_relied_on { Clash::Forbidden(argument) } else { Clash::Set(argument) })
+}
+
+/// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp, common/arg.cpp).
+fn name(word: &str) -> Cow<'_, str> {
+    let name = word.split('=').next().unwrap_or(word);
+    if name.starts_with("--") { name.replace('_', "-").into() } else { name.into() }
 }
 
 /// The argument that sets what this environment variable would set, or what to use instead.
@@ -87,9 +102,20 @@ mod tests {
         assert_eq!(clash("--api-key=planted"), Some(Clash::ApiKey));
         assert_eq!(clash("--port=1"), Some(Clash::Forbidden("port")));
         assert_eq!(clash("-c"), Some(Clash::Set("context_size")));
-        for word in ["--threads", "8", "--api-prefix", "-cb", "--model-alias"] {
+        assert!(matches!(clash("--api-prefix"), Some(Clash::Unready(_))));
+        for word in ["--threads", "8", "-cb", "--model-alias", "api_key"] {
             assert_eq!(clash(word), None, "{word}");
         }
+    }
+
+    #[test]
+    fn an_underscore_is_a_hyphen_as_the_server_reads_it() {
+        for word in ["--api_key", "--api_key=planted", "--api_key-file"] {
+            assert_eq!(clash(word), Some(Clash::ApiKey), "{word}");
+        }
+        assert_eq!(clash("--ctx_size=a_b"), Some(Clash::Set("context_size")));
+        assert!(matches!(clash("--api_prefix=/v2"), Some(Clash::Unready(_))));
+        assert_eq!(clash("-n_gpu_layers"), None);
     }
 
     #[test]

@@ -213,7 +213,8 @@ fn options() -> Vec<Attribute> {
         Attribute::optional(
             "extra_args",
             Type::list(Type::String),
-            "Further options, one word an element, appended as they are.",
+            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix` and those that tell where the server \
+             listens and which model it loads are refused.",
         )
         .validate(validator::text("one word of a command line, without line ends", |word| {
             !word.is_empty() && !word.contains(['\n', '\r', '\0'])

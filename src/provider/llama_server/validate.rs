@@ -113,6 +113,11 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
                 "An option that an argument sets",
                 format!("{word:?} is set with {argument}; given twice, the last one counts, which is this one."),
             ),
+            Some(Clash::Unready(reason)) => diagnostics.error_at(
+                path,
+                "An option with which no server gets ready",
+                format!("{word:?} cannot be set here. {reason}"),
+            ),
             None if word.starts_with('-') && word.contains(' ') => diagnostics.warning_at(
                 path,
                 "An option and its value in one word",

@@ -87,6 +87,8 @@ fn a_secret_is_either_stored_or_write_only() {
 fn options_that_arguments_set_are_refused_or_told() {
     let config = LlamaServer { extra_args: words(&["--threads", "8", "--api-key", "k", "--port=1"]), ..sound() };
     assert_eq!(errors(&config), ["extra_args[2]", "extra_args[4]"]);
+    let config = LlamaServer { extra_args: words(&["--api_key", "k", "--api-prefix", "/v2"]), ..sound() };
+    assert_eq!(errors(&config), ["extra_args[0]", "extra_args[2]"]);
     let config = LlamaServer { extra_args: words(&["-c", "4096", "--threads 8"]), ..sound() };
     let warned = [(Severity::Warning, "extra_args[0]".to_owned()), (Severity::Warning, "extra_args[2]".to_owned())];
     assert_eq!(found(&config), warned);
@@ -97,7 +99,8 @@ fn options_that_arguments_set_are_refused_or_told() {
 #[test]
 fn a_key_on_the_command_line_is_not_repeated_in_the_error() {
     let mut diagnostics = Diagnostics::new();
-    validate(&LlamaServer { extra_args: words(&["--api-key=planted"]), ..sound() }, &mut diagnostics);
+    let planted = words(&["--api-key=planted", "--api_key=planted"]);
+    validate(&LlamaServer { extra_args: planted, ..sound() }, &mut diagnostics);
     assert!(!format!("{diagnostics:?}").contains("planted"), "{diagnostics:?}");
 }
 
