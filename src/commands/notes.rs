@@ -25,7 +25,7 @@ impl Notes {
         let named = named.filter(is_set);
         let directory = named.map_or_else(
             || {
-                let data = Some(data).filter(is_set).unwrap_or(Path::new(DATA_DIRECTORY));
+                let data = Some(data).filter(is_set).unwrap_or_else(|| Path::new(DATA_DIRECTORY));
                 environment.directory().join(data).join("damodel-pending")
             },
             |named| environment.path(named),

@@ -243,7 +243,8 @@ fn what_is_written_loads_beside_what_is_there() {
         let fresh = Workspace::new(cli, site);
         let there = r#"{"terraform": {"required_providers": {"damodel": {"source": "damodel/damodel"}}}, "provider": {"damodel": {}}}"#;
         fs::write(fresh.directory().join("main.tf.json"), there).unwrap();
-        let other = "resource \"damodel_instance\" \"web\" {\n  count    = 0\n  image_id = 901\n  gpu_num  = 1\n}\n";
+        let other = "resource \"damodel_instance\" \"web\" {\n  count      = 0\n  image_id   = 901\n  image_type = \"public\"\n  spec_id    = \
+                     103\n  gpu_num    = 1\n}\n";
         fs::write(fresh.directory().join("other.tf"), other).unwrap();
         let said = adopt_ok(&fresh, &["--kind", "instance"]);
         let given = format!("damodel_instance.web_{uid}");

@@ -213,7 +213,7 @@ async fn a_certificate_file_is_read_as_by_the_provider() {
     let refused = scene.says(&["--ca-certificate-file", "missing.pem"]).await.unwrap_err();
     assert_eq!(refused.to_string(), "read missing.pem");
     let file = scene.folder.path().join("broken.pem");
-    fs::write(&file, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    fs::write(&file, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
     // It gets as far as the client, and what follows of it is told with what helps.
     let said = scene.says(&["--ca-certificate-file", file.to_str().unwrap()]).await.unwrap();
     assert!(said.contains("could not be built") && said.contains("can be reached from here"), "{said}");

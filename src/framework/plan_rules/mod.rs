@@ -132,8 +132,12 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
         let guarded = match &attribute.ty {
             _ if attribute.write_only => Value::Null,
             _ if attribute.is_computed() && configured.is_null() => refined.clone(),
-            // Which element is refined is not known before all of them are, and the final plan may not take back what this one said.
-            AttributeType::Nested(Nesting::Set, _) if !configured.is_wholly_known() => planned.clone(),
+            // Which element is refined shows when all of them are known, and the final plan may not take back what this one said.
+            AttributeType::Nested(Nesting::Set, children) if !configured.is_wholly_known() && refined != planned => {
+                each_element(children, configured, &Value::Null, &Value::Null, &|configured, _, _| {
+                    planned_attributes(children, configured, &Value::Null)
+                })
+            }
             AttributeType::Nested(_, children) if !configured.is_null() => {
                 let made = each_element(children, configured, refined, planned, &|configured, refined, planned| {
                     guard_attributes(children, configured, refined, planned)

@@ -19,7 +19,7 @@ use super::{
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(500))]
 
     #[test]
     fn every_result_obeys_the_core(shape in tape(40), config in tape(30), service in tape(60)) {
