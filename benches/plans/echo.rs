@@ -6,6 +6,7 @@ use std::{env, process::ExitCode};
 use axum::{Router, body::Body, http::HeaderMap, response::Response, routing::post};
 use bytes::{BufMut, Bytes, BytesMut};
 use damodel::{
+    framework::Ends,
     plugin::{self, Options},
     protocol::{
         self,
@@ -28,7 +29,8 @@ pub(crate) fn serve() -> ExitCode {
         let environment = plugin::Environment::read(|name| env::var_os(name))?;
         let options = Options::default();
         let provider = Damodel::new(Environment::of_process());
-        let behind = protocol::service(provider, options.stop.clone(), options.work.clone());
+        let ends = Ends { process: options.stop.clone(), core: options.unheard.clone() };
+        let behind = protocol::service(provider, ends, options.work.clone());
         let routes = behind
             .into_axum_router()
             .route("/tfplugin6.Provider/PlanResourceChange", post(|body: Bytes| async move { answer(&body, plan) }))

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use damodel::{
-    framework::{Provider as _, Server, Type, Value},
+    framework::{Ends, Provider as _, Server, Type, Value},
     protocol::{
         codec::decode,
         tfplugin6::{
@@ -19,7 +19,6 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     conformance::core::{Core, dynamic},
@@ -187,7 +186,7 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
         }
     });
     let provider = || Damodel::new(Environment::default());
-    let server = Server::new(provider(), CancellationToken::new());
+    let server = Server::new(provider(), Ends::default());
     let schema = &server.schemas().ephemeral_resources[TUNNEL];
     let mut core = Core::new(provider(), TUNNEL, schema);
     let configuration = provider().schema().ty();

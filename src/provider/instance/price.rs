@@ -78,11 +78,7 @@ fn now() -> i64 {
 /// Asks for the price once more before something is bought: above the quote or the budget nothing is, and nothing of another code
 /// than the configuration's. The cost that the state
 /// keeps is the planned one, or the live one where the plan knew none.
-pub(super) async fn confirm(
-    planned: &Instance,
-    client: &Client,
-    limits: &Context,
-) -> Result<Attr<EstimatedCost>, Diagnostic> {
+pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Context) -> Confirmed {
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
     let quoted = planned.estimated_cost.known();
     let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();
@@ -131,9 +127,12 @@ pub(super) fn forget(private: &mut Private) {
     private.remove(QUOTE);
 }
 
+/// The cost that the state keeps, or why nothing may be bought.
+type Confirmed = Result<Attr<EstimatedCost>, Diagnostic>;
+
 /// The price, asked for again after each wait for capacity, and what was said last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reconfirmed(Arc<Mutex<Option<Result<Attr<EstimatedCost>, Diagnostic>>>>);
+pub(super) struct Reconfirmed(Arc<Mutex<Option<Confirmed>>>);
 
 impl Reconfirmed {
     /// The question that a create asks before it is sent again: the price may have moved while it waited.
@@ -152,7 +151,7 @@ impl Reconfirmed {
     }
 
     /// What was said last; none when nothing was waited for.
-    pub(super) fn last(&self) -> Option<Result<Attr<EstimatedCost>, Diagnostic>> {
+    pub(super) fn last(&self) -> Option<Confirmed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

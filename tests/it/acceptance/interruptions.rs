@@ -43,35 +43,6 @@ fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
     });
 }
 
-/// The provider that is told to end too may believe that nobody hears it, while the core stores its answer.
-#[test]
-fn a_machine_in_the_state_is_not_taken_up_by_a_later_create() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        let machines = |count: u32| config(Instance::new("x").set("count", count));
-        workspace.write(&machines(1));
-        site.arm("instance_create", When::Next(1), Action::StickCreation);
-        let mut started = Started::apply(&workspace);
-        site.await_ledger("a look at the new machine", |ledger| {
-            ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
-        });
-        started.terminate();
-        started.ended(true);
-        unstick(&site);
-        // The same configuration once more: in the state or not, the first machine is one of the two.
-        workspace.apply_ok(&machines(2));
-        let state = workspace.state();
-        let mut ids = ["x[0]", "x[1]"].map(|name| state.resource(&format!("damodel_instance.{name}")).id()).to_vec();
-        ids.sort();
-        let mut live = site.live();
-        live.sort();
-        assert_eq!(ids, live, "each address has a machine of its own");
-        assert_eq!(site.balance().created, 2);
-        workspace.finish();
-    });
-}
-
 #[test]
 fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
     each_cli(|cli| {
@@ -80,7 +51,7 @@ fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
         let machines = |count: u32| config(Instance::new("x").set("count", count).text("name", "same"));
         workspace.write(&machines(1));
         site.arm("instance_create", When::Next(1), Action::StickCreation);
-        let mut started = Started::apply(&workspace);
+        let started = Started::apply(&workspace);
         site.await_ledger("a look at the new machine", |ledger| {
             ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
         });

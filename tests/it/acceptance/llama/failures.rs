@@ -174,7 +174,7 @@ fn a_full_disk_is_told_and_ends_no_server() {
         // What serves goes on, as it was.
         disk.fill();
         workspace.settled();
-        let changed = server.clone().set("context_size", 2048).config();
+        let changed = server.set("context_size", 2048).config();
         disk.clear();
         full(changed.clone());
         assert!(runs(first));

@@ -22,7 +22,7 @@ fn a_killed_apply_is_taken_up_where_its_work_is() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&slow(&workspace, &site).config());
-        let mut started = Started::apply(&workspace);
+        let started = Started::apply(&workspace);
         until_phase(&site, "compile");
         started.kill();
         started.ended(true);
@@ -102,7 +102,7 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
         let first = pid(&workspace.state());
         let held = File::open(records(&site).with_extension("lock")).unwrap();
         held.lock().unwrap();
-        workspace.write(&limited.clone().set("triggers", "{ day = \"one\" }").config());
+        workspace.write(&limited.set("triggers", "{ day = \"one\" }").config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
         // It may still come to be heard: this one does not.

@@ -48,12 +48,12 @@ impl<'a> Started<'a> {
     }
 
     /// Kills both at once: a core that survived its provider would be killed while it writes the state.
-    pub(crate) fn kill(&mut self) {
+    pub(crate) fn kill(&self) {
         killpg(self.group(), Signal::SIGKILL).unwrap();
     }
 
     /// Ends both as a supervisor of jobs does: SIGTERM to the process group.
-    pub(crate) fn terminate(&mut self) {
+    pub(crate) fn terminate(&self) {
         killpg(self.group(), Signal::SIGTERM).unwrap();
     }
 
@@ -61,13 +61,6 @@ impl<'a> Started<'a> {
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
             killpg(self.group(), Signal::SIGINT).unwrap();
-        }
-    }
-
-    /// Ends it as a runner's end does: core and provider are told at once.
-    pub(crate) fn terminate(&mut self) {
-        if !self.has_ended() {
-            killpg(self.group(), Signal::SIGTERM).unwrap();
         }
     }
 
