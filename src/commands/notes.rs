@@ -50,20 +50,20 @@ mod tests {
 
     #[test]
     fn a_path_means_what_it_means_to_the_provider() {
-        let environment = Environment::made_of([("HOME", "/home/me")], PathBuf::from("/work"));
+        let environment = Environment::made_of([("HOME", "/home/me")], PathBuf::from("/stack"));
         for (named, data, expected, are_named) in [
-            (None, ".terraform", "/work/.terraform/damodel-pending", false),
-            (None, "", "/work/.terraform/damodel-pending", false),
-            (Some(""), "../data", "/work/../data/damodel-pending", false),
-            (Some("notes"), "data", "/work/notes", true),
+            (None, ".terraform", "/stack/.terraform/damodel-pending", false),
+            (None, "", "/stack/.terraform/damodel-pending", false),
+            (Some(""), "../data", "/stack/../data/damodel-pending", false),
+            (Some("notes"), "data", "/stack/notes", true),
             (Some("/notes"), "data", "/notes", true),
             (Some("~/notes"), "data", "/home/me/notes", true),
-            (Some("~other/notes"), "data", "/work/~other/notes", true),
+            (Some("~other/notes"), "data", "/stack/~other/notes", true),
         ] {
             let notes = Notes::find(named.map(Path::new), Path::new(data), &environment);
             assert_eq!((notes.directory(), notes.are_named), (Path::new(expected), are_named), "{named:?}");
         }
         let there = environment.within("inner");
-        assert_eq!(Notes::find(None, Path::new("x"), &there).directory(), Path::new("/work/inner/x/damodel-pending"));
+        assert_eq!(Notes::find(None, Path::new("x"), &there).directory(), Path::new("/stack/inner/x/damodel-pending"));
     }
 }
