@@ -1,22 +1,8 @@
-//! What an instance create sends, strictly, and what it answers (service API, POST /api/instance/create).
-
-use std::time::Duration;
+//! What an instance create sends, strictly (service API, POST /api/instance/create).
 
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
 
-use crate::api::{
-    client::Client,
-    context::Context,
-    create::{Creation, Sought, VISIBILITY_WINDOW},
-    endpoint::Endpoint,
-    error::Error,
-    flight::Freshness,
-    lenient::{read_integer, read_text},
-    pending::{Ids, Kind, Record},
-    presence::Presence,
-    records::{Instance, InstanceUid},
-};
+use crate::api::{create::Creation, endpoint::Endpoint, records::Instance};
 
 /// The wanted instance. What is `None` or empty is not sent.
 #[derive(Debug, Clone)]
@@ -126,20 +112,6 @@ pub struct NewDisk {
     pub release_with_instance: bool,
 }
 
-/// What the service tells of an accepted instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CreatedInstance {
-    /// `instance_uid`.
-    pub uid: InstanceUid,
-    /// `instance_id`; unknown when the instance was found by its marker.
-    pub instance_id: Option<i64>,
-    /// `payment_type`.
-    pub payment_type: Option<String>,
-    /// `release_time`, Unix seconds.
-    pub release_time: Option<i64>,
-}
-
 impl CreateInstance {
     /// The least that a create needs: hourly, without extra disk space.
     #[must_use]
@@ -162,19 +134,12 @@ impl CreateInstance {
             object_mounts: Vec::new(),
         }
     }
-
-    /// What is asked for, as JSON without a marker: the same for the same wanted thing, so that a key can be made of it.
-    #[must_use]
-    pub fn wanted(&self) -> Value {
-        Creation::body(self, self.name.as_deref().unwrap_or_default())
-    }
 }
 
 impl Creation for CreateInstance {
-    type Made = CreatedInstance;
+    type Object = Instance;
 
     const ENDPOINT: Endpoint = Endpoint::InstanceCreate;
-    const KIND: Kind = Kind::Instance;
 
     fn wanted_name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -247,58 +212,6 @@ impl Creation for CreateInstance {
             put("object_mounts", Value::Array(self.object_mounts.clone()));
         }
         Value::Object(body)
-    }
-
-    fn read(&self, result: &Value) -> Option<CreatedInstance> {
-        Some(CreatedInstance {
-            uid: InstanceUid::new(read_text(result.get("instance_uid")?)?),
-            instance_id: result.get("instance_id").and_then(read_integer),
-            payment_type: result.get("payment_type").and_then(read_text),
-            release_time: result.get("release_time").and_then(read_integer).filter(|seconds| *seconds > 0),
-        })
-    }
-
-    async fn find(
-        &self,
-        client: &Client,
-        sent: &Record,
-        since: Instant,
-        context: &Context,
-    ) -> Result<Sought<CreatedInstance>, Error> {
-        let listing = client.instances().all(Freshness::Since(since), context).await?;
-        let marked = |instance: &&Instance| instance.name.as_deref() == Some(&sent.marker);
-        Ok(Sought { found: listing.records.iter().filter(marked).map(found).collect(), complete: listing.complete })
-    }
-
-    async fn is_gone(&self, client: &Client, ids: &Ids, age: Duration, context: &Context) -> bool {
-        match client.instances().look(&InstanceUid::new(ids.id.clone()), context).await {
-            Ok(Presence::Released(_)) => true,
-            // A young one may not be visible yet.
-            Ok(Presence::Absent { .. }) => age > VISIBILITY_WINDOW,
-            Ok(Presence::Present(_) | Presence::Unproved { .. }) | Err(_) => false,
-        }
-    }
-
-    fn ids(made: &CreatedInstance) -> Ids {
-        Ids { id: made.uid.to_string(), database_id: made.instance_id }
-    }
-
-    fn recall(&self, ids: &Ids) -> Option<CreatedInstance> {
-        Some(CreatedInstance {
-            uid: InstanceUid::new(ids.id.clone()),
-            instance_id: ids.database_id,
-            payment_type: None,
-            release_time: None,
-        })
-    }
-}
-
-fn found(instance: &Instance) -> CreatedInstance {
-    CreatedInstance {
-        uid: instance.uid.clone(),
-        instance_id: instance.instance_id,
-        payment_type: instance.payment_type.clone(),
-        release_time: instance.release_time,
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) struct Answer {
     pub(super) ids: RequestIds,
 }
 
+#[cfg(test)]
 impl Answer {
     /// `result` as a value.
     pub(super) fn value(&self) -> Value {

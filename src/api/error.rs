@@ -25,6 +25,9 @@ pub enum Error {
         /// What was asked.
         endpoint: Endpoint,
     },
+    /// Another process holds the record of the same create, and goes on holding it. Usual cause: a second run in the same folder.
+    #[error(transparent)]
+    HeldElsewhere(Box<HeldElsewhere>),
     /// The journal of creates could not be read or written. Usual cause: a read-only or full disk.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -90,6 +93,12 @@ pub enum Error {
     /// A wait ended before what it waited for came.
     #[error(transparent)]
     WaitEnded(Box<WaitEnded>),
+    /// The caller refused a create before its request was sent.
+    #[error("{endpoint} was not sent: the caller withdrew it")]
+    Withdrawn {
+        /// What was to be asked.
+        endpoint: Endpoint,
+    },
 }
 
 impl Error {
@@ -316,6 +325,20 @@ pub struct JournalError {
     pub action: &'static str,
     /// What the operating system says.
     pub cause: Arc<io::Error>,
+}
+
+/// A record of the journal that another process holds.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(
+    "{} holds the record of the same create in {}",
+    process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}")),
+    directory.display()
+)]
+pub struct HeldElsewhere {
+    /// The process, where it can be told.
+    pub process: Option<u32>,
+    /// The journal's directory.
+    pub directory: PathBuf,
 }
 
 /// A create that may have made something nobody has seen yet.

@@ -8,7 +8,7 @@ use crate::api::{
     client::Client,
     context::Context,
     envelope::Answer,
-    error::Error,
+    error::{Error, UnreadAnswer},
     lenient::read_integer,
     records::{Record, read},
     request::Request,
@@ -52,7 +52,7 @@ pub(super) async fn whole<T: Record>(
     request: &Request,
 ) -> Result<Listing<T>, Error> {
     let answer = client.read(context, request, Retry::AsConfigured).await?;
-    let page = Page::read(&answer.result);
+    let page = Page::read(&answer, request)?;
     let mut records = Vec::with_capacity(page.data.len());
     let mut skipped = 0;
     for record in page.data {
@@ -111,7 +111,7 @@ impl<T: Record> Pages<T> {
         request: &Request,
         retry: Retry,
     ) -> Result<(), Error> {
-        let mut size = self.add(ask(client, context, request, retry, 1, 0).await?);
+        let mut size = self.add(&ask(client, context, request, retry, 1, 0).await?, request)?;
         if self.is_over(size) {
             return Ok(());
         }
@@ -119,11 +119,11 @@ impl<T: Record> Pages<T> {
         if size < PAGE_SIZE {
             // The service takes 0 for its default, or for none: it may give more when asked for more.
             self.skipped = 0;
-            size = self.add(ask(client, context, request, retry, 1, PAGE_SIZE).await?);
+            size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
         }
         while !self.is_over(size) {
             let before = self.records.len() + self.skipped;
-            self.add(ask(client, context, request, retry, number, size).await?);
+            self.add(&ask(client, context, request, retry, number, size).await?, request)?;
             if self.records.len() + self.skipped == before {
                 break;
             }
@@ -133,8 +133,8 @@ impl<T: Record> Pages<T> {
     }
 
     /// Takes a page in; its number of records.
-    fn add(&mut self, answer: Answer) -> usize {
-        let page = Page::read(&answer.result);
+    fn add(&mut self, answer: &Answer, request: &Request) -> Result<usize, Error> {
+        let page = Page::read(answer, request)?;
         self.moved |= self.total.is_some() && self.total != page.total;
         self.total = page.total;
         let count = page.data.len();
@@ -144,7 +144,7 @@ impl<T: Record> Pages<T> {
                 None => self.skipped += 1,
             }
         }
-        count
+        Ok(count)
     }
 
     fn seen(&self) -> i64 {
@@ -182,23 +182,31 @@ async fn ask(
 }
 
 /// The records of one answer as they came, from a paged object or a bare array.
-#[derive(Default)]
 struct Page<'a> {
     total: Option<i64>,
     data: Vec<&'a RawValue>,
 }
 
 impl<'a> Page<'a> {
-    fn read(result: &'a [u8]) -> Self {
-        if let Ok(data) = serde_json::from_slice(result) {
-            return Self { total: None, data };
+    /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many ways).
+    /// Any other shape is an error: what is not understood must not pass for an empty list.
+    fn read(answer: &'a Answer, request: &Request) -> Result<Self, Error> {
+        if let Ok(data) = serde_json::from_slice::<Option<Vec<_>>>(&answer.result) {
+            return Ok(Self { total: None, data: data.unwrap_or_default() });
         }
-        let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(result) else {
-            return Self::default();
-        };
+        let fields = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(&answer.result).unwrap_or_default();
         let total = fields.get("total").and_then(|total| read_integer(&serde_json::from_str(total.get()).ok()?));
-        let data = fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok());
-        Self { total, data: data.unwrap_or_default() }
+        match fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok()) {
+            Some(data) => Ok(Self { total, data }),
+            None if total == Some(0) => Ok(Self { total, data: Vec::new() }),
+            None => Err(Error::Undecodable(Box::new(UnreadAnswer {
+                endpoint: request.endpoint,
+                status: 200,
+                reason: "the result is not a list".to_owned(),
+                ids: answer.ids.clone(),
+                retry_after: None,
+            }))),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The service's client, as a library by itself: it knows nothing of Terraform.
 //!
 //! [`Client`] is made from [`Settings`], and hands out the endpoint groups of the service API:
-//! [`Instances`], [`Images`], [`Specs`] and [`CloudDisks`]. Every call takes a [`Context`], which says when it has
+//! [`Objects`] of each kind and [`Specs`]. Every call takes a [`Context`], which says when it has
 //! gone on for long enough, and fails with an [`Error`], which says how far the request came.
 //!
 //! What each part is for:
@@ -12,9 +12,9 @@
 //! - `listing`, `flight`, `snapshots`: whole lists, and one request for all who want one;
 //! - `watch`: one poller for all who wait;
 //! - `create`, `marker`, `pending`: creates that are sent once and never lost;
-//! - `presence`, `witness`: whether a thing is gone, or only not shown;
+//! - `object`, `presence`, `witness`: what all kinds of objects share; whether one is gone, or only not shown;
 //! - `progress`: what waits tell of themselves, for another process;
-//! - `instances`, `create_instance`, `images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
+//! - `instances`, `create_instance`, `public_images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
 //!   `create_cloud_disk`: one file or two an endpoint group.
 //!
 //! ```no_run
@@ -51,16 +51,17 @@ mod endpoint;
 mod envelope;
 mod error;
 mod flight;
-mod images;
 mod instances;
 mod lenient;
 mod listing;
 mod marker;
+mod object;
 mod pace;
 mod pending;
 mod presence;
 mod private_images;
 mod progress;
+mod public_images;
 mod quotes;
 mod records;
 mod redact;
@@ -79,28 +80,30 @@ pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
 };
 pub use client::{Client, GRACE};
-pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter, CloudDisks};
+pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
-pub use create::{Accepted, CreateOptions, Origin, StillWanted, VISIBILITY_WINDOW, WhileBusy};
-pub use create_cloud_disk::{CreateCloudDisk, CreatedCloudDisk};
+pub use create::{Accepted, BeforeSending, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy};
+pub use create_cloud_disk::CreateCloudDisk;
 pub use create_instance::{
-    CreateInstance, CreatedInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,
+    CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,
 };
 pub use endpoint::{Effect, Endpoint};
-pub use error::{Cause, Error, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded};
-pub use images::{Images, PrivateImageFilter, PublicImageFilter};
-pub use instances::{InstanceFilter, Instances};
+pub use error::{Cause, Error, HeldElsewhere, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded};
+pub use instances::InstanceFilter;
 pub use listing::Listing;
-pub use pending::{Entry, Ids, Journal, Kind, Listed, Phase, Record as PendingRecord, Report, Unreadable};
-pub use presence::Presence;
+pub use marker::{Marked, marked};
+pub use object::{Object, Objects};
+pub use pending::{Entry, HandedOver, Ids, Journal, Kind, Listed, Owner, Phase, Record as PendingRecord, Report, Unreadable};
+pub use presence::{Absence, Account, LastSeen, Presence};
 pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
+pub use public_images::PublicImageFilter;
 pub use quotes::Quotes;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,
 };
-pub use save_image::{SaveImage, SavedImage};
+pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use specs::Specs;
 pub use token::TokenError;

@@ -1,33 +1,25 @@
-//! Whether a thing exists, proved: a refresh that says "gone" by mistake would make it anew.
+//! Whether an object exists, and what its absence means: a refresh that says "gone" by mistake would make it anew.
 
-use tokio::time::Instant;
+use std::time::Duration;
 
 use crate::api::{
-    listing::Listing,
-    records::{Instance, InstanceDetail, Record},
+    client::Client,
+    context::Context,
+    error::Error,
+    object::{Object, Objects},
 };
 
-/// What two looks say about a thing: an instance by detail and by a whole list, a cloud disk and a private image
+/// What two looks say about an object: an instance by detail and by a whole list, a cloud disk and a private image
 /// (which have no detail) by a whole list and by a search.
-///
-/// `T` is how it is shown when it exists, `R` when it was released. A private image is never shown as released:
-/// deleting takes it out of its list.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Presence<T = InstanceDetail, R = Instance> {
-    /// The service does not have it: a complete list lacks it, and the other look does not find it either.
-    /// Whether this is the account it was made in is for the caller to judge
-    /// ([`Client::fingerprint`](crate::api::Client::fingerprint), [`Client::witness`](crate::api::Client::witness)).
-    Absent {
-        /// When the list was asked for.
-        listed_at: Instant,
-        /// How many things of its kind the list holds.
-        others: usize,
-    },
+pub enum Presence<K: Object> {
+    /// A complete list lacks it, and the other look does not find it either. What that means is for [`Absence`] to say.
+    Absent,
     /// It exists.
-    Present(Box<T>),
+    Present(Box<K::Shown>),
     /// The service shows it as Released.
-    Released(Box<R>),
+    Released,
     /// The looks contradict each other or prove nothing: treat it as existing.
     Unproved {
         /// Why, as a fragment.
@@ -35,18 +27,124 @@ pub enum Presence<T = InstanceDetail, R = Instance> {
     },
 }
 
-/// Judges a thing that a whole list lacks, by a search for it.
-pub(super) fn judge_missing<T: Record, P, R>(
-    key: &T::Key,
-    listed_at: Instant,
-    listing: &Listing<T>,
-    search: &Listing<T>,
-) -> Presence<P, R> {
-    if search.find(key).is_some() {
-        Presence::Unproved { reason: "a list of all lacks it, and a search finds it" }
-    } else if search.complete {
-        Presence::Absent { listed_at, others: listing.records.len() }
+/// What the absence of an object means. The only way from "not found" to "gone".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// Whether it was looked for in the account that has it.
+    pub account: Account,
+    /// Whether it was made so lately that the service may not show it yet.
+    pub is_young: bool,
+}
+
+/// Whose account an object was looked for in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// That which has, or had, it: the token is the one under which it was last seen, or shows another object that was
+    /// known before this run.
+    Same,
+    /// The token is another than that under which it was last seen: it may have been rotated, or be of another account.
+    Other,
+    /// Nobody noted under which token it was last seen.
+    Unknown,
+}
+
+/// What is known of an object that was not found.
+#[derive(Clone, Copy, Debug)]
+pub struct LastSeen<'a> {
+    /// The [fingerprint](Client::fingerprint) under which it was last seen.
+    pub account: Option<&'a str>,
+    /// When it was made, in Unix seconds; 0 when that is not known.
+    pub made_at: i64,
+    /// For how long after that it may be invisible.
+    pub grace: Duration,
+}
+
+impl Absence {
+    /// Whether the object is gone, for sure.
+    #[must_use]
+    pub fn is_proof(self) -> bool {
+        self.account == Account::Same && !self.is_young
+    }
+}
+
+impl Client {
+    /// Judges an object that two looks did not find. `witness` is its key among the [witnesses](Client::witness).
+    ///
+    /// # Errors
+    /// A token that cannot be had.
+    pub async fn judge_absence(
+        &self,
+        last_seen: LastSeen<'_>,
+        witness: &str,
+        context: &Context,
+    ) -> Result<Absence, Error> {
+        let fingerprint = self.fingerprint(context).await?;
+        let age = jiff::Timestamp::now().as_second().saturating_sub(last_seen.made_at);
+        let account = if last_seen.account == Some(fingerprint.as_str()) || self.witness().vouches(witness, context).await
+        {
+            Account::Same
+        } else if last_seen.account.is_some() {
+            Account::Other
+        } else {
+            Account::Unknown
+        };
+        Ok(Absence { account, is_young: age < last_seen.grace.as_secs().cast_signed() })
+    }
+}
+
+/// Looks for one by a list of all, and when that lacks it by a search, or without a hint by another list of all.
+pub(super) async fn look_in_lists<K: Object<Shown = K>>(
+    objects: &Objects<K>,
+    key: &K::Key,
+    hint: Option<&str>,
+    context: &Context,
+) -> Result<Presence<K>, Error> {
+    let listing = objects.fresh(context).await?;
+    match listing.find(key) {
+        Some(record) if record.is_released() => return Ok(Presence::Released),
+        Some(record) => return Ok(Presence::Present(Box::new(record.clone()))),
+        None if !listing.complete => return Ok(Presence::Unproved { reason: "the list is not complete" }),
+        None => {}
+    }
+    let second = match hint {
+        Some(hint) => objects.search(hint, context).await?,
+        None => objects.ask(context, crate::api::retry::Retry::AsConfigured).await?,
+    };
+    Ok(if second.find(key).is_some() {
+        Presence::Unproved { reason: "a list of all lacks it, and a second look finds it" }
+    } else if second.complete {
+        Presence::Absent
     } else {
-        Presence::Unproved { reason: "a list of all lacks it, and the answer to a search is not complete" }
+        Presence::Unproved { reason: "a list of all lacks it, and the answer to a second look is not complete" }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::testing::{context, page, serve};
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_same_account_and_some_age_prove_that_an_object_is_gone() {
+        let (client, _) = serve(|_| async { page(&[]) });
+        let context = context(60);
+        let own = client.fingerprint(&context).await.unwrap();
+        let now = jiff::Timestamp::now().as_second();
+        let grace = Duration::from_secs(300);
+        for (account, made_at, expected, is_young) in [
+            (Some(own.as_str()), now - 301, Account::Same, false),
+            (Some(own.as_str()), now, Account::Same, true),
+            (Some("another"), now - 301, Account::Other, false),
+            (Some("another"), now, Account::Other, true),
+            (None, 0, Account::Unknown, false),
+        ] {
+            let absence = client.judge_absence(LastSeen { account, made_at, grace }, "disk/1", &context).await.unwrap();
+            assert_eq!(absence, Absence { account: expected, is_young });
+            assert_eq!(absence.is_proof(), expected == Account::Same && !is_young);
+        }
+        client.witness().saw("disk/2");
+        let seen = LastSeen { account: Some("another"), made_at: 0, grace };
+        assert!(client.judge_absence(seen, "disk/1", &context).await.unwrap().is_proof());
+        assert!(!client.judge_absence(seen, "disk/2", &context).await.unwrap().is_proof());
     }
 }

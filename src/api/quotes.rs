@@ -4,6 +4,7 @@ use std::{
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
+    sync::{Arc, Once},
     time::Duration,
 };
 
@@ -23,6 +24,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub struct Quotes {
     directory: PathBuf,
+    /// Whether those that no longer count were cleared away: once is enough.
+    cleared: Arc<Once>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,7 +41,7 @@ impl Quotes {
     pub fn beside(journal: &Journal) -> Self {
         let mut name = journal.directory().file_name().unwrap_or_default().to_owned();
         name.push("-quotes");
-        Self { directory: journal.directory().with_file_name(name) }
+        Self { directory: journal.directory().with_file_name(name), cleared: Arc::new(Once::new()) }
     }
 
     /// The quote under a key, at most an hour old at `now` (Unix seconds).
@@ -50,7 +53,7 @@ impl Quotes {
 
     /// Keeps a quote made at `now` (Unix seconds), and clears away those that no longer count.
     pub fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64) {
-        self.clear(now);
+        self.cleared.call_once(|| self.clear(now));
         if let Err(error) = self.write(key, &File { version: VERSION, quoted_at: now, quote }) {
             tracing::debug!(%error, "a quote could not be kept");
         }

@@ -2,12 +2,19 @@
 
 use std::{
     process::Stdio,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use secrecy::SecretString;
-use tokio::{io::AsyncReadExt, process::Command, time::timeout};
+use tokio::{
+    io::AsyncReadExt,
+    process::Command,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::api::{
     error::{Error, Missing},
@@ -18,6 +25,12 @@ use crate::api::{
 /// How long the program may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+/// The pauses before a program that has worked is run again.
+const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
+
+/// How long a failure of the program is kept: one that passes must not end a long apply.
+const FAILURE_LASTS: Duration = Duration::from_secs(10);
+
 /// The longest token that is accepted, in bytes.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
@@ -25,10 +38,19 @@ const LONGEST_TOKEN: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Tokens {
     source: Option<TokenSource>,
-    /// What the program printed, or why it printed nothing: a failure is kept too, or every one of a thousand
+    /// What the program printed, or why it printed nothing: a failure is kept too for a while, or every one of a thousand
     /// reads would wait for the same broken login again.
-    printed: Flight<Result<SecretString, TokenError>>,
+    printed: Flight<Printed>,
+    /// Whether the program ever printed a token: then a failure may pass.
+    has_printed: Arc<AtomicBool>,
     generation: AtomicU64,
+}
+
+/// What the program printed, and when.
+#[derive(Debug)]
+struct Printed {
+    token: Result<SecretString, TokenError>,
+    at: Instant,
 }
 
 /// A token, and which printing it comes from.
@@ -40,7 +62,12 @@ pub(super) struct Token {
 
 impl Tokens {
     pub(super) fn new(source: Option<TokenSource>) -> Self {
-        Self { source, printed: Flight::default(), generation: AtomicU64::new(0) }
+        Self {
+            source,
+            printed: Flight::default(),
+            has_printed: Arc::default(),
+            generation: AtomicU64::new(0),
+        }
     }
 
     /// The token. Cancel-safe.
@@ -52,11 +79,14 @@ impl Tokens {
                 let generation = self.generation.load(Ordering::SeqCst);
                 let stamp = || self.generation.load(Ordering::SeqCst);
                 let run = || {
-                    let argv = argv.clone();
-                    async move { Ok(print(&argv).await) }
+                    let (argv, has_printed) = (argv.clone(), Arc::clone(&self.has_printed));
+                    async move { Ok(Printed { token: print_again(&argv, &has_printed).await, at: Instant::now() }) }
                 };
-                let printed = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
-                match &*printed {
+                let mut printed = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
+                if printed.token.is_err() && printed.at.elapsed() >= FAILURE_LASTS {
+                    printed = self.printed.get(Freshness::Within(FAILURE_LASTS), stamp, run).await?;
+                }
+                match &printed.token {
                     Ok(secret) => Ok(Token { secret: secret.clone(), generation }),
                     Err(failure) => Err(Error::Token(failure.clone())),
                 }
@@ -71,6 +101,23 @@ impl Tokens {
         let next = refused.generation + 1;
         let _ = self.generation.compare_exchange(refused.generation, next, Ordering::SeqCst, Ordering::SeqCst);
         matches!(self.source, Some(TokenSource::Command(_)))
+    }
+}
+
+/// Runs the program, and again after a pause when it has printed a token before: what fails once in a long apply may work again.
+async fn print_again(argv: &[String], has_printed: &AtomicBool) -> Result<SecretString, TokenError> {
+    let mut pauses = if has_printed.load(Ordering::SeqCst) { PAUSES.as_slice() } else { &[] }.iter();
+    loop {
+        match (print(argv).await, pauses.next()) {
+            (Err(error), Some(pause)) => {
+                tracing::warn!(%error, pause_s = pause.as_secs(), "the token program failed and is run again");
+                sleep(*pause).await;
+            }
+            (outcome, _) => {
+                has_printed.fetch_or(outcome.is_ok(), Ordering::SeqCst);
+                return outcome;
+            }
+        }
     }
 }
 
@@ -208,6 +255,18 @@ mod tests {
             assert!(matches!(tokens.current().await, Err(Error::Token(TokenError::Failed { .. }))));
         }
         assert_eq!(std::fs::read_to_string(count).unwrap().lines().count(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn program_that_worked_and_fails_once_is_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        let script =
+            format!("echo x >> {0}; n=$(wc -l < {0}); [ $n -ne 2 ] || exit 1; printf 'token-%s\\n' $n", count.display());
+        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        let first = tokens.current().await.unwrap();
+        assert!(tokens.forget(&first));
+        assert_eq!(tokens.current().await.unwrap().secret.expose_secret(), "token-3");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What was seen to exist in this run.
+//! Objects known before this run that were seen in it.
 
 use std::time::Duration;
 
@@ -6,9 +6,13 @@ use tokio::sync::watch;
 
 use crate::api::context::Context;
 
-/// Remembers that things were found, so that an absent one can be told from another account.
+/// How long other reads of the same run are given to find something.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// Remembers objects that were known before this run and were found in it, so that an absent one can be told from another account.
 ///
-/// Two different things are enough to answer for any third, so no more are kept.
+/// What this run made must not be noted: it says nothing of the account in which an older object is. Two different objects are
+/// enough to answer for any third, so no more are kept.
 #[derive(Debug)]
 pub struct Witness {
     seen: watch::Sender<Vec<String>>,
@@ -21,7 +25,7 @@ impl Default for Witness {
 }
 
 impl Witness {
-    /// Notes that a thing the caller knew of was found; `key` names kind and id, as `instance/ins-…`.
+    /// Notes that an object that was known before this run was found; `key` names kind and id, as `instance/ins-…`.
     pub fn saw(&self, key: &str) {
         self.seen.send_if_modified(|seen| {
             let new = seen.len() < 2 && seen.iter().all(|known| known != key);
@@ -32,20 +36,14 @@ impl Witness {
         });
     }
 
-    /// Whether another thing than this one was seen.
-    #[must_use]
-    pub fn saw_other_than(&self, key: &str) -> bool {
-        self.seen.borrow().iter().any(|known| known != key)
-    }
-
-    /// Waits a moment for another thing to be seen: reads run at once. Cancel-safe.
-    pub async fn sees_other_than(&self, key: &str, moment: Duration, context: &Context) -> bool {
+    /// Whether another object than this one was seen. Reads run at once, so others get a moment. Cancel-safe.
+    pub async fn vouches(&self, key: &str, context: &Context) -> bool {
         let mut seen = self.seen.subscribe();
         let other = async {
             let found = seen.wait_for(|seen| seen.iter().any(|known| known != key)).await;
             found.is_ok()
         };
-        context.at_most(moment).run(other).await.unwrap_or(false)
+        context.at_most(MOMENT).run(other).await.unwrap_or(false)
     }
 }
 
@@ -61,10 +59,9 @@ mod tests {
         let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
         witness.saw("instance/a");
         witness.saw("instance/a");
-        assert!(!witness.saw_other_than("instance/a"));
-        assert!(witness.saw_other_than("instance/b"));
-        assert!(!witness.sees_other_than("instance/a", Duration::from_secs(1), &context).await);
-        let waiting = witness.sees_other_than("instance/a", Duration::from_secs(5), &context);
+        assert!(!witness.vouches("instance/a", &context).await);
+        assert!(witness.vouches("instance/b", &context).await);
+        let waiting = witness.vouches("instance/a", &context);
         let late = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             witness.saw("instance/b");

@@ -1,11 +1,17 @@
-use std::{sync::Arc, time::Duration};
+//! What a configured provider hands to its resources and data sources.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use super::Environment;
 use crate::{
-    api::{self, CloudDisk, Instance, Journal, Kind, Listing, Witness},
+    api::{self, CloudDisk, Instance, Journal, Kind, Listing, PendingRecord, PrivateImage, Quotes},
     framework::{self, value::Number},
 };
 
@@ -16,7 +22,9 @@ pub struct Client {
     pub(super) api: api::Client,
     /// Creates in flight.
     pub(super) journal: Journal,
-    /// The region of what does not name its own.
+    /// What plans have shown, for the plan inside the apply.
+    pub(super) quotes: Quotes,
+    /// The default region.
     pub(super) region: Option<String>,
     /// The image registry.
     pub(super) registry_host: Option<String>,
@@ -26,14 +34,57 @@ pub struct Client {
     pub(super) max_hourly_price: Option<Number>,
     /// What the environment says about instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
-    /// Working directory and workspace.
+    /// What a create does about leftovers of its own configuration.
+    pub(super) on_leftover: OnLeftover,
+    /// Stack (or working directory) and workspace.
     pub(super) place: String,
     /// Where files and the SSH agent of the operator are.
     pub(super) environment: Environment,
-    /// The instances there were before this run made any.
-    pub(super) before: OnceCell<Arc<Listing<Instance>>>,
-    /// The disks there were before this run made any.
-    pub(super) disks_before: OnceCell<Arc<Listing<CloudDisk>>>,
+    /// The objects there were before this run made any.
+    pub(super) before: Before,
+    pub(super) seen: Mutex<Seen>,
+}
+
+/// The objects there were before this run made any, asked for once, since only what earlier runs left behind matters.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    pub(super) instances: OnceCell<Arc<Listing<Instance>>>,
+    pub(super) cloud_disks: OnceCell<Arc<Listing<CloudDisk>>>,
+    pub(super) private_images: OnceCell<Arc<Listing<PrivateImage>>>,
+}
+
+/// What this run has seen of the state.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were not there
+    /// (plugin protocol, planning).
+    in_a_state: BTreeMap<(&'static str, String), bool>,
+    /// The leftovers that a create has adopted.
+    adopted: BTreeSet<String>,
+}
+
+/// What a create does about an object that bears the marker of its own configuration and that no pending record explains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLeftover {
+    /// Adopts it.
+    Adopt,
+    /// Is an error.
+    #[default]
+    Fail,
+    /// Warns, and creates another.
+    Warn,
+}
+
+impl OnLeftover {
+    /// Reads the word of a configuration.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "adopt" => Some(Self::Adopt),
+            "fail" => Some(Self::Fail),
+            "warn" => Some(Self::Warn),
+            _ => None,
+        }
+    }
 }
 
 /// What a destroy does when the service forbids the release (service API, 160012).
@@ -61,16 +112,18 @@ impl Client {
     pub(super) fn new(api: api::Client, journal: Journal, place: String) -> Self {
         Self {
             api,
+            quotes: Quotes::beside(&journal),
             journal,
             region: None,
             registry_host: None,
             preflight: true,
             max_hourly_price: None,
             on_unreleasable: None,
+            on_leftover: OnLeftover::default(),
             place,
             environment: Environment::default(),
-            before: OnceCell::new(),
-            disks_before: OnceCell::new(),
+            before: Before::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -85,30 +138,70 @@ impl Client {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The instances there were when this run made its first one. Asked for once, since only what earlier runs left behind matters.
-    pub(super) async fn instances_before(&self, context: &api::Context) -> Result<&Listing<Instance>, api::Error> {
-        let listing = self.before.get_or_try_init(|| async { self.api.instances().snapshot(context).await });
-        listing.await.map(AsRef::as_ref)
-    }
-
-    /// The disks there were when this run made its first one.
-    pub(super) async fn disks_before(&self, context: &api::Context) -> Result<&Listing<CloudDisk>, api::Error> {
-        let listing = self.disks_before.get_or_try_init(|| async { self.api.cloud_disks().snapshot(context).await });
-        listing.await.map(AsRef::as_ref)
-    }
-
-    /// Notes that a state shows a thing, which proves that the core stored what its create answered, whatever the provider then
-    /// believed.
-    pub(super) fn known_in_a_state(&self, kind: Kind, id: &str) {
-        let Some(base_url) = self.api.settings().base_url.as_ref() else { return };
-        if let Err(error) = self.journal.seen(kind, id, &base_url.to_string()) {
-            tracing::warn!(%error, "the note of a finished create could not be cleared");
+    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the provider then
+    /// believed: its pending record is cleared.
+    pub(super) fn in_a_state(&self, kind: Kind, id: &str) {
+        self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
+        let Some(base_url) = self.base_url() else { return };
+        if let Err(error) = self.journal.seen(kind, id, &base_url) {
+            tracing::warn!(%error, "the pending record of a finished create could not be cleared");
         }
     }
 
-    /// What was seen to exist in this run.
-    pub(super) fn witness(&self) -> &Witness {
-        self.api.witness()
+    /// The same of an object that is planned with its state.
+    pub(super) fn planned_with_state(&self, kind: Kind, id: &str) {
+        self.in_a_state(kind, id);
+        self.seen().in_a_state.insert((kind.as_str(), id.to_owned()), true);
+    }
+
+    /// Whether an object is in the state as tainted: a refresh read it, and no plan was handed its state.
+    pub(super) fn is_tainted(&self, kind: Kind, id: &str) -> bool {
+        self.seen().in_a_state.get(&(kind.as_str(), id.to_owned())) == Some(&false)
+    }
+
+    /// Keeps, for the apply, that an object with the name of a leftover is in the state.
+    pub(super) fn keep_marked_name(&self, kind: Kind, id: &str, name: Option<&str>) {
+        let is_hex = |text: &str| matches!(text.len(), 8 | 12) && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if name.and_then(|name| name.rsplit_once('-')).is_some_and(|(_, end)| is_hex(end)) {
+            self.quotes.keep(&self.shown_key(kind, id), &true, jiff::Timestamp::now().as_second());
+        }
+    }
+
+    /// Whether this run, in its plan or here, saw an object in a state.
+    pub(super) fn was_in_a_state(&self, kind: Kind, id: &str) -> bool {
+        let is_here = self.seen().in_a_state.contains_key(&(kind.as_str(), id.to_owned()));
+        is_here || self.quotes.find(&self.shown_key(kind, id), jiff::Timestamp::now().as_second()) == Some(true)
+    }
+
+    fn shown_key(&self, kind: Kind, id: &str) -> String {
+        format!("{}|in a state|{}|{id}", self.base_url().unwrap_or_default(), kind.as_str())
+    }
+
+    /// Whether a create may adopt a leftover: each is adopted once.
+    pub(super) fn adopts(&self, id: &str) -> bool {
+        self.seen().adopted.insert(id.to_owned())
+    }
+
+    /// Clears the pending record of an object that was released.
+    pub(super) fn released(&self, kind: Kind, id: &str) {
+        let Some(base_url) = self.base_url() else { return };
+        if let Err(error) = self.journal.released(kind, id, &base_url) {
+            tracing::warn!(%error, "the pending record of a released object could not be cleared");
+        }
+    }
+
+    /// The pending record that a create with this key would adopt.
+    pub(super) fn resumable(&self, kind: Kind, key: &str) -> Option<PendingRecord> {
+        self.journal.left_for(kind, key, &self.base_url()?).ok()?.into_iter().next()
+    }
+
+    /// The service's base address, as pending records and quotes name it.
+    pub(super) fn base_url(&self) -> Option<String> {
+        self.api.settings().base_url.as_ref().map(ToString::to_string)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

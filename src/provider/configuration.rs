@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Environment, OnUnreleasable};
+use super::{Client, Environment, OnLeftover, OnUnreleasable};
 use crate::{
     api::{BaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
     framework::{
@@ -32,6 +32,8 @@ pub struct Configuration {
     pub(super) ca_certificate_file: Attr<String>,
     pub(super) preflight: Attr<bool>,
     pub(super) max_hourly_price: Attr<Number>,
+    pub(super) on_leftover: Attr<String>,
+    pub(super) stack: Attr<String>,
     pub(super) pending_dir: Attr<String>,
 }
 
@@ -133,6 +135,21 @@ pub(super) fn schema() -> Schema {
             )
             .validate(validator::positive()),
             Attribute::optional(
+                "on_leftover",
+                Type::String,
+                "What a create does when an instance or disk bears the marker of this configuration and has no pending record, \
+                 as after `.terraform` was deleted: `fail` (default) is an error that names it, `adopt` manages it instead of \
+                 creating another, `warn` creates another.",
+            )
+            .validate(validator::one_of(&["adopt", "fail", "warn"])),
+            Attribute::optional(
+                "stack",
+                Type::String,
+                "A name for this configuration, which markers and pending records are tied to. Default: the working directory. \
+                 Set it when the directory differs from run to run. Environment: `DAMODEL_STACK`.",
+            )
+            .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
+            Attribute::optional(
                 "pending_dir",
                 Type::String,
                 "Where creates in flight are written down, so that a killed run loses nothing. Default \
@@ -227,8 +244,13 @@ pub(super) fn configure(
         preflight: configuration.preflight.known() != Some(&false),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         on_unreleasable: on_unreleasable.flatten(),
+        on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
         environment: environment.clone(),
-        ..Client::new(crate::api::Client::new(settings), journal, environment.place())
+        ..Client::new(
+            crate::api::Client::new(settings),
+            journal,
+            environment.place(text(&configuration.stack, "DAMODEL_STACK").as_deref()),
+        )
     };
     Ok((Arc::new(client), diagnostics))
 }

@@ -51,12 +51,15 @@ impl Environment {
         self.directory.join(self.variable("TF_DATA_DIR").unwrap_or(".terraform"))
     }
 
-    /// What tells this working directory and workspace from every other on this machine.
-    pub(super) fn place(&self) -> String {
+    /// What tells a configuration and its workspace from every other: its stack's name, or the working directory on this machine.
+    pub(super) fn place(&self, stack: Option<&str>) -> String {
         let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
         let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
         let workspace = workspace.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
-        format!("{}\0{workspace}", self.directory.display())
+        match stack {
+            Some(stack) => format!("stack {stack}\0{workspace}"),
+            None => format!("{}\0{workspace}", self.directory.display()),
+        }
     }
 
     /// A path as the operator means it: relative to the working directory, or in the home directory with `~/`.

@@ -4,7 +4,17 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::api::{Listing, PrivateImage, PublicImage};
+use super::Client;
+use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
+
+/// The CUDA version that an image needs, and where that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cuda {
+    /// The parts of the version, without zeros at the end: 12 and 12.0 are one version.
+    pub(super) version: Vec<u64>,
+    /// Whether a label says it. A name or a software's name is only a hint.
+    pub(super) is_labelled: bool,
+}
 
 /// An image that a create selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,16 +99,18 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The CUDA version that a public image needs, where its name or labels tell it; or why it cannot be used.
-pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Result<Option<Vec<u64>>, String> {
+/// The CUDA version that a public image needs, where its labels or names tell it; or why it cannot be used.
+pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let found = listing.records.iter().find(|image| match wanted {
         Wanted::Address { address, .. } => image.image_url.as_deref() == Some(*address),
         Wanted::Number { id, .. } => image.id == *id,
     });
     match found {
         Some(image) => {
-            let texts = image.labels.iter().chain(&image.softwares).chain(&image.name).chain(&image.image_url);
-            Ok(texts.filter_map(|text| cuda(text)).max())
+            let labelled = newest(image.labels.iter());
+            let guessed = || newest(image.softwares.iter().chain(&image.name).chain(&image.image_url));
+            let is_labelled = labelled.is_some();
+            Ok(labelled.or_else(guessed).map(|version| Cuda { version, is_labelled }))
         }
         None if listing.complete => {
             Err("There is no such public image, or it is disabled. The data source damodel_public_images lists them."
@@ -109,7 +121,7 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
 }
 
 /// The same of a private image, which must be ready.
-pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Vec<u64>>, String> {
+pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
             Err("There is no such private image in this account.".to_owned())
@@ -121,8 +133,12 @@ pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> R
         let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
         return Err(format!("The private image is still being made{progress}."));
     }
-    let texts = image.image_name.iter().chain(&image.original_image).chain(&image.image_tag);
-    Ok(texts.filter_map(|text| cuda(text)).max())
+    let guessed = newest(image.image_name.iter().chain(&image.original_image).chain(&image.image_tag));
+    Ok(guessed.map(|version| Cuda { version, is_labelled: false }))
+}
+
+fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
+    texts.filter_map(|text| cuda(text)).max()
 }
 
 /// The region of a private image that is in another one than this. The service names the region of an image and no rule for it
@@ -143,9 +159,33 @@ fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> 
     })
 }
 
-/// The parts of a version such as `12.4`.
+/// The address of an image of which the number and kind are known; none where the lists cannot tell.
+pub(super) async fn address(
+    id: i64,
+    kind: &str,
+    client: &Client,
+    limits: &Context,
+) -> Result<Option<String>, Error> {
+    Ok(match kind {
+        "public" => {
+            let listing = client.api.public_images(&PublicImageFilter::default(), limits).await?;
+            listing.find(&id).and_then(|image| image.image_url.clone())
+        }
+        "private" => {
+            let listing = client.api.private_images().snapshot(limits).await?;
+            listing.find(&id).and_then(|image| image.image_tag.clone())
+        }
+        _ => None,
+    })
+}
+
+/// The parts of a version such as `12.4`, without zeros at the end.
 pub(super) fn version(text: &str) -> Option<Vec<u64>> {
-    text.trim().split('.').map(|part| part.parse().ok()).collect()
+    let mut parts: Vec<u64> = text.trim().split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    while parts.last() == Some(&0) {
+        parts.pop();
+    }
+    Some(parts)
 }
 
 /// The CUDA version that a text speaks of: `cuda12.4`, `CUDA 11.8`, `cuda-12`.
@@ -207,6 +247,7 @@ mod tests {
             ("pytorch:2.5.1-cuda12.4", Some(vec![12, 4])),
             ("CUDA 11.8", Some(vec![11, 8])),
             ("cuda-12", Some(vec![12])),
+            ("cuda12.0", Some(vec![12])),
             ("ubuntu:22.04", None),
             ("barracuda", None),
         ] {

@@ -1,6 +1,6 @@
 //! What each error means to an operator: one table says, for each endpoint and code, which attribute is to blame and what to do.
 
-use crate::api::{Code, Endpoint, Error, Missing, ServiceError};
+use crate::api::{Code, Endpoint, Error, Missing, ServiceError, TokenError};
 
 /// What an error means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +138,8 @@ fn of_instance(code: Code) -> Row {
         Code::ResourceInsufficient | Code::NoMatchNode => (
             "not enough stock",
             &["gpu_num", "spec_id", "spec_type"],
-            "Nothing fits right now. Ask for fewer GPUs or another specification or region (the data source damodel_specs lists \
-             what is available), or set wait_for_capacity to keep asking.",
+            "No node has this capacity now. Request fewer GPUs, or another specification or region: the data source damodel_specs \
+             lists what is available.",
         ),
         Code::InstanceNotExistOrNoPrivilege => (
             "the service does not know the instance",
@@ -159,8 +159,7 @@ fn of_instance(code: Code) -> Row {
         Code::SpecNotExistOrDisable => (
             "the specification is missing, disabled or sold out",
             &["spec_id", "spec_type"],
-            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this region, or set \
-             wait_for_capacity to keep asking.",
+            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this region.",
         ),
         Code::FailedForInvalidImage => (
             "the image cannot be used",
@@ -307,9 +306,19 @@ fn of_this_side(error: &Error) -> Row {
         Error::DeadlinePassed { .. } => {
             ("the time ran out", "The service did not answer within the timeout of this step.")
         }
+        Error::HeldElsewhere(_) => (
+            "another process is creating the same object",
+            "A run in the same folder and workspace holds its pending record. Wait until that process has ended, or end it, then \
+             apply again: what it created is adopted.",
+        ),
+        Error::Journal(journal) if journal.action == "read" => (
+            "a pending record cannot be read",
+            "It may stand for an object that is billed. Look at it with terraform-provider-damodel pending, look for the object in \
+             the console, then remove the file and apply again.",
+        ),
         Error::Journal(_) => (
-            "the note of the create could not be written",
-            "Before a create is sent it is written down, so that a killed run cannot lose a paid machine. Make the directory \
+            "its pending record could not be written",
+            "Before a create is sent it is written down, so that a killed run cannot lose what is billed. Make the directory \
              writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
         ),
         Error::Missing(Missing::BaseUrl) => (
@@ -333,6 +342,11 @@ fn of_this_side(error: &Error) -> Row {
         Error::Redirected { .. } => (
             "the service answered with a redirect",
             "Redirects are refused, since they would carry the API token elsewhere. Set base_url to the final address.",
+        ),
+        Error::Token(TokenError::Unsendable) => (
+            "the API token contains a line break or another character that cannot be sent",
+            "Check the value of DAMODEL_API_TOKEN, or of the provider's api_token: a token is one line of printable characters. A \
+             line break at its end often comes from the file or secret store that it was read from.",
         ),
         Error::Token(_) => (
             "the API token could not be fetched",

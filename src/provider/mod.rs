@@ -9,16 +9,16 @@ mod client;
 mod cloud_disk;
 mod cloud_disk_specs;
 mod configuration;
-mod creation;
 mod environment;
 mod errors;
 mod functions;
 mod images;
 mod instance;
+mod left_behind;
+mod lifecycle;
 mod llama_chat;
 mod llama_server;
 mod meanings;
-mod presence;
 mod pricing;
 mod private_image;
 mod protection;
@@ -33,7 +33,7 @@ mod words;
 
 use std::sync::Arc;
 
-pub use client::{Client, OnUnreleasable};
+pub use client::{Client, OnLeftover, OnUnreleasable};
 pub use configuration::Configuration;
 pub use environment::Environment;
 
@@ -65,10 +65,10 @@ impl framework::Provider for Damodel {
 
     fn registry(&self) -> Registry<Client> {
         Registry::new()
-            .resource(cloud_disk::Resource)
-            .resource(instance::Resource)
+            .resource(cloud_disk::Resource::default())
+            .resource(instance::Resource::default())
             .resource(llama_server::Resource)
-            .resource(private_image::Resource)
+            .resource(private_image::Resource::default())
             .action(chat_completion::Action)
             .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
@@ -88,9 +88,9 @@ impl framework::Provider for Damodel {
             .function(functions::ParseImageAddress)
             .function(specs::CheapestSpec)
             .ephemeral_resource(llama_server::Tunnel)
-            .list_resource(cloud_disk::ListAll)
-            .list_resource(instance::ListAll)
-            .list_resource(private_image::ListAll)
+            .list_resource(lifecycle::ListAll::<cloud_disk::Filters>::default())
+            .list_resource(lifecycle::ListAll::<instance::Filters>::default())
+            .list_resource(lifecycle::ListAll::<private_image::Filters>::default())
     }
 
     fn validate(&self, config: &Configuration, diagnostics: &mut Diagnostics) {
@@ -102,7 +102,9 @@ impl framework::Provider for Damodel {
         config: Configuration,
         core_version: &str,
     ) -> Result<(Arc<Client>, Diagnostics), Diagnostics> {
-        configuration::configure(config, &self.environment, core_version)
+        let (client, mut diagnostics) = configuration::configure(config, &self.environment, core_version)?;
+        diagnostics.extend(left_behind::told(&client).await);
+        Ok((client, diagnostics))
     }
 }
 

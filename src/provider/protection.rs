@@ -1,28 +1,23 @@
 //! deletion_protection: a provider-side guard, judged by what the state says.
 
-use crate::framework::{Diagnostic, Path, Plan, PlanKind};
+use super::lifecycle::{Managed, ManagedExt as _};
+use crate::{
+    framework::{Diagnostic, Path, Plan, PlanKind},
+    provider::words::capitalized,
+};
 
 /// Under this key the first plan of a replacement tells the second one that the thing is protected: the second one, all that a
 /// forced replacement has to say no with, sees no state.
 const PROTECTED: &str = "protected";
 
-/// A thing that can be protected.
-pub(super) trait Protected {
-    /// Whether the state says deletion_protection = true.
-    fn is_protected(&self) -> bool;
-
-    /// As an error names it.
-    fn title(&self) -> String;
-}
-
 /// Refuses the destroy or replacement of a protected thing, in its plan.
-pub(super) fn check<M: Protected>(plan: &mut Plan<M>) {
+pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
     match (plan.kind, &plan.prior) {
         (PlanKind::Create, _) if plan.private.entry::<bool>(PROTECTED) == Some(true) => {
             plan.diagnostics.error_at(
                 Path::to("deletion_protection"),
-                "It is protected",
-                "It cannot be replaced while the state says deletion_protection = true. Set it to false, apply, and try again. \
+                "The object to replace has deletion_protection = true",
+                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try again. \
                  Nothing was changed.",
             );
         }
@@ -32,11 +27,10 @@ pub(super) fn check<M: Protected>(plan: &mut Plan<M>) {
             if let (true, Some(path)) = (prior.is_protected(), plan.replace.first()) {
                 plan.diagnostics.error_at(
                     path.clone(),
-                    "It is protected",
+                    format!("{} has deletion_protection = true", capitalized(&prior.title())),
                     format!(
-                        "The change of {path} would replace {}, and the state says deletion_protection = true. Set that to false, \
-                         apply, and try again. Nothing was changed.",
-                        prior.title()
+                        "The change of {path} would replace it, which deletion_protection in the state forbids. Set \
+                         deletion_protection to false, apply, and try again. Nothing was changed."
                     ),
                 );
             }
@@ -46,13 +40,10 @@ pub(super) fn check<M: Protected>(plan: &mut Plan<M>) {
 }
 
 /// Why a protected thing is not destroyed.
-pub(super) fn refusal<M: Protected>(thing: &M) -> Diagnostic {
+pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::error(
-        "It is protected",
-        format!(
-            "{} is not destroyed while the state says deletion_protection = true. Set it to false, apply, and destroy again. \
-             Nothing was changed.",
-            thing.title()
-        ),
+        format!("{} has deletion_protection = true", capitalized(&state.title())),
+        "It is not destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy again. Nothing was \
+         changed.",
     )
 }

@@ -11,6 +11,11 @@ pub(super) fn is_absolute_path(path: &str) -> bool {
     })
 }
 
+/// Whether two paths name one place: a slash at the end makes no difference.
+pub(super) fn same_path(left: &str, right: &str) -> bool {
+    left.trim_end_matches('/') == right.trim_end_matches('/')
+}
+
 /// The rule of [`is_allowed_disk_path`], as a phrase.
 pub(super) const DISK_PATH_RULE: &str = "a path that the service allows: not /, /root, /mnt, /var, and nothing in /tmp, /dev, /proc, /sys, /etc, /usr, /boot";
 

@@ -1,6 +1,6 @@
 //! From an error of SSH to what the operator reads.
 
-use super::{access::Access, presence::capitalized};
+use super::{access::Access, words::capitalized};
 use crate::{
     framework::{Diagnostic, Path},
     ssh,

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::framework::Attr;
+
 /// A thing as an error names it, with what is known: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
@@ -11,6 +13,19 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
         (None, Some(id)) => format!("{noun} {id}"),
         (None, None) => format!("the {noun}"),
     }
+}
+
+/// Takes over what the service reports; what it leaves out stays as it is.
+pub(super) fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
+    if let Some(reported) = reported {
+        *attribute = Attr::Known(reported);
+    }
+}
+
+/// The title at the start of a sentence.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The word for a number of a table; a number outside it stays readable.

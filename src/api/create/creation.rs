@@ -1,80 +1,37 @@
 //! What tells one kind of create from another.
 
-use std::{future::Future, time::Duration};
-
 use serde_json::Value;
-use tokio::time::Instant;
 
-use crate::api::{
-    client::Client,
-    context::Context,
-    endpoint::Endpoint,
-    error::Error,
-    marker,
-    pending::{Ids, Kind, Record},
-    settings::Random,
-};
+use crate::api::{client::Client, endpoint::Endpoint, marker, object::Object, pending::Record, settings::Random};
 
-/// What a kind of thing needs to be created this way.
-pub(in crate::api) trait Creation: Send + Sync + 'static {
-    /// What the service calls it.
-    type Made: Send + 'static;
+/// A wanted object, and how it is asked for.
+pub trait Creation: Send + Sync + 'static {
+    /// What it makes.
+    type Object: Object;
 
+    /// The endpoint that makes it.
     const ENDPOINT: Endpoint;
-    const KIND: Kind;
 
+    /// The name that it is to have in the end.
     fn wanted_name(&self) -> Option<&str>;
 
-    /// The name that is sent, by which the thing is found without an answer.
-    fn marker(&self, random: &Random) -> String {
-        marker::mark(self.wanted_name(), random)
+    /// The name that is sent, by which the object is found without an answer. `key` is the create's.
+    #[doc(hidden)]
+    fn marker(&self, key: &str, random: &Random) -> String {
+        marker::mark(self.wanted_name(), key, random)
     }
 
     /// The request, with the name that is sent.
     fn body(&self, marker: &str) -> Value;
 
-    /// What an answer says; none when it does not say what was made.
-    fn read(&self, result: &Value) -> Option<Self::Made>;
-
-    /// What carries the name that was sent, by a list of all that was asked for at `since` or later.
-    fn find(
-        &self,
-        client: &Client,
-        sent: &Record,
-        since: Instant,
-        context: &Context,
-    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send;
-
-    /// What carries the name that was sent, by a search for it: the last look, before what no list shows is
-    /// called not there. An endpoint without a search has no second opinion.
-    fn search(
-        &self,
-        _client: &Client,
-        _sent: &Record,
-        _context: &Context,
-    ) -> impl Future<Output = Result<Sought<Self::Made>, Error>> + Send {
-        async { Ok(Sought { found: Vec::new(), complete: true }) }
+    /// What is asked for, as JSON without a marker: the same for the same wanted object, so that a key can be made of it.
+    fn wanted(&self) -> Value {
+        self.body(self.wanted_name().unwrap_or_default())
     }
 
-    /// Whether what an earlier run made is gone by now, for sure; `age` is the age of its create.
-    fn is_gone(
-        &self,
-        client: &Client,
-        ids: &Ids,
-        age: Duration,
-        context: &Context,
-    ) -> impl Future<Output = bool> + Send;
-
-    fn ids(made: &Self::Made) -> Ids;
-
-    /// What the journal remembers; none when it is not what [`Self::ids`] wrote.
-    fn recall(&self, ids: &Ids) -> Option<Self::Made>;
-}
-
-/// What a look found.
-#[derive(Debug)]
-pub(in crate::api) struct Sought<T> {
-    pub(in crate::api) found: Vec<T>,
-    /// Whether what was not found is not there.
-    pub(in crate::api) complete: bool,
+    /// Whether a create that sent this made the object.
+    #[doc(hidden)]
+    fn made(&self, object: &Self::Object, sent: &Record, _client: &Client) -> bool {
+        object.name() == Some(&sent.marker)
+    }
 }

@@ -15,20 +15,20 @@ use crate::api::{
     pending::record::{Ids, Kind, Phase, Record},
 };
 
-/// A create that this process owns. Dropping it keeps its file, which the next run then takes up.
+/// A create that this process owns. Dropping it keeps its file, and the next run's same create adopts it.
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
     name: String,
     record: Record,
-    /// Held while the owner lives; the operating system lets go of it with the process.
+    /// Held while the owner runs; the operating system releases it with the process.
     _lock: File,
 }
 
 impl Entry {
     /// Writes a new file under a lock that is held.
     pub(super) fn write_new(directory: &Path, name: String, record: Record, lock: File) -> Result<Self, Error> {
-        let mut entry = Self { directory: directory.to_owned(), name, record, _lock: lock };
+        let mut entry = Self::adopted(directory, name, record, lock);
         entry.store()?;
         Ok(entry)
     }
@@ -53,55 +53,57 @@ impl Entry {
         self.record.process = std::process::id();
         self.record.phase = Phase::Sent;
         self.record.acknowledged = false;
+        self.record.begun_at = Timestamp::now().as_second();
         self.store()
     }
 
     /// Notes that the service took the request on, and did not say what it makes.
     ///
     /// # Errors
-    /// A file that cannot be written; the thing may exist nevertheless.
+    /// A file that cannot be written; the object may exist nevertheless.
     pub(in crate::api) fn acknowledged(&mut self, request_id: Option<String>) -> Result<(), Error> {
         self.record.acknowledged = true;
         self.record.request_id = request_id;
         self.store()
     }
 
-    /// Notes what the service calls the thing.
+    /// Notes what the service calls the object, and the account in which it was seen.
     ///
     /// # Errors
-    /// A file that cannot be written; the thing exists nevertheless.
-    pub(in crate::api) fn accepted(&mut self, ids: Ids, request_id: Option<String>) -> Result<(), Error> {
+    /// A file that cannot be written; the object exists nevertheless.
+    pub(in crate::api) fn accepted(
+        &mut self,
+        ids: Ids,
+        account: &str,
+        request_id: Option<String>,
+    ) -> Result<(), Error> {
         self.record.phase = Phase::Accepted;
         self.record.ids = Some(ids);
+        account.clone_into(&mut self.record.account);
         self.record.request_id = request_id;
         self.store()
     }
 
-    /// Notes that the thing is answered to whoever wanted it, just before it is.
+    /// Notes that the object is answered to Terraform, just before it is: the file gets the name of one that was handed over.
     ///
     /// # Errors
-    /// A file that cannot be written; the next run's same create would then adopt the thing.
-    pub fn handed_over(mut self) -> Result<(), Error> {
-        let Some(ids) = self.record.ids.clone() else {
-            return Ok(());
+    /// A file that cannot be renamed; the next run's same create would then adopt the object.
+    pub fn handed_over(self) -> Result<HandedOver, Error> {
+        let own = self.directory.join(file_name(&self.name));
+        let Some(ids) = &self.record.ids else {
+            return Err(failed(&own, "hand over", io::Error::other("the object has no id")));
         };
-        self.record.phase = Phase::HandedOver;
-        let name = handed_over_name(self.record.kind, &ids.id);
-        store(&self.directory, &name, &mut self.record)?;
-        self.discard()
+        let name = handed_over_name(self.record.kind, &ids.id, &self.record.base_url);
+        let handed = HandedOver { from: own, to: self.directory.join(name) };
+        rename(&handed.from, &handed.to)?;
+        remove(&self.directory.join(lock_name(&self.name)))?;
+        Ok(handed)
     }
 
-    /// Notes that the thing was not found where this configuration looks.
-    pub(in crate::api) fn unexplained(mut self) -> Result<(), Error> {
-        self.record.phase = Phase::Unexplained;
-        self.store()?;
-        remove(&self.directory.join(lock_name(&self.name)))
-    }
-
-    /// Forgets the create: the service made nothing.
+    /// Removes the record: the service made nothing.
     ///
     /// # Errors
-    /// A file that cannot be removed; the next run's same create then looks for the thing first.
+    /// A file that cannot be removed; the next run's same create then looks for the object first.
     pub fn discard(self) -> Result<(), Error> {
         remove(&self.directory.join(file_name(&self.name)))?;
         remove(&self.directory.join(lock_name(&self.name)))
@@ -109,6 +111,23 @@ impl Entry {
 
     fn store(&mut self) -> Result<(), Error> {
         store(&self.directory, &file_name(&self.name), &mut self.record)
+    }
+}
+
+/// A record whose object was answered to Terraform.
+#[derive(Debug)]
+pub struct HandedOver {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl HandedOver {
+    /// Turns the record back: the answer did not reach Terraform, so the next run's same create adopts the object.
+    ///
+    /// # Errors
+    /// A file that cannot be renamed; the object is then reported, not adopted.
+    pub fn take_back(self) -> Result<(), Error> {
+        rename(&self.to, &self.from)
     }
 }
 
@@ -120,23 +139,37 @@ pub(super) fn lock_name(name: &str) -> String {
     format!("{name}.lock")
 }
 
-/// The file of a thing that was handed over: found from its id alone, without reading the directory.
-pub(super) fn handed_over_name(kind: Kind, id: &str) -> String {
-    let hash = Sha256::digest(format!("{}/{id}", kind.as_str()));
+/// What the names of handed-over records begin with: the name tells the phase, so that the file need not be written again.
+pub(super) const HANDED_OVER: &str = "handed-over-";
+
+/// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may use one
+/// id.
+pub(super) fn handed_over_name(kind: Kind, id: &str, base_url: &str) -> String {
+    let hash = Sha256::digest(format!("{}/{id}@{base_url}", kind.as_str()));
     let digits: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    format!("handed-over-{digits}.json")
+    format!("{HANDED_OVER}{digits}.json")
+}
+
+/// Removes a file that may be gone; whether it was there.
+pub(super) fn remove_if_there(path: &Path) -> Result<bool, Error> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed(path, "remove", error)),
+    }
 }
 
 /// Removes a file that may be gone.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, "remove", error)),
-        _ => Ok(()),
-    }
+    remove_if_there(path).map(drop)
 }
 
 pub(super) fn failed(path: &Path, action: &'static str, error: io::Error) -> Error {
     Error::Journal(JournalError { path: path.to_owned(), action, cause: Arc::new(error) })
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|error| failed(from, "rename", error))
 }
 
 /// Replaces a file as a whole, and waits until the disk has it.

@@ -1,11 +1,11 @@
 //! The directory of the journal.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -15,37 +15,71 @@ use crate::api::{
     error::Error,
     lenient::read_integer,
     pending::{
-        entry::{Entry, failed, file_name, handed_over_name, lock_name, sync_directory},
+        entry::{
+            Entry, HANDED_OVER, failed, file_name, handed_over_name, lock_name, remove, remove_if_there, sync_directory,
+        },
+        owner::{Owner, Tried, holder_of, lock, sign},
         record::{Kind, Phase, Record, VERSION},
     },
     settings::Random,
 };
 
-/// A lister holds a lock for an instant; a claim that meets it looks again after this long.
-const SECOND_LOOK: Duration = Duration::from_millis(20);
-
-/// How many random names are tried for a file of our own: one is enough, unless the randomness is none.
+/// How many random names are tried for a file of our own: one is enough, unless the randomness is constant.
 const NAMES_TRIED: usize = 16;
+
+/// How old a reading of the directory may be for those who wait for another process.
+const READING_LASTS: Duration = Duration::from_millis(100);
 
 /// What a claim came to.
 #[derive(Debug)]
 pub(in crate::api) enum Claim {
-    /// An entry whose owner is gone, taken over.
+    /// A record whose owner is gone, taken over.
     Entry(Box<Entry>),
-    /// There is nothing to take up.
+    /// The same of another account: it is held while the caller finds out whether its object is seen under this token.
+    Foreign(Box<Examined>),
+    /// Another process holds one, as far as known which.
+    Held(Option<Owner>),
+    /// Nothing to adopt.
     None,
-    /// There is an entry, and another process still owns it.
-    Owned,
+}
+
+/// What a create claims.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) struct Wanted<'a> {
+    pub(in crate::api) kind: Kind,
+    pub(in crate::api) key: &'a str,
+    pub(in crate::api) base_url: &'a str,
+    pub(in crate::api) account: &'a str,
+}
+
+impl Wanted<'_> {
+    fn is(&self, record: &Record) -> bool {
+        record.kind == self.kind
+            && record.key == self.key
+            && record.base_url == self.base_url
+            && matches!(record.phase, Phase::Sent | Phase::Accepted)
+    }
 }
 
 /// The journal of creates in one directory. Nothing is read or made before it is used.
 ///
-/// Its functions read and write a few small files, and block while they do.
+/// The directory is read once, when it is first asked for something: what lies there then was left by earlier runs, or belongs to
+/// parallel ones. After that a create costs a few file operations, however many records there are. Its functions block.
 #[derive(Debug, Clone)]
 pub struct Journal {
     directory: PathBuf,
-    /// Read once: many things are seen, and little is ever left.
-    left_accepted: Arc<OnceLock<Vec<(PathBuf, Record)>>>,
+    owner: Owner,
+    reading: Arc<Mutex<Option<Reading>>>,
+}
+
+/// What the directory held.
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    notes: Vec<(PathBuf, Record)>,
+    unreadable: Vec<Unreadable>,
+    /// Whether another run may still write: then the directory is read again.
+    is_final: bool,
 }
 
 /// All that the journal holds.
@@ -80,18 +114,44 @@ pub struct Unreadable {
 /// What a new entry says.
 #[derive(Debug)]
 pub(in crate::api) struct Begin<'a> {
-    pub(in crate::api) kind: Kind,
-    pub(in crate::api) key: &'a str,
+    pub(in crate::api) wanted: Wanted<'a>,
     pub(in crate::api) marker: &'a str,
     pub(in crate::api) wanted_name: Option<&'a str>,
-    pub(in crate::api) base_url: &'a str,
-    pub(in crate::api) account: &'a str,
+}
+
+/// A record of another account, held while its object is looked for. Dropped, it is left as it is.
+#[derive(Debug)]
+pub(in crate::api) struct Examined {
+    journal: Journal,
+    path: PathBuf,
+    record: Record,
+    lock: File,
+}
+
+impl Examined {
+    pub(in crate::api) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(in crate::api) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the record over, since its object was seen. None when it is gone.
+    pub(in crate::api) fn take_over(self, random: &Random) -> Result<Option<Entry>, Error> {
+        self.journal.take_over(&self.path, self.record, self.lock, random)
+    }
 }
 
 impl Journal {
     /// The journal in a directory, which is made when first needed.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), left_accepted: Arc::default() }
+        Self::owned_by(directory, Owner::current())
+    }
+
+    /// The same in the name of another process.
+    pub(super) fn owned_by(directory: impl Into<PathBuf>, owner: Owner) -> Self {
+        Self { directory: directory.into(), owner, reading: Arc::default() }
     }
 
     /// The directory.
@@ -100,26 +160,33 @@ impl Journal {
         &self.directory
     }
 
+    /// The Terraform process that this journal's creates belong to, where the system tells.
+    #[must_use]
+    pub fn core(&self) -> Option<&str> {
+        self.owner.core.as_deref()
+    }
+
     /// Writes a create down, before its request; returns when the disk has it.
     ///
     /// # Errors
     /// A directory that cannot be made, written or locked: nothing may be sent then.
     pub(in crate::api) fn begin(&self, begin: &Begin<'_>, random: &Random) -> Result<Entry, Error> {
         self.make_directory()?;
-        let (name, lock) = self.fresh_lock(begin.kind, random)?;
+        let (name, lock) = self.fresh_lock(begin.wanted.kind, random)?;
         let now = Timestamp::now().as_second();
         let record = Record {
             version: VERSION,
-            kind: begin.kind,
+            kind: begin.wanted.kind,
             phase: Phase::Sent,
-            key: begin.key.to_owned(),
+            key: begin.wanted.key.to_owned(),
             marker: begin.marker.to_owned(),
             wanted_name: begin.wanted_name.map(str::to_owned),
-            base_url: begin.base_url.to_owned(),
-            account: begin.account.to_owned(),
+            base_url: begin.wanted.base_url.to_owned(),
+            account: begin.wanted.account.to_owned(),
             begun_at: now,
             updated_at: now,
-            process: std::process::id(),
+            process: self.owner.process,
+            core: self.owner.core.clone(),
             request_id: None,
             acknowledged: false,
             ids: None,
@@ -127,81 +194,106 @@ impl Journal {
         Entry::write_new(&self.directory, name, record, lock)
     }
 
-    /// Takes up a create that was sent or accepted under the same key and whose owner is gone; accepted ones
-    /// first, then the oldest. Of several that claim one, one gets it.
+    /// Takes up a create that was sent or accepted under the same key and whose owner is gone: those of this account first, accepted
+    /// ones before others, then the oldest. Of several that claim one, one gets it. `passed_over` are those of other accounts that
+    /// were examined already.
+    ///
+    /// A record that a parallel create of the same run owns is no obstacle: that is another create.
     ///
     /// # Errors
-    /// A directory that cannot be read or locked.
+    /// A directory that cannot be read or locked, and files in it that cannot be read: nobody knows what they stand for.
     pub(in crate::api) fn claim(
         &self,
-        kind: Kind,
-        key: &str,
-        base_url: &str,
-        account: &str,
+        wanted: &Wanted<'_>,
+        passed_over: &[PathBuf],
         random: &Random,
     ) -> Result<Claim, Error> {
-        let wanted = |record: &Record| {
-            record.kind == kind
-                && record.key == key
-                && record.base_url == base_url
-                && matches!(record.phase, Phase::Sent | Phase::Accepted)
-        };
-        let mut found: Vec<(PathBuf, Record)> = self
-            .files()?
-            .into_iter()
-            .filter_map(|path| read(&path).ok().map(|record| (path, record)))
-            .filter(|(_, record)| wanted(record))
-            .collect();
-        found.sort_by_key(|(_, record)| (record.phase == Phase::Sent, record.begun_at));
-        let mut owned = false;
-        for (path, record) in found {
-            match self.claim_file(&path, &record, account, wanted, random)? {
-                Claim::Entry(entry) => return Ok(Claim::Entry(entry)),
+        let mut held = None;
+        for (path, record) in self.left(wanted)? {
+            if passed_over.contains(&path) {
+                continue;
+            }
+            match self.claim_file(&path, &record, wanted, random)? {
+                Claim::Held(holder) => held = Some(holder),
                 Claim::None => {}
-                Claim::Owned => owned = true,
+                claimed => return Ok(claimed),
             }
         }
-        Ok(if owned { Claim::Owned } else { Claim::None })
+        Ok(held.map_or(Claim::None, Claim::Held))
+    }
+
+    /// What a create would adopt; without a lock, so another may be quicker.
+    fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, Record)>, Error> {
+        let reading = self.read()?;
+        let Some(reading) = reading.as_ref() else { return Ok(Vec::new()) };
+        if let Some(unreadable) = reading.unreadable.first() {
+            let reason = io::Error::other(unreadable.reason.clone());
+            return Err(failed(&unreadable.path, "read", reason));
+        }
+        let mut left: Vec<_> = reading.notes.iter().filter(|(_, record)| wanted.is(record)).cloned().collect();
+        left.sort_by_key(|(_, record)| {
+            (record.account != wanted.account, record.phase == Phase::Sent, record.begun_at)
+        });
+        Ok(left)
+    }
+
+    /// The records of creates under this key that earlier runs left.
+    ///
+    /// # Errors
+    /// As those of a create: a directory or files that cannot be read.
+    pub fn left_for(&self, kind: Kind, key: &str, base_url: &str) -> Result<Vec<Record>, Error> {
+        let left = self.left(&Wanted { kind, key, base_url, account: "" })?;
+        Ok(left.into_iter().map(|(_, record)| record).collect())
     }
 
     fn claim_file(
         &self,
         path: &Path,
         seen: &Record,
-        account: &str,
-        wanted: impl Fn(&Record) -> bool,
+        wanted: &Wanted<'_>,
         random: &Random,
     ) -> Result<Claim, Error> {
-        let old_lock = path.with_extension("lock");
-        let file = open_lock(&old_lock)?;
-        if !try_lock(&file, &old_lock)? {
-            // A create of this run itself, or of a provider under another alias, is another one.
-            if seen.process == std::process::id() || seen.account != account {
-                return Ok(Claim::None);
-            }
-            std::thread::sleep(SECOND_LOOK);
-            if !try_lock(&file, &old_lock)? {
-                return Ok(Claim::Owned);
-            }
-        }
+        let is_own = seen.account == wanted.account;
+        let lock_path = path.with_extension("lock");
+        let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {
+            Tried::Locked(file) => file,
+            Tried::Held(Some(holder)) if holder.is_sibling(&self.owner) && !holder.examines => return Ok(Claim::None),
+            Tried::Held(holder) => return Ok(Claim::Held(holder)),
+        };
         // Under the lock the file may be gone or further than it was.
         let record = match read(path) {
-            Ok(record) if wanted(&record) => record,
-            _ => return Ok(Claim::None),
+            Ok(record) if wanted.is(&record) => record,
+            _ => {
+                if !path.exists() {
+                    remove(&lock_path)?;
+                }
+                return Ok(Claim::None);
+            }
         };
+        if is_own {
+            let entry = self.take_over(path, record, file, random)?;
+            return Ok(entry.map_or(Claim::None, |entry| Claim::Entry(Box::new(entry))));
+        }
+        let examined = Examined { journal: self.clone(), path: path.to_owned(), record, lock: file };
+        Ok(Claim::Foreign(Box::new(examined)))
+    }
+
+    /// Gives a record that we hold a name of our own: of several, one succeeds.
+    fn take_over(&self, path: &Path, record: Record, held: File, random: &Random) -> Result<Option<Entry>, Error> {
         let (name, lock) = self.fresh_lock(record.kind, random)?;
         let own = self.directory.join(file_name(&name));
         match fs::rename(path, &own) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                super::entry::remove(&self.directory.join(lock_name(&name)))?;
-                return Ok(Claim::None);
+                remove(&self.directory.join(lock_name(&name)))?;
+                return Ok(None);
             }
             Err(error) => return Err(failed(path, "rename", error)),
         }
         sync_directory(&self.directory).map_err(|error| failed(&self.directory, "sync", error))?;
-        super::entry::remove(&old_lock)?;
-        Ok(Claim::Entry(Box::new(Entry::adopted(&self.directory, name, record, lock))))
+        remove(&path.with_extension("lock"))?;
+        drop(held);
+        Ok(Some(Entry::adopted(&self.directory, name, record, lock)))
     }
 
     /// All entries, and the files that are none.
@@ -209,82 +301,132 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read; one that does not exist is empty.
     pub fn list(&self) -> Result<Report, Error> {
-        let mut report = Report::default();
-        for path in self.files()? {
-            match read(&path) {
-                Ok(record) => {
-                    let owner_lives = owner_lives(&path);
-                    report.entries.push(Listed { path, record, owner_lives });
-                }
-                // Finished while we looked.
-                Err(_) if !path.exists() => {}
-                Err(reason) => report.unreadable.push(Unreadable { path, reason }),
-            }
-        }
-        report.entries.sort_by_key(|listed| listed.record.begun_at);
-        Ok(report)
+        let (notes, unreadable) = self.read_files()?;
+        let mut entries: Vec<Listed> = notes
+            .into_iter()
+            .map(|(path, record)| {
+                let owner_lives = holder_of(&path.with_extension("lock")).is_some();
+                Listed { path, record, owner_lives }
+            })
+            .collect();
+        entries.sort_by_key(|listed| listed.record.begun_at);
+        Ok(Report { entries, unreadable })
     }
 
-    /// Clears what is shown, by its id, in a prior state of this service: what was handed over, and what was accepted by a run that
-    /// is gone and did not know that the core heard its answer. Nobody may take that up any more. Costs one file operation, beside
-    /// one look at the directory for all.
+    /// Clears the record of an object that is in a state of this service: handed over, or accepted by a run that ended without
+    /// knowing that Terraform had its answer. Looks only at what lay there when the directory was read.
     ///
     /// # Errors
     /// A directory that cannot be read, or a file that cannot be removed.
     pub fn seen(&self, kind: Kind, id: &str, base_url: &str) -> Result<bool, Error> {
-        let path = self.directory.join(handed_over_name(kind, id));
-        let mut cleared = match fs::remove_file(&path) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(failed(&path, "remove", error)),
-        };
-        // The ids of two services may be the same numbers.
-        let shown = |record: &Record| {
-            record.phase == Phase::Accepted
+        let is_it = |record: &Record| {
+            matches!(record.phase, Phase::Accepted | Phase::HandedOver)
                 && record.kind == kind
                 && record.base_url == base_url
                 && record.ids.as_ref().is_some_and(|ids| ids.id == id)
         };
-        for (path, record) in self.left_accepted()? {
-            if shown(record) {
-                cleared |= remove_left(path, shown)?;
-            }
+        let mut found = Vec::new();
+        if let Some(reading) = self.read()?.as_mut() {
+            reading.notes.retain(|(path, record)| {
+                let is_it = is_it(record);
+                if is_it {
+                    found.push(path.clone());
+                }
+                !is_it
+            });
+        }
+        let mut cleared = false;
+        for path in &found {
+            cleared |= self.remove_left(path, is_it)?;
         }
         Ok(cleared)
     }
 
-    /// The accepted entries that lay there when this journal was first asked what was seen. Those of the living are among them.
-    fn left_accepted(&self) -> Result<&[(PathBuf, Record)], Error> {
-        if let Some(left) = self.left_accepted.get() {
-            return Ok(left);
-        }
-        let records = self.files()?.into_iter().filter_map(|path| read(&path).ok().map(|record| (path, record)));
-        let accepted = records.filter(|(_, record)| record.phase == Phase::Accepted).collect();
-        Ok(self.left_accepted.get_or_init(|| accepted))
+    /// The ids of what earlier runs of Terraform made under this key and answered, and no state has shown since.
+    ///
+    /// # Errors
+    /// A directory that cannot be read.
+    pub fn never_shown(&self, kind: Kind, key: &str) -> Result<Vec<String>, Error> {
+        let reading = self.read()?;
+        let notes = reading.iter().flat_map(|reading| &reading.notes).map(|(_, record)| record);
+        let of_another_run = |record: &&Record| {
+            record.phase == Phase::HandedOver
+                && record.kind == kind
+                && record.key == key
+                && record.process != self.owner.process
+                && (record.core.is_none() || record.core != self.owner.core)
+        };
+        Ok(notes.filter(of_another_run).filter_map(|record| Some(record.ids.as_ref()?.id.clone())).collect())
     }
 
-    /// Forgets an entry that a person has dealt with.
+    /// Clears the record of an object that was released: nothing of it is left to report.
+    ///
+    /// # Errors
+    /// As [`Self::seen`].
+    pub fn released(&self, kind: Kind, id: &str, base_url: &str) -> Result<(), Error> {
+        remove(&self.directory.join(handed_over_name(kind, id, base_url)))?;
+        self.seen(kind, id, base_url).map(drop)
+    }
+
+    /// Removes an entry that a person has dealt with.
     ///
     /// # Errors
     /// A file that cannot be removed.
     pub fn forget(&self, listed: &Listed) -> Result<(), Error> {
-        super::entry::remove(&listed.path)?;
-        super::entry::remove(&listed.path.with_extension("lock"))
+        remove(&listed.path)?;
+        remove(&listed.path.with_extension("lock"))
     }
 
-    /// The names that are sent by creates which somebody still answers for: an owner that lives, this key's own next create, or a
-    /// report. What a dead run of another folder or configuration sent is taken up by nobody here.
-    pub(in crate::api) fn explained(&self, kind: Kind, key: &str) -> Vec<String> {
-        let is_explained = |listed: &Listed| {
-            listed.owner_lives
-                || listed.record.key == key
-                || matches!(listed.record.phase, Phase::HandedOver | Phase::Unexplained)
-        };
-        let entries = self.list().unwrap_or_default().entries.into_iter();
-        entries
-            .filter(|listed| listed.record.kind == kind && is_explained(listed))
-            .map(|listed| listed.record.marker)
-            .collect()
+    /// Removes a record whose owner is gone, if it still says this; whether it did.
+    fn remove_left(&self, path: &Path, says: impl Fn(&Record) -> bool) -> Result<bool, Error> {
+        if is_handed_over(path) {
+            return remove_if_there(path);
+        }
+        if !path.exists() {
+            return Ok(false);
+        }
+        let lock_path = path.with_extension("lock");
+        let Tried::Locked(_held) = lock(&lock_path, &self.owner)? else { return Ok(false) };
+        // Under the lock the file may be gone or further than it was.
+        let is_left = read(path).is_ok_and(|record| says(&record));
+        if is_left {
+            remove(path)?;
+        }
+        if !path.exists() {
+            remove(&lock_path)?;
+        }
+        Ok(is_left)
+    }
+
+    /// The reading of the directory that serves now.
+    fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
+        if !serves {
+            let (notes, unreadable) = self.read_files()?;
+            let is_final = notes.iter().filter(|(path, _)| !is_handed_over(path)).all(|(path, _)| {
+                match holder_of(&path.with_extension("lock")) {
+                    Some(Some(holder)) => holder.is_sibling(&self.owner),
+                    Some(None) => false,
+                    None => true,
+                }
+            });
+            *reading = Some(Reading { at: Instant::now(), notes, unreadable, is_final });
+        }
+        Ok(reading)
+    }
+
+    fn read_files(&self) -> Result<(Vec<(PathBuf, Record)>, Vec<Unreadable>), Error> {
+        let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
+        for path in self.files()? {
+            match read(&path) {
+                Ok(record) => notes.push((path, record)),
+                // Finished while we looked.
+                Err(_) if !path.exists() => {}
+                Err(reason) => unreadable.push(Unreadable { path, reason }),
+            }
+        }
+        Ok((notes, unreadable))
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {
@@ -328,9 +470,12 @@ impl Journal {
         for _ in 0..NAMES_TRIED {
             let name = format!("{}-{:016x}", kind.as_str(), random.next());
             let path = self.directory.join(lock_name(&name));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) if try_lock(&file, &path)? => return Ok((name, file)),
-                Ok(_) => {}
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Ok(mut file) => {
+                    let locked = file.lock().and_then(|()| sign(&mut file, &self.owner));
+                    locked.map_err(|error| failed(&path, "lock", error))?;
+                    return Ok((name, file));
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(&path, "write", error)),
             }
@@ -340,9 +485,13 @@ impl Journal {
     }
 }
 
+fn is_handed_over(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HANDED_OVER))
+}
+
 fn read(path: &Path) -> Result<Record, String> {
     let text = fs::read(path).map_err(|error| error.to_string())?;
-    let value: Value = serde_json::from_slice(&text).map_err(|_| "it is no JSON".to_owned())?;
+    let value: Value = serde_json::from_slice(&text).map_err(|_| "it is not JSON".to_owned())?;
     match value.get("version").and_then(read_integer) {
         Some(version) if version == i64::from(VERSION) => {}
         Some(version) => {
@@ -350,45 +499,9 @@ fn read(path: &Path) -> Result<Record, String> {
         }
         None => return Err("it names no format".to_owned()),
     }
-    serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
-}
-
-/// Removes an entry whose owner is gone, if it still says this; whether it did.
-fn remove_left(path: &Path, says: impl Fn(&Record) -> bool) -> Result<bool, Error> {
-    if !path.exists() {
-        return Ok(false);
+    let mut record: Record = serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))?;
+    if is_handed_over(path) {
+        record.phase = Phase::HandedOver;
     }
-    let lock = path.with_extension("lock");
-    let file = open_lock(&lock)?;
-    if !try_lock(&file, &lock)? {
-        std::thread::sleep(SECOND_LOOK);
-        if !try_lock(&file, &lock)? {
-            return Ok(false);
-        }
-    }
-    // Under the lock the file may be gone or further than it was.
-    let is_left = read(path).is_ok_and(|record| says(&record));
-    if is_left {
-        super::entry::remove(path)?;
-        super::entry::remove(&lock)?;
-    }
-    Ok(is_left)
-}
-
-fn open_lock(path: &Path) -> Result<File, Error> {
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    opened.map_err(|error| failed(path, "open", error))
-}
-
-fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(failed(path, "lock", error)),
-    }
-}
-
-fn owner_lives(path: &Path) -> bool {
-    let lock = OpenOptions::new().read(true).open(path.with_extension("lock"));
-    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    Ok(record)
 }

@@ -30,8 +30,11 @@ pub struct Record {
     pub begun_at: i64,
     /// When this file was written, in Unix seconds.
     pub updated_at: i64,
-    /// The process that owns, or owned, it.
+    /// The process that sent it.
     pub process: u32,
+    /// The Terraform process that started it, where the system tells: number and start time.
+    #[serde(default)]
+    pub core: Option<String>,
     /// `request_id` of the answer.
     #[serde(default)]
     pub request_id: Option<String>,
@@ -65,6 +68,16 @@ impl Kind {
             Self::PrivateImage => "private_image",
         }
     }
+
+    /// The noun in texts.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "private image",
+        }
+    }
 }
 
 /// How far a create is, in the order that it takes.
@@ -75,10 +88,8 @@ pub enum Phase {
     Sent,
     /// The service accepted it, and its id is known.
     Accepted,
-    /// It was answered to whoever wanted it. Never adopted, only reported.
+    /// It was answered to Terraform. Never adopted, only reported.
     HandedOver,
-    /// It was looked for under another token, and not found. Never adopted, only reported.
-    Unexplained,
 }
 
 /// What the service calls a thing.

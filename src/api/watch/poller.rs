@@ -2,8 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
-    future::Future,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -20,8 +18,8 @@ use crate::api::{
     context::{Context, Ended},
     error::{Error, WaitEnded},
     listing::Listing,
-    progress::Step,
-    records::Record,
+    object::Object,
+    retry::Retry,
     watch::{Sighting, pace},
 };
 
@@ -31,59 +29,25 @@ const LOOK_LIMIT: Duration = Duration::from_secs(120);
 /// How many looks in a row may fail for good before those who wait are told.
 const FAILED_LOOKS: u32 = 3;
 
-/// A kind of thing that can be waited for.
-pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
-    type Record: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::Debug;
-
-    /// What one calls it.
-    const NOUN: &'static str;
-    /// Up to this many are asked for one by one; more come cheaper in a list. 0 where there is no detail.
-    const DETAILS_AT_MOST: usize = 0;
-
-    /// Asks for one, once; none when the service says that there is no such thing. A kind that has a detail
-    /// asks for that instead of its list.
-    fn one(
-        client: &Client,
-        key: &<Self::Record as Record>::Key,
-        context: &Context,
-    ) -> impl Future<Output = Result<Option<Self::Record>, Error>> + Send {
-        async move { Ok(Self::all(client, context).await?.find(key).cloned()) }
-    }
-
-    /// Asks for all, once.
-    fn all(client: &Client, context: &Context) -> impl Future<Output = Result<Listing<Self::Record>, Error>> + Send;
-
-    /// Status and progress, for people.
-    fn describe(record: &Self::Record) -> String;
-
-    /// The same for who looks on.
-    fn step(record: &Self::Record) -> Step {
-        Step::new(Self::describe(record))
-    }
-
-    /// What it is called at the moment.
-    fn name(record: &Self::Record) -> Option<&str>;
-}
-
 /// Asks on behalf of all who wait. Its task lives while anybody does.
 #[derive(Debug)]
-pub(super) struct Poller<S: Source> {
-    state: Mutex<State<S>>,
+pub(in crate::api) struct Poller<K: Object> {
+    state: Mutex<State<K>>,
     joined: Notify,
 }
 
 #[derive(Debug)]
-struct State<S: Source> {
-    waits: BTreeMap<u64, Wait<S>>,
+struct State<K: Object> {
+    waits: BTreeMap<u64, Wait<K>>,
     next: u64,
     running: bool,
 }
 
 #[derive(Debug)]
-struct Wait<S: Source> {
-    key: <S::Record as Record>::Key,
+struct Wait<K: Object> {
+    key: K::Key,
     since: Instant,
-    tell: watch::Sender<Told<S::Record>>,
+    tell: watch::Sender<Told<K>>,
 }
 
 /// What a wait was last told.
@@ -94,37 +58,37 @@ struct Told<T> {
     given_up: bool,
 }
 
-impl<S: Source> Default for Poller<S> {
+impl<K: Object> Default for Poller<K> {
     fn default() -> Self {
         Self { state: Mutex::new(State { waits: BTreeMap::new(), next: 0, running: false }), joined: Notify::new() }
     }
 }
 
-impl<S: Source> Poller<S> {
+impl<K: Object> Poller<K> {
     /// Waits until `until` says yes. Cancel-safe: a dropped wait is forgotten.
-    pub(super) async fn wait(
+    pub(in crate::api) async fn wait(
         self: &Arc<Self>,
         client: &Client,
-        key: &<S::Record as Record>::Key,
+        key: &K::Key,
         context: &Context,
-        mut until: impl FnMut(&Sighting<S::Record>) -> bool + Send,
-    ) -> Result<Sighting<S::Record>, Error> {
+        mut until: impl FnMut(&Sighting<K>) -> bool + Send,
+    ) -> Result<Sighting<K>, Error> {
         let mut place = self.join(client, key);
-        let mut task = client.settings().progress.task(S::NOUN, key);
+        let mut task = client.settings().progress.task(noun::<K>(), key);
         let mut has_waited = false;
         loop {
             let told = context.run(place.told.changed()).await;
             let news = match told {
                 Ok(Ok(())) => place.take_news(),
-                Ok(Err(_)) => return Err(place.ended::<S>(key, Ended::DeadlinePassed)),
-                Err(ended) => return Err(place.ended::<S>(key, ended)),
+                Ok(Err(_)) => return Err(place.ended(key, Ended::DeadlinePassed)),
+                Err(ended) => return Err(place.ended(key, ended)),
             };
             match news {
                 News::GivenUp(error) => return Err(error),
                 News::Nothing => {}
                 News::Seen(sighting) => {
                     if until(&sighting) {
-                        task.done(sighting.record().map(S::step));
+                        task.done(sighting.record().map(K::step));
                         if has_waited {
                             // What was asked before shows the thing as it was.
                             client.note_change();
@@ -132,7 +96,7 @@ impl<S: Source> Poller<S> {
                         return Ok(Sighting::clone(&sighting));
                     }
                     if let Some(record) = sighting.record() {
-                        task.sees(S::step(record), S::name(record));
+                        task.sees(record.step(), record.name());
                     }
                     has_waited = true;
                 }
@@ -140,7 +104,7 @@ impl<S: Source> Poller<S> {
         }
     }
 
-    fn join(self: &Arc<Self>, client: &Client, key: &<S::Record as Record>::Key) -> Place<S> {
+    fn join(self: &Arc<Self>, client: &Client, key: &K::Key) -> Place<K> {
         let (tell, told) = watch::channel(Told { seen: None, failed: None, given_up: false });
         let mut state = self.lock();
         let number = state.next;
@@ -178,7 +142,7 @@ impl<S: Source> Poller<S> {
             failures = if failed.is_some() { failures + 1 } else { 0 };
             permanent = if failed.as_ref().is_some_and(Error::is_permanent) { permanent + 1 } else { 0 };
             if let Some(error) = failed {
-                tracing::debug!(noun = S::NOUN, failures, %error, "a look at what is waited for failed");
+                tracing::debug!(noun = noun::<K>(), failures, %error, "a look at what is waited for failed");
                 if permanent == FAILED_LOOKS {
                     permanent = 0;
                     self.give_up();
@@ -191,8 +155,8 @@ impl<S: Source> Poller<S> {
     async fn look(&self, client: &Client) -> Option<Error> {
         let keys: BTreeSet<_> = self.lock().waits.values().map(|wait| wait.key.clone()).collect();
         let context = Context::within(LOOK_LIMIT, &CancellationToken::new());
-        if keys.len() > S::DETAILS_AT_MOST {
-            return match S::all(client, &context).await {
+        if keys.len() > K::DETAILS_AT_MOST {
+            return match client.objects::<K>().ask(&context, Retry::Never).await {
                 Ok(listing) => {
                     self.tell_all(&keys, &listing);
                     None
@@ -203,7 +167,8 @@ impl<S: Source> Poller<S> {
                 }
             };
         }
-        let outcomes = join_all(keys.iter().map(|key| S::one(client, key, &context))).await;
+        let objects = client.objects::<K>();
+        let outcomes = join_all(keys.iter().map(|key| K::one(&objects, key, &context))).await;
         let mut failure = None;
         let mut seen_any = false;
         for (key, outcome) in keys.iter().zip(outcomes) {
@@ -216,7 +181,7 @@ impl<S: Source> Poller<S> {
         failure.filter(|_| !seen_any)
     }
 
-    fn tell_all(&self, keys: &BTreeSet<<S::Record as Record>::Key>, listing: &Listing<S::Record>) {
+    fn tell_all(&self, keys: &BTreeSet<K::Key>, listing: &Listing<K>) {
         for key in keys {
             match listing.find(key) {
                 Some(record) => self.tell(key, Ok(Arc::new(sighting(Some(record.clone()))))),
@@ -227,7 +192,7 @@ impl<S: Source> Poller<S> {
         }
     }
 
-    fn tell(&self, key: &<S::Record as Record>::Key, news: Result<Arc<Sighting<S::Record>>, Error>) {
+    fn tell(&self, key: &K::Key, news: Result<Arc<Sighting<K>>, Error>) {
         for wait in self.lock().waits.values().filter(|wait| wait.key == *key) {
             wait.tell.send_modify(|told| match &news {
                 Ok(sighting) => {
@@ -253,9 +218,13 @@ impl<S: Source> Poller<S> {
         youngest
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+fn noun<K: Object>() -> &'static str {
+    K::KIND.noun()
 }
 
 fn sighting<T>(record: Option<T>) -> Sighting<T> {
@@ -263,12 +232,12 @@ fn sighting<T>(record: Option<T>) -> Sighting<T> {
 }
 
 /// Ends the waits of a poller whose task broke: nobody would tell them anything any more.
-struct Running<'a, S: Source> {
-    poller: &'a Poller<S>,
+struct Running<'a, K: Object> {
+    poller: &'a Poller<K>,
     ended: bool,
 }
 
-impl<S: Source> Drop for Running<'_, S> {
+impl<K: Object> Drop for Running<'_, K> {
     fn drop(&mut self) {
         if !self.ended {
             let mut state = self.poller.lock();
@@ -279,10 +248,10 @@ impl<S: Source> Drop for Running<'_, S> {
 }
 
 /// A place among those who wait, given up when dropped.
-struct Place<S: Source> {
-    poller: Arc<Poller<S>>,
+struct Place<K: Object> {
+    poller: Arc<Poller<K>>,
     number: u64,
-    told: watch::Receiver<Told<S::Record>>,
+    told: watch::Receiver<Told<K>>,
 }
 
 enum News<T> {
@@ -291,8 +260,8 @@ enum News<T> {
     Seen(Arc<Sighting<T>>),
 }
 
-impl<S: Source> Place<S> {
-    fn take_news(&mut self) -> News<S::Record> {
+impl<K: Object> Place<K> {
+    fn take_news(&mut self) -> News<K> {
         let told = self.told.borrow_and_update();
         match (&told.failed, &told.seen) {
             (Some(error), _) if told.given_up => News::GivenUp(error.clone()),
@@ -301,14 +270,14 @@ impl<S: Source> Place<S> {
         }
     }
 
-    fn ended<R: Source<Record = S::Record>>(&self, key: &<S::Record as Record>::Key, ended: Ended) -> Error {
+    fn ended(&self, key: &K::Key, ended: Ended) -> Error {
         let told = self.told.borrow();
         let last = told.seen.as_ref().map(|(sighting, _)| match &**sighting {
             Sighting::Missing => "missing".to_owned(),
-            Sighting::Present(record) => R::describe(record),
+            Sighting::Present(record) => record.status_text(),
         });
         Error::WaitEnded(Box::new(WaitEnded {
-            what: format!("{} {key}", R::NOUN),
+            what: format!("{} {key}", noun::<K>()),
             last,
             age: told.seen.as_ref().map(|(_, at)| at.elapsed()),
             cause: told.failed.clone(),
@@ -317,7 +286,7 @@ impl<S: Source> Place<S> {
     }
 }
 
-impl<S: Source> Drop for Place<S> {
+impl<K: Object> Drop for Place<K> {
     fn drop(&mut self) {
         self.poller.lock().waits.remove(&self.number);
         self.poller.joined.notify_one();

@@ -1,8 +1,7 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Code, Context, Error, Instance, InstanceUid, Kind, Listed, PendingRecord, Phase, Presence,
-    PrivateImage,
+    Client, CloudDisk, Code, Context, Error, Instance, Kind, Listed, Object, PendingRecord, Phase, Presence, PrivateImage,
 };
 
 /// What became of a create.
@@ -86,9 +85,10 @@ impl Service {
             Ok(Some(why)) => return Fate::Unknown { why: why.to_owned(), lacking: Lacking::Credentials },
             Err(error) => return Fate::unlearned(&error),
         }
-        let fate = match &record.ids {
-            Some(ids) => self.by_id(record.kind, &ids.id, context).await,
-            None => self.by_name(record.kind, &record.marker, context).await,
+        let fate = match record.kind {
+            Kind::CloudDisk => self.of_kind::<CloudDisk>(record, context).await,
+            Kind::Instance => self.of_kind::<Instance>(record, context).await,
+            Kind::PrivateImage => self.of_kind::<PrivateImage>(record, context).await,
         };
         fate.unwrap_or_else(|error| Fate::unlearned(&error))
     }
@@ -106,112 +106,54 @@ impl Service {
         Ok((account != record.account).then_some("not asked: it was sent with another token"))
     }
 
-    async fn by_id(&self, kind: Kind, id: &str, context: &Context) -> Result<Fate, Error> {
-        let number = id.parse().unwrap_or_default();
-        Ok(match kind {
-            Kind::Instance => fate(self.client.instances().look(&InstanceUid::new(id), context).await?, |detail| {
-                Thing::instance(&detail.instance)
-            }),
-            Kind::CloudDisk => fate(self.client.cloud_disks().look(number, None, context).await?, Thing::cloud_disk),
-            Kind::PrivateImage => fate(self.client.images().look(number, None, context).await?, Thing::private_image),
+    async fn by_id<K: Object>(&self, id: &str, context: &Context) -> Result<Fate, Error> {
+        let objects = self.client.objects::<K>();
+        let Some(object) = K::of_id(id) else { return Ok(Fate::unreadable_id()) };
+        Ok(match objects.look(&object.key(), None, context).await? {
+            Presence::Absent => Fate::Gone { status: "not there any more".to_owned() },
+            Presence::Present(_) => {
+                let listing = objects.snapshot(context).await?;
+                let status = listing.find(&object.key()).map_or_else(|| "exists".to_owned(), Object::status_text);
+                Fate::Alive { uid: id.to_owned(), status }
+            }
+            Presence::Released => Fate::Gone { status: "Released".to_owned() },
+            Presence::Unproved { reason } => {
+                Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer }
+            }
         })
     }
 
-    async fn by_name(&self, kind: Kind, marker: &str, context: &Context) -> Result<Fate, Error> {
-        let (things, complete) = self.things(kind, context).await?;
-        let mut found = things.into_iter().filter(|thing| thing.name.as_deref() == Some(marker));
+    /// By the name that was sent. One list serves all entries: nothing is changed here.
+    async fn by_name<K: Object>(&self, marker: &str, context: &Context) -> Result<Fate, Error> {
+        let listing = self.client.objects::<K>().snapshot(context).await?;
+        let mut found = listing.records.iter().filter(|object| object.name() == Some(marker));
         Ok(match (found.next(), found.next()) {
-            (Some(thing), None) => thing.fate(),
+            (Some(object), None) if object.is_released() => Fate::Gone { status: object.status_text() },
+            (Some(object), None) => Fate::Alive { uid: object.key().to_string(), status: object.status_text() },
             (Some(one), Some(other)) => Fate::Unknown {
-                why: format!("several carry its name, among them {} and {}", one.id, other.id),
+                why: format!("several carry its name, among them {} and {}", one.key(), other.key()),
                 lacking: Lacking::Decision,
             },
-            (None, _) if complete => Fate::Nothing,
+            (None, _) if listing.complete => Fate::Nothing,
             (None, _) => {
                 Fate::Unknown { why: "the service's list is not complete".to_owned(), lacking: Lacking::WholeAnswer }
             }
         })
     }
 
-    /// All things of a kind, and whether these are all. One list serves all entries: nothing is changed here.
-    async fn things(&self, kind: Kind, context: &Context) -> Result<(Vec<Thing>, bool), Error> {
-        Ok(match kind {
-            Kind::Instance => {
-                let listing = self.client.instances().snapshot(context).await?;
-                (listing.records.iter().map(Thing::instance).collect(), listing.complete)
-            }
-            Kind::CloudDisk => {
-                let listing = self.client.cloud_disks().snapshot(context).await?;
-                (listing.records.iter().map(Thing::cloud_disk).collect(), listing.complete)
-            }
-            Kind::PrivateImage => {
-                let listing = self.client.images().private_snapshot(context).await?;
-                (listing.records.iter().map(Thing::private_image).collect(), listing.complete)
-            }
-        })
-    }
-}
-
-/// A thing of the service, as far as a fate is concerned.
-struct Thing {
-    id: String,
-    name: Option<String>,
-    status: String,
-    is_released: bool,
-}
-
-impl Thing {
-    fn instance(instance: &Instance) -> Self {
-        Self {
-            id: instance.uid.to_string(),
-            name: instance.name.clone(),
-            status: instance.status.as_ref().map_or_else(without_status, ToString::to_string),
-            is_released: instance.is_released(),
+    async fn of_kind<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
+        match &record.ids {
+            Some(ids) => self.by_id::<K>(&ids.id, context).await,
+            None => self.by_name::<K>(&record.marker, context).await,
         }
-    }
-
-    fn cloud_disk(disk: &CloudDisk) -> Self {
-        Self {
-            id: disk.id.to_string(),
-            name: disk.name.clone(),
-            status: disk.status_name().map_or_else(without_status, str::to_owned),
-            is_released: disk.is_released(),
-        }
-    }
-
-    fn private_image(image: &PrivateImage) -> Self {
-        let status = if image.is_ready() { "ready" } else { "creating" };
-        Self {
-            id: image.image_id.to_string(),
-            name: image.image_name.clone(),
-            status: status.to_owned(),
-            is_released: false,
-        }
-    }
-
-    fn fate(self) -> Fate {
-        if self.is_released {
-            Fate::Gone { status: self.status }
-        } else {
-            Fate::Alive { uid: self.id, status: self.status }
-        }
-    }
-}
-
-fn without_status() -> String {
-    "without a status".to_owned()
-}
-
-fn fate<T, R>(presence: Presence<T, R>, thing: impl Fn(&T) -> Thing) -> Fate {
-    match presence {
-        Presence::Absent { .. } => Fate::Gone { status: "not there any more".to_owned() },
-        Presence::Present(present) => thing(&present).fate(),
-        Presence::Released(_) => Fate::Gone { status: "Released".to_owned() },
-        Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer },
     }
 }
 
 impl Fate {
+    fn unreadable_id() -> Self {
+        Self::Unknown { why: "its id cannot be read".to_owned(), lacking: Lacking::Decision }
+    }
+
     fn unlearned(error: &Error) -> Self {
         Self::Unknown { why: error.to_string(), lacking: Lacking::after(error) }
     }
@@ -235,7 +177,7 @@ impl Fate {
             (Self::Alive { .. }, Phase::Sent | Phase::Accepted) => {
                 "apply the same configuration in this folder: it takes it up".to_owned()
             }
-            (Self::Alive { uid, .. }, Phase::HandedOver | Phase::Unexplained) => {
+            (Self::Alive { uid, .. }, Phase::HandedOver) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
             }
             (Self::Gone { .. }, _) => format!("nothing is billed; pending --forget {entry}"),
@@ -266,7 +208,6 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::Accepted => "accepted",
         Phase::HandedOver => "handed over",
         Phase::Sent => "sent",
-        Phase::Unexplained => "unexplained",
     }
 }
 

@@ -48,5 +48,18 @@ pub fn project<M: Serialize, N: DeserializeOwned>(model: &M) -> Result<N, ModelE
     from_value(&to_value(model)?)
 }
 
+/// A model with the attributes that another one has too taken over from that.
+pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &N) -> Result<M, ModelError> {
+    let mut merged = to_value(model)?;
+    if let (Value::Object(attributes), Value::Object(over)) = (&mut merged, to_value(over)?) {
+        for (name, value) in over {
+            if let Some(attribute) = attributes.get_mut(&name) {
+                *attribute = value;
+            }
+        }
+    }
+    from_value(&merged)
+}
+
 #[cfg(test)]
 mod tests;

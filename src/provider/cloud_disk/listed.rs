@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{model::Record, schema::reported};
+use super::{
+    model::{CloudDisk, Record},
+    schema::reported,
+};
 use crate::{
     api::{self, CloudDiskFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{
         Client,
         client::limits,
         errors::Failure,
+        lifecycle::{self, Filters as _, is_set},
         words::{disk_status_number, storage_class_number},
     },
 };
@@ -53,14 +57,8 @@ impl DataSource for List {
     }
 
     async fn read(&self, mut config: CloudDisks, context: Context<Client>) -> Outcome<CloudDisks> {
-        let wanted = Wanted {
-            name_or_uid: &config.name_or_uid,
-            status: &config.status,
-            storage_classes: &config.storage_classes,
-            cluster_id: &config.cluster_id,
-            support_ib_network: &config.support_ib_network,
-        };
-        match matching(&wanted, &context).await {
+        let filters: Filters = project(&config).unwrap_or_default();
+        match filters.matching(&context).await {
             Ok(listing) => {
                 config.cloud_disks = Attr::Known(listing.records.iter().map(Record::of).collect());
                 Outcome::present(config, Private::default())
@@ -71,7 +69,7 @@ impl DataSource for List {
 }
 
 /// The filters of the data source and of the list resource.
-pub(super) fn arguments() -> Vec<Attribute> {
+fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional("name_or_uid", Type::String, "A part of the name or UID."),
         Attribute::optional("status", Type::String, "Only disks of this status.").validate(validator::one_of(&[
@@ -99,41 +97,40 @@ pub(super) fn arguments() -> Vec<Attribute> {
     ]
 }
 
-/// What a configuration asks for.
-pub(super) struct Wanted<'a> {
-    pub(super) name_or_uid: &'a Attr<String>,
-    pub(super) status: &'a Attr<String>,
-    pub(super) storage_classes: &'a Attr<Vec<Attr<String>>>,
-    pub(super) cluster_id: &'a Attr<i64>,
-    pub(super) support_ib_network: &'a Attr<bool>,
+/// The filters, which are also the configuration of the list resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Filters {
+    name_or_uid: Attr<String>,
+    status: Attr<String>,
+    storage_classes: Attr<Vec<Attr<String>>>,
+    cluster_id: Attr<i64>,
+    support_ib_network: Attr<bool>,
 }
 
-/// The disks that the filters select.
-pub(super) async fn matching(
-    wanted: &Wanted<'_>,
-    context: &Context<Client>,
-) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
-    let filter = CloudDiskFilter {
-        name_or_uid: wanted.name_or_uid.known().cloned(),
-        status: wanted.status.as_str().and_then(disk_status_number),
-        spec_types: wanted.storage_classes.elements().filter_map(|(_, class)| storage_class_number(class)).collect(),
-        cluster_id: wanted.cluster_id.known().copied(),
-        support_ib_network: wanted.support_ib_network.known().copied(),
-    };
-    let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
-    let listing = if filter == CloudDiskFilter::default() {
-        disks.snapshot(&limits).await
-    } else {
-        disks.list(&filter, &limits).await.map(Arc::new)
-    };
-    listing.map_err(|error| {
-        let failure = Failure { error: &error, tried: "list the cloud disks".to_owned(), now: String::new() };
-        failure.diagnostic(|name| match name {
-            "name_or_uid" => !wanted.name_or_uid.is_null(),
-            "status" => !wanted.status.is_null(),
-            "storage_classes" => !wanted.storage_classes.is_null(),
-            "cluster_id" => !wanted.cluster_id.is_null(),
-            _ => false,
+impl lifecycle::Filters for Filters {
+    type Managed = CloudDisk;
+
+    fn schema() -> Schema {
+        Schema::new("The cloud disks of the account. Released ones are left out.", arguments())
+    }
+
+    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
+        let filter = CloudDiskFilter {
+            name_or_uid: self.name_or_uid.known().cloned(),
+            status: self.status.as_str().and_then(disk_status_number),
+            spec_types: self.storage_classes.elements().filter_map(|(_, class)| storage_class_number(class)).collect(),
+            cluster_id: self.cluster_id.known().copied(),
+            support_ib_network: self.support_ib_network.known().copied(),
+        };
+        let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
+        let listing = if filter == CloudDiskFilter::default() {
+            disks.snapshot(&limits).await
+        } else {
+            disks.list(&filter, &limits).await.map(Arc::new)
+        };
+        listing.map_err(|error| {
+            let failure = Failure { error: &error, tried: "list the cloud disks".to_owned(), now: String::new() };
+            failure.diagnostic(is_set(self))
         })
-    })
+    }
 }

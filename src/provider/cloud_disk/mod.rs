@@ -1,114 +1,159 @@
-//! `damodel_cloud_disk`: a disk that outlives the machines it is mounted in (service API, Cloud disks).
+//! `damodel_cloud_disk`: a disk that outlives the instances it is mounted in (service API, Cloud disks).
 
-mod create;
-mod delete;
-mod import;
-mod list;
 mod listed;
 mod model;
 mod plan;
-mod read;
+mod release;
 mod schema;
 mod single;
 mod update;
 
-use std::time::Duration;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
 
 use self::model::CloudDisk;
-pub(super) use self::{list::ListAll, listed::List, single::Single};
-use super::{Client, creation::Noun, presence::Subject, protection::Protected, words::title};
+pub(super) use self::{
+    listed::{Filters, List},
+    single::Single,
+};
+use super::{
+    Client, lifecycle,
+    lifecycle::{AfterRefusal, Found, Free, Managed, ManagedExt as _, Release},
+    words::{AVAILABLE, MOUNTED, MOUNTING, STARTING, capitalized, disk_status},
+};
 use crate::{
-    api::Kind,
+    api::{self, Accepted, Code, Context as Limits, CreateCloudDisk, Listing},
     framework::{
-        self, Context, Create, IdentityAttribute, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, Type,
-        Update, timeouts::DefaultTimeouts,
+        Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update,
     },
 };
 
-const CLOUD_DISK: Noun = Noun { kind: Kind::CloudDisk, word: "cloud disk", type_name: "damodel_cloud_disk" };
-
 /// The resource.
-#[derive(Debug)]
-pub(super) struct Resource;
+pub(super) type Resource = lifecycle::Resource<CloudDisk>;
 
-impl framework::Resource for Resource {
-    type Client = Client;
-    type Model = CloudDisk;
+impl Managed for CloudDisk {
+    type Object = api::CloudDisk;
+    type Request = CreateCloudDisk;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_cloud_disk"
-    }
+    const TYPE_NAME: &'static str = "damodel_cloud_disk";
+    const IMPORT_ID: &'static str = "the disk's database number or its UID, not its name";
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         schema::schema()
     }
 
-    fn identity(&self) -> Option<IdentitySchema> {
-        Some(IdentitySchema::new(vec![IdentityAttribute::required(
-            "id",
-            "id",
-            Type::String,
-            "The disk's database number, as text.",
-        )]))
+    fn identity() -> IdentityAttribute {
+        IdentityAttribute::required("id", "id", Type::String, "The disk's database number, as text.")
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
-        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
-        DefaultTimeouts { create: minutes(10), read: minutes(2), update: minutes(10), delete: minutes(10) }
+    fn minutes() -> [u64; 4] {
+        [10, 2, 10, 10]
     }
 
-    async fn plan(&self, plan: &mut Plan<CloudDisk>, context: PlanContext<'_, Client>) {
-        plan::plan(plan, &context).await;
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+        plan::plan(plan, context).await;
     }
 
-    async fn create(&self, change: Create<CloudDisk>, context: Context<Client>) -> Outcome<CloudDisk> {
-        Box::pin(create::create(change, &context)).await
+    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
+        update::update(change, context).await
     }
 
-    async fn read(&self, current: State<CloudDisk>, context: Context<Client>) -> Outcome<CloudDisk> {
-        Box::pin(read::read(current, &context)).await
+    fn id(&self) -> Option<&str> {
+        self.id.as_str()
     }
 
-    async fn update(&self, change: Update<CloudDisk>, context: Context<Client>) -> Outcome<CloudDisk> {
-        Box::pin(update::update(change, &context)).await
+    fn name(&self) -> Option<&str> {
+        self.name.as_str()
     }
 
-    async fn delete(&self, current: State<CloudDisk>, context: Context<Client>) -> Outcome<CloudDisk> {
-        Box::pin(delete::delete(current, &context)).await
+    fn status(&self) -> Option<&str> {
+        self.status.as_str()
     }
 
-    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<CloudDisk> {
-        import::import(id, &context).await
-    }
-}
-
-impl CloudDisk {
-    /// The database id under which the service knows it; 0 is none.
-    fn number(&self) -> i64 {
-        self.id.as_str().and_then(|id| id.parse().ok()).unwrap_or_default()
-    }
-
-    /// The disk as a refresh speaks of it.
-    fn subject(&self) -> Subject {
-        Subject {
-            title: self.title(),
-            key: witness_key(self.number()),
-            last: self.status.as_str().unwrap_or("of unknown status").to_owned(),
-        }
-    }
-}
-
-impl Protected for CloudDisk {
     fn is_protected(&self) -> bool {
         self.deletion_protection.known() == Some(&true)
     }
 
-    fn title(&self) -> String {
-        title("cloud disk", self.name.as_str(), self.id.as_str())
+    fn rename(&mut self, name: String) {
+        self.name = Attr::Known(name);
     }
-}
 
-/// The key under which a disk is a witness for others.
-fn witness_key(id: i64) -> String {
-    format!("cloud_disk/{id}")
+    fn hint(&self) -> Option<&str> {
+        self.uid.as_str().or(self.name())
+    }
+
+    fn take_record(&mut self, disk: &api::CloudDisk) {
+        self.take_disk(disk);
+    }
+
+    fn take(&mut self, disk: &api::CloudDisk) {
+        self.take_disk(disk);
+    }
+
+    fn shown(disk: &api::CloudDisk) -> Option<api::CloudDisk> {
+        Some(disk.clone())
+    }
+
+    async fn request(&mut self, client: &Client, _limits: &Limits) -> Result<CreateCloudDisk, Diagnostic> {
+        let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
+        self.planned_request(client).ok_or_else(missing)
+    }
+
+    fn planned_request(&self, _client: &Client) -> Option<CreateCloudDisk> {
+        Some(CreateCloudDisk {
+            name: self.name.known().cloned(),
+            mount_path: self.mount_path.known().cloned(),
+            purchase_duration: self.purchase_duration.known().copied(),
+            ..CreateCloudDisk::new(*self.size_gb.known()?, *self.spec_id.known()?)
+        })
+    }
+
+    fn is_settled(disk: &api::CloudDisk) -> bool {
+        disk.status.is_some_and(|status| ![STARTING, MOUNTING].contains(&status))
+    }
+
+    fn unfit(&self, disk: &api::CloudDisk, accepted: &Accepted<api::CloudDisk>) -> Option<Diagnostic> {
+        (!matches!(disk.status, Some(AVAILABLE | MOUNTED))).then(|| {
+            Diagnostic::warning(
+                format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
+                format!(
+                    "The service accepted the create and then shows this status instead of available. The state holds the disk. \
+                     Check it in the console{}.",
+                    accepted.ids
+                ),
+            )
+        })
+    }
+
+    fn is_like(&self, disk: &api::CloudDisk) -> bool {
+        let same = |wanted: &Attr<i64>, own: Option<i64>| match (wanted.known(), own) {
+            (Some(wanted), Some(own)) => *wanted == own,
+            _ => true,
+        };
+        same(&self.size_gb, disk.size_gb) && same(&self.spec_id, disk.spec_id)
+    }
+
+    async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
+        release.until_free().await
+    }
+
+    fn may_be_gone(code: Code) -> bool {
+        matches!(code, Code::InvalidParameter | Code::InternalError | Code::Other(_))
+    }
+
+    fn after_refusal(_error: &api::Error, disk: &api::CloudDisk) -> AfterRefusal {
+        release::after_refusal(disk)
+    }
+
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+        let is_wanted = |disk: &api::CloudDisk| {
+            !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
+        };
+        lifecycle::in_list(client, limits, is_wanted).await
+    }
+
+    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::CloudDisk>>> {
+        &client.before.cloud_disks
+    }
 }

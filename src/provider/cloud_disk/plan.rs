@@ -1,22 +1,18 @@
 use super::model::CloudDisk;
 use crate::{
-    api::{self, CloudDiskSpecFilter, Kind},
+    api::{self, CloudDiskSpecFilter},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
         Client,
         client::planning_limits,
         errors::Failure,
-        protection::{self, Protected as _},
+        lifecycle::ManagedExt as _,
     },
 };
 
-/// Refines a plan: no disk shrinks, none is larger than its specification allows, and a protected one stays.
+/// Refines a plan: no disk shrinks, and none is larger than its specification allows.
 pub(super) async fn plan(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
-    if let (Some(id), Some(client)) = (plan.prior.as_ref().and_then(|prior| prior.id.as_str()), client) {
-        client.known_in_a_state(Kind::CloudDisk, id);
-    }
-    protection::check(plan);
     let Some(planned) = &plan.planned else { return };
     let size = planned.size_gb.known().copied();
     let prior_size = plan.prior.as_ref().and_then(|prior| prior.size_gb.known().copied());

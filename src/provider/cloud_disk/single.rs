@@ -41,7 +41,7 @@ impl DataSource for Single {
         }
     }
 
-    async fn read(&self, mut config: Record, context: Context<Client>) -> Outcome<Record> {
+    async fn read(&self, config: Record, context: Context<Client>) -> Outcome<Record> {
         let listing = match context.client.api.cloud_disks().snapshot(&limits(&context)).await {
             Ok(listing) => listing,
             Err(error) => {
@@ -69,8 +69,7 @@ impl DataSource for Single {
         };
         match choice.one(&listing.records, matches) {
             Ok(disk) => {
-                config.take(disk);
-                Outcome::present(config, Private::default())
+                Outcome::present(Record::of(disk), Private::default())
             }
             Err(diagnostic) => Outcome::absent().with(diagnostic),
         }

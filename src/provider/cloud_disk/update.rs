@@ -1,12 +1,12 @@
 use super::model::CloudDisk;
 use crate::{
-    api::{self, CloudDisks, Sighting},
+    api::{self, Objects, Sighting},
     framework::{Context, Diagnostic, Outcome, Path, Update},
     provider::{
         Client,
         client::limits,
         errors::Failure,
-        protection::Protected as _,
+        lifecycle::ManagedExt as _,
         words::{AVAILABLE, MOUNTED, STARTING},
     },
 };
@@ -18,7 +18,7 @@ pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>)
     let number = prior.number();
     let mut reached = prior.clone();
     if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name)) {
-        if let Err(error) = disks.rename(number, name, &limits).await {
+        if let Err(error) = disks.rename(&number, name, &limits).await {
             let failure = Failure {
                 error: &error,
                 tried: format!("rename {} to {name:?}", prior.title()),
@@ -46,7 +46,7 @@ pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>)
             disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
         })
     };
-    match disks.wait(number, &limits, has_grown).await {
+    match disks.wait(&number, &limits, has_grown).await {
         Ok(_) => Outcome::present(planned, private),
         Err(error) => {
             let diagnostic = not_grown(&error, &prior, size);
@@ -57,7 +57,7 @@ pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>)
 }
 
 /// Whether a refused resize is one that an earlier request, whose answer was lost, has begun or done.
-async fn is_growing(number: i64, size: i64, disks: &CloudDisks, limits: &api::Context) -> bool {
+async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, limits: &api::Context) -> bool {
     let listing = disks.fresh(limits).await;
     listing.is_ok_and(|listing| {
         listing.find(&number).is_some_and(|disk| disk.size_gb == Some(size) || disk.status == Some(STARTING))

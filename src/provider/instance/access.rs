@@ -69,7 +69,7 @@ impl EphemeralResource for Access {
             Err(failed) => return Opened::failed(failed.at(Path::to("id"))),
         };
         let mut instance = Instance::default();
-        instance.take_record(&record);
+        instance.take_instance(&record);
         Opened::ready(Way {
             id: config.id,
             ssh_host: instance.ssh_host,

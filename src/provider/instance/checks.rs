@@ -153,10 +153,10 @@ impl Findings {
         };
         let path = Path::to(image.attribute());
         let found = if image.is_public() {
-            let listing = client.api.images().public(&PublicImageFilter::default(), limits).await;
+            let listing = client.api.public_images(&PublicImageFilter::default(), limits).await;
             listing.map(|listing| images::public(&listing, &image))
         } else {
-            let listing = client.api.images().private_snapshot(limits).await;
+            let listing = client.api.private_images().snapshot(limits).await;
             let region = planned.region.as_str();
             if let Some(own) = listing.as_ref().ok().and_then(|listing| images::elsewhere(listing, &image, region)) {
                 self.diagnostics.warning_at(
@@ -178,21 +178,28 @@ impl Findings {
                 let highest =
                     self.spec.as_ref().and_then(|spec| spec.highest_cuda.as_deref()).and_then(images::version);
                 if let (Some(needed), Some(highest)) = (cuda, highest)
-                    && needed > highest
+                    && needed.version > highest
                 {
-                    let text = |version: &[u64]| version.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
-                    self.diagnostics.error_at(
-                        path,
-                        "The image needs a newer CUDA",
-                        format!(
-                            "By its name or labels it needs CUDA {}, and {} supports at most {}.",
-                            text(&needed),
-                            self.spec.as_ref().map(name).unwrap_or_default(),
-                            text(&highest)
-                        ),
-                    );
+                    self.newer_cuda(path, &needed, &highest);
                 }
             }
+        }
+    }
+
+    /// A label is the service's word; what a name says is a guess, and the service decides.
+    fn newer_cuda(&mut self, path: Path, needed: &images::Cuda, highest: &[u64]) {
+        let text = |version: &[u64]| version.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+        let (needs, supports) = (text(&needed.version), text(highest));
+        let spec = self.spec.as_ref().map(name).unwrap_or_default();
+        if needed.is_labelled {
+            let detail = format!("Its labels require CUDA {needs}, and {spec} supports at most {supports}.");
+            self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
+        } else {
+            let detail = format!(
+                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, the service \
+                 refuses the create (160032), and nothing is bought."
+            );
+            self.diagnostics.warning_at(path, "The image may need a newer CUDA", detail);
         }
     }
 

@@ -1,9 +1,10 @@
 //! The cloud disks of an instance, as configured.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
-    api::{self, ExistDisk, NewDisk, Quotes},
+    api::{self, ExistDisk, NewDisk},
     framework::{
         Attr, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
@@ -83,18 +84,16 @@ pub(super) async fn find_uids(
 
 /// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not answer it.
 pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &Client) {
-    let kept = Quotes::beside(&client.journal);
     for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
-        kept.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
+        client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
     }
 }
 
 /// Recalls the uids that an earlier plan found.
 pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client) {
-    let kept = Quotes::beside(&client.journal);
     for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
         let found = disk.disk_id.known().map(|id| uid_key(*id, client));
-        if let Some(uid) = found.and_then(|key| kept.find(&key, jiff::Timestamp::now().as_second())) {
+        if let Some(uid) = found.and_then(|key| client.quotes.find(&key, jiff::Timestamp::now().as_second())) {
             disk.uid = Attr::Known(uid);
         }
     }
@@ -102,13 +101,22 @@ pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client
 
 /// Under this key a uid is kept.
 fn uid_key(id: i64, client: &Client) -> String {
-    let base_url = client.api.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("{base_url}|cloud disk {id}")
+    format!("{}|cloud disk {id}", client.base_url().unwrap_or_default())
 }
 
-/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any that names the uid counts.
+/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any with a text that is the uid
+/// counts.
 pub(super) fn is_bound(disk: &api::CloudDisk, uid: &str) -> bool {
-    !uid.is_empty() && disk.binding_instances.iter().any(|binding| binding.to_string().contains(uid))
+    !uid.is_empty() && disk.binding_instances.iter().any(|binding| names(binding, uid))
+}
+
+fn names(binding: &Value, uid: &str) -> bool {
+    match binding {
+        Value::String(text) => text == uid,
+        Value::Array(elements) => elements.iter().any(|element| names(element, uid)),
+        Value::Object(fields) => fields.values().any(|field| names(field, uid)),
+        Value::Bool(_) | Value::Null | Value::Number(_) => false,
+    }
 }
 
 /// Whether a disk is about to be available: a create waits for it.
@@ -139,7 +147,7 @@ pub(super) fn attributes() -> Vec<Attribute> {
         )
         .sensitive()
         .replaces(Replacement::IfKnown)
-        .validate(validator::text("a JSON document", |text| serde_json::from_str::<serde_json::Value>(text).is_ok())),
+        .validate(validator::text("a JSON document", |text| serde_json::from_str::<Value>(text).is_ok())),
     ]
 }
 

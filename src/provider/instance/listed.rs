@@ -6,12 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Instance;
 use crate::{
-    api::{self, InstanceFilter, Listing},
+    api::{self, Code, InstanceFilter, Listing},
     framework::{
         Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
         schema::{Attribute, AttributeType, Nesting},
     },
-    provider::{Client, client::limits, errors::Failure},
+    provider::{
+        Client,
+        client::limits,
+        errors::Failure,
+        lifecycle::{self, Filters as _, ManagedExt as _, is_set},
+    },
 };
 
 /// The data source.
@@ -77,7 +82,8 @@ impl DataSource for List {
     }
 
     async fn read(&self, mut config: Instances, context: Context<Client>) -> Outcome<Instances> {
-        match matching(&config.query, &config.status, &context).await {
+        let filters: Filters = project(&config).unwrap_or_default();
+        match filters.matching(&context).await {
             Ok(listing) => {
                 let mut records: Vec<Record> = listing.records.iter().map(Record::of).collect();
                 records.sort_by(|a, b| a.instance_uid.cmp(&b.instance_uid));
@@ -90,40 +96,76 @@ impl DataSource for List {
 }
 
 /// The filters of the data source and of the list resource; the latter leaves out some of the statuses.
-pub(super) fn arguments(statuses: &str) -> Vec<Attribute> {
+fn arguments(statuses: &str) -> Vec<Attribute> {
     vec![
         Attribute::optional("query", Type::String, "A part of the UID or name."),
         Attribute::optional("status", Type::String, format!("Only instances of this status: {statuses}")),
     ]
 }
 
-/// The instances that the filters select.
-pub(super) async fn matching(
-    query: &Attr<String>,
-    status: &Attr<String>,
-    context: &Context<Client>,
-) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
-    let filter = InstanceFilter { query: query.known().cloned(), status: status.known().cloned() };
-    let (instances, limits) = (context.client.api.instances(), limits(context));
-    let listing = if filter == InstanceFilter::default() {
-        instances.snapshot(&limits).await
-    } else {
-        instances.list(&filter, &limits).await.map(Arc::new)
-    };
-    listing.map_err(|error| {
-        let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
-        failure.diagnostic(|name| match name {
-            "query" => !query.is_null(),
-            "status" => !status.is_null(),
-            _ => false,
+/// The filters, which are also the configuration of the list resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Filters {
+    query: Attr<String>,
+    status: Attr<String>,
+}
+
+impl lifecycle::Filters for Filters {
+    type Managed = Instance;
+
+    fn schema() -> Schema {
+        Schema::new(
+            "The instances of the account. Released ones are left out, and passwords and tokens are null.",
+            arguments("`Creating`, `Running`, `Stopped`, `Failed`, …"),
+        )
+    }
+
+    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
+        let filter = InstanceFilter { query: self.query.known().cloned(), status: self.status.known().cloned() };
+        let (instances, limits) = (context.client.api.instances(), limits(context));
+        let listing = if filter == InstanceFilter::default() {
+            instances.snapshot(&limits).await
+        } else {
+            instances.list(&filter, &limits).await.map(Arc::new)
+        };
+        listing.map_err(|error| {
+            let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
+            failure.diagnostic(is_set(self))
         })
-    })
+    }
+
+    /// A whole state needs the detail of each.
+    async fn state(
+        record: api::Instance,
+        whole: bool,
+        context: &Context<Client>,
+    ) -> Result<Option<Instance>, Diagnostic> {
+        let mut state = Instance::default();
+        state.take_instance(&record);
+        if !whole {
+            return Ok(Some(state));
+        }
+        let (client, limits) = (context.client.as_ref(), limits(context));
+        match client.api.instances().detail(&record.uid, &limits).await {
+            Ok(detail) if detail.instance.is_released() => Ok(None),
+            Ok(detail) => {
+                state.take_detail(&detail);
+                state.complete_image(client, &limits).await;
+                Ok(Some(state))
+            }
+            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => Ok(None),
+            Err(error) => {
+                let tried = format!("read {}", state.title());
+                Err(Failure { error: &error, tried, now: String::new() }.whole())
+            }
+        }
+    }
 }
 
 impl Record {
     fn of(instance: &api::Instance) -> Self {
         let mut taken = Instance { store_credentials: Attr::Known(false), ..Instance::default() };
-        taken.take_record(instance);
+        taken.take_instance(instance);
         let mut record: Self = project(&taken).unwrap_or_default();
         record.instance_uid = instance.uid.as_str().into();
         record

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     api::{self, CloudDisk, Listing},
     framework::{Attr, Diagnostic},
-    provider::{Client, protection::Protected as _},
+    provider::{Client, lifecycle::ManagedExt as _},
 };
 
 /// What the release of a machine deletes, and what it leaves, in sentences.

@@ -1,98 +1,254 @@
-//! `damodel_instance`: a machine, from its create to its release (service API, Instances).
+//! `damodel_instance`: from its create to its release (service API, Instances).
 
 mod access;
 mod checks;
-mod create;
-mod delete;
 mod disks;
 mod generate;
-mod import;
-mod list;
 mod listed;
 mod losses;
 mod model;
 mod plan;
 mod price;
-mod read;
+mod release;
 mod report;
+mod request;
 mod schema;
 mod single;
 mod update;
 mod validate;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::OnceCell;
 
 use self::model::Instance;
-pub(super) use self::{access::Access, list::ListAll, listed::List, single::Single};
-use super::{Client, protection::Protected, words::title};
+pub(super) use self::{
+    access::Access,
+    listed::{Filters, List},
+    single::Single,
+};
+use super::{
+    Client,
+    errors::Failure,
+    lifecycle,
+    lifecycle::{AfterRefusal, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
+    words::capitalized,
+};
 use crate::{
-    api::InstanceUid,
+    api::{self, Accepted, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing, Presence},
     framework::{
-        self, Context, Create, Diagnostics, IdentityAttribute, IdentitySchema, Outcome, Plan, PlanContext, Schema,
-        State, Type, Update, timeouts::DefaultTimeouts,
+        Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, Type,
+        Update, timeouts::parse_duration,
     },
 };
 
+/// Under this key an import tells the refresh that completes it that nobody has said yet whether credentials are kept.
+const IMPORTING: &str = "importing";
+
 /// The resource.
-#[derive(Debug)]
-pub(super) struct Resource;
+pub(super) type Resource = lifecycle::Resource<Instance>;
 
-impl framework::Resource for Resource {
-    type Client = Client;
-    type Model = Instance;
+impl Managed for Instance {
+    type Object = api::Instance;
+    type Request = CreateInstance;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_instance"
-    }
+    const TYPE_NAME: &'static str = "damodel_instance";
+    const IMPORT_ID: &'static str = "the instance's UID (ins-…) as the console shows it, not its name";
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         schema::schema()
     }
 
-    fn identity(&self) -> Option<IdentitySchema> {
-        Some(IdentitySchema::new(vec![IdentityAttribute::required(
-            "instance_uid",
-            "id",
-            Type::String,
-            "The instance's UID (`ins-…`).",
-        )]))
+    fn identity() -> IdentityAttribute {
+        IdentityAttribute::required("instance_uid", "id", Type::String, "The instance's UID (`ins-…`).")
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
-        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
-        DefaultTimeouts { create: minutes(30), read: minutes(2), update: minutes(5), delete: minutes(15) }
+    fn minutes() -> [u64; 4] {
+        [30, 2, 5, 15]
     }
 
-    fn validate(&self, config: &Instance, diagnostics: &mut Diagnostics) {
+    fn validate(config: &Self, diagnostics: &mut Diagnostics) {
         validate::validate(config, diagnostics);
     }
 
-    async fn plan(&self, plan: &mut Plan<Instance>, context: PlanContext<'_, Client>) {
-        plan::plan(plan, &context).await;
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+        plan::plan(plan, context).await;
     }
 
-    async fn create(&self, change: Create<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        Box::pin(create::create(change, &context)).await
+    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
+        update::update(change, context).await
     }
 
-    async fn read(&self, current: State<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        Box::pin(read::read(current, &context)).await
-    }
-
-    async fn update(&self, change: Update<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        Box::pin(update::update(change, &context)).await
-    }
-
-    async fn delete(&self, current: State<Instance>, context: Context<Client>) -> Outcome<Instance> {
-        Box::pin(delete::delete(current, &context)).await
-    }
-
-    fn generate(&self, config: &mut Instance, diagnostics: &mut Diagnostics) {
+    fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
         generate::generate(config, diagnostics);
     }
 
-    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<Instance> {
-        import::import(id, &context).await
+    fn id(&self) -> Option<&str> {
+        self.id.as_str()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_str()
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.status.as_str()
+    }
+
+    fn is_protected(&self) -> bool {
+        self.deletion_protection.known() == Some(&true)
+    }
+
+    fn rename(&mut self, name: String) {
+        self.name = Attr::Known(name);
+    }
+
+    fn take_record(&mut self, instance: &api::Instance) {
+        self.take_instance(instance);
+    }
+
+    fn take(&mut self, detail: &api::InstanceDetail) {
+        self.take_detail(detail);
+    }
+
+    fn shown(_instance: &api::Instance) -> Option<api::InstanceDetail> {
+        None
+    }
+
+    async fn complete(&mut self, client: &Client, limits: &Limits) {
+        self.complete_image(client, limits).await;
+    }
+
+    /// Leaves the credentials out of the refresh that belongs to an import. The next one keeps them if the state says so.
+    fn refreshed(&mut self, private: &mut Private) -> Diagnostics {
+        if private.entry::<bool>(IMPORTING) == Some(true) {
+            private.remove(IMPORTING);
+            self.forget_credentials();
+        }
+        if self.status() != Some(InstanceStatus::Failed.as_str()) {
+            return Diagnostics::new();
+        }
+        Diagnostic::warning(
+            format!("{} has failed", capitalized(&self.title())),
+            "Its status is Failed. It stays in the state; replace it with: terraform apply -replace=<address>.",
+        )
+        .into()
+    }
+
+    async fn request(&mut self, client: &Client, limits: &Limits) -> Result<CreateInstance, Diagnostic> {
+        request::find_disks(self, client, limits).await?;
+        request::request(self, client)
+    }
+
+    fn planned_request(&self, client: &Client) -> Option<CreateInstance> {
+        request::request(self, client).ok()
+    }
+
+    async fn confirm(&self, client: &Client, limits: &Limits) -> Result<Self, Diagnostic> {
+        let estimated_cost = price::confirm(self, client, limits).await?;
+        Ok(Self { estimated_cost, ..self.clone() })
+    }
+
+    fn forget_plan(private: &mut Private) {
+        price::forget(private);
+    }
+
+    fn wait_for_capacity(&self) -> Option<Duration> {
+        self.wait_for_capacity.as_str().and_then(parse_duration)
+    }
+
+    fn waits(&self) -> bool {
+        self.wait_for_running.known() != Some(&false)
+    }
+
+    fn is_settled(instance: &api::Instance) -> bool {
+        matches!(instance.status, Some(InstanceStatus::Running | InstanceStatus::Failed | InstanceStatus::Released))
+    }
+
+    fn unfit(&self, instance: &api::Instance, accepted: &Accepted<api::Instance>) -> Option<Diagnostic> {
+        let status = instance.status.as_ref().filter(|status| **status != InstanceStatus::Running)?;
+        Some(Diagnostic::error(
+            format!("{} was created {status}", capitalized(&self.title())),
+            format!(
+                "The service accepted the create and then could not carry it out: the status is {status}. The state holds the \
+                 instance, tainted: the next apply releases it and tries again. For the service's support: instance UID {}{}.",
+                instance.uid, accepted.ids
+            ),
+        ))
+    }
+
+    /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
+    async fn look_after_create(creation: &mut Creation<'_, Self>, accepted: &Accepted<api::Instance>) {
+        let limits = creation.last_calls();
+        match creation.client.api.instances().detail(&accepted.made.uid, &limits).await {
+            Ok(detail) => {
+                creation.state.take_detail(&detail);
+                creation.state.complete_image(creation.client, &limits).await;
+            }
+            Err(api::Error::Cancelled { .. }) => {}
+            Err(error) => {
+                let failure = Failure {
+                    error: &error,
+                    tried: format!("look at {} after its create", creation.state.title()),
+                    now: "The instance exists; the next refresh completes the state.".to_owned(),
+                };
+                creation.diagnostics.push(failure.warning());
+            }
+        }
+    }
+
+    async fn explain_refusal(&self, error: &api::Error, _client: &Client, _limits: &Limits) -> Option<String> {
+        error.code().filter(|code| code.is_out_of_stock())?;
+        Some(match self.wait_for_capacity.as_str() {
+            Some(wait) => format!("The create asked again for {wait} (wait_for_capacity); a longer time asks longer."),
+            None => "To keep asking, set wait_for_capacity.".to_owned(),
+        })
+    }
+
+    fn is_like(&self, instance: &api::Instance) -> bool {
+        let same = |wanted: &Attr<i64>, own: Option<i64>| match (wanted.known(), own) {
+            (Some(wanted), Some(own)) => own == 0 || *wanted == own,
+            _ => true,
+        };
+        let same_region = match (self.region.as_str(), instance.region.as_deref()) {
+            (Some(wanted), Some(own)) => wanted == own,
+            _ => true,
+        };
+        same(&self.spec_id, instance.spec_id) && same(&self.gpu_num, instance.gpu_num) && same_region
+    }
+
+    fn may_be_gone(code: Code) -> bool {
+        matches!(code, Code::InstanceNotExistOrAlreadyReleased | Code::InstanceNotExistOrNoPrivilege)
+    }
+
+    /// One that is still there may be on its way: an earlier request was accepted, and its answer lost.
+    fn after_refusal(error: &api::Error, _detail: &api::InstanceDetail) -> AfterRefusal {
+        match error.code() {
+            Some(Code::InstanceNotExistOrAlreadyReleased) => AfterRefusal::Wait,
+            _ => AfterRefusal::Fail,
+        }
+    }
+
+    async fn forbidden(release: &Release<'_, Self>, error: &api::Error) -> Option<Forbidden> {
+        release.forbidden(error).await
+    }
+
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+        Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
+            Presence::Present(detail) => Found::One(detail),
+            Presence::Released => Found::Released,
+            _ => Found::None,
+        })
+    }
+
+    /// An import does not see the configuration, which may not want credentials in the state.
+    fn imported(&mut self, private: &mut Private) {
+        private.insert(IMPORTING, true);
+        self.forget_credentials();
+    }
+
+    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::Instance>>> {
+        &client.before.instances
     }
 }
 
@@ -101,19 +257,4 @@ impl Instance {
     fn uid(&self) -> InstanceUid {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
     }
-}
-
-impl Protected for Instance {
-    fn is_protected(&self) -> bool {
-        self.deletion_protection.known() == Some(&true)
-    }
-
-    fn title(&self) -> String {
-        title("instance", self.name.as_str(), self.id.as_str())
-    }
-}
-
-/// The key under which an instance is a witness for others.
-fn witness_key(uid: &InstanceUid) -> String {
-    format!("instance/{uid}")
 }

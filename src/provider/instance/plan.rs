@@ -6,24 +6,20 @@ use super::{
     price,
 };
 use crate::{
-    api::{self, Kind},
+    api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
         Client,
         client::planning_limits,
-        presence::capitalized,
-        protection::{self, Protected as _},
+        lifecycle::{Managed as _, ManagedExt as _},
         replacement,
+        words::capitalized,
     },
 };
 
-/// Refines a plan: the provider's region, what a create needs, protection, and what a destroy takes with it.
+/// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.
 pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
-    if let (Some(id), Some(client)) = (plan.prior.as_ref().and_then(|prior| prior.id.as_str()), client) {
-        client.known_in_a_state(Kind::Instance, id);
-    }
-    protection::check(plan);
     if let Some(planned) = &mut plan.planned
         && planned.store_credentials == Attr::Known(false)
     {

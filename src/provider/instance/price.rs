@@ -1,19 +1,17 @@
 //! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not exceed.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::{
     checks::{disagreement, select},
     model::Instance,
 };
 use crate::{
-    api::{Context, Quotes, Spec, StillWanted},
+    api::{Context, Spec},
     framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
     provider::{
         Client,
         errors::Failure,
         pricing::{EstimatedCost, Order, estimate},
-        protection::Protected as _,
+        lifecycle::ManagedExt as _,
     },
 };
 
@@ -35,7 +33,7 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
     let quote = earlier(plan.earlier.as_ref(), &key, client).unwrap_or_else(|| live.clone());
     if quote == live {
         // From now on it counts for an hour, although an earlier plan may have made it.
-        Quotes::beside(&client.journal).keep(&key, &live, now());
+        client.quotes.keep(&key, &live, now());
     } else {
         plan.diagnostics.warning_at(
             Path::to("estimated_cost"),
@@ -68,7 +66,7 @@ pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
 /// What an earlier plan quoted.
 fn earlier(private: Option<&Private>, key: &str, client: &Client) -> Option<EstimatedCost> {
     let stored = private.and_then(|private| private.entry(QUOTE));
-    stored.or_else(|| Quotes::beside(&client.journal).find(key, now()))
+    stored.or_else(|| client.quotes.find(key, now()))
 }
 
 fn now() -> i64 {
@@ -78,7 +76,7 @@ fn now() -> i64 {
 /// Asks for the price once more before something is bought: above the quote or the budget nothing is, and nothing of another code
 /// than the configuration's. The cost that the state
 /// keeps is the planned one, or the live one where the plan knew none.
-pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Context) -> Confirmed {
+pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Context) -> Result<Attr<EstimatedCost>, Diagnostic> {
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
     let quoted = planned.estimated_cost.known();
     let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();
@@ -106,7 +104,7 @@ pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Contex
     budget(&live, planned, client)?;
     match quoted {
         Some(quote) if is_above(&live, quote) => {
-            Quotes::beside(&client.journal).forget(&key(planned, client));
+            client.quotes.forget(&key(planned, client));
             Err(Diagnostic::error(
                 "The price has risen",
                 format!(
@@ -125,35 +123,6 @@ pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Contex
 /// Drops the quote that a plan kept: the state keeps the cost.
 pub(super) fn forget(private: &mut Private) {
     private.remove(QUOTE);
-}
-
-/// The cost that the state keeps, or why nothing may be bought.
-type Confirmed = Result<Attr<EstimatedCost>, Diagnostic>;
-
-/// The price, asked for again after each wait for capacity, and what was said last.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reconfirmed(Arc<Mutex<Option<Confirmed>>>);
-
-impl Reconfirmed {
-    /// The question that a create asks before it is sent again: the price may have moved while it waited.
-    pub(super) fn asked(&self, planned: &Instance, client: &Arc<Client>) -> StillWanted {
-        let (answers, order) = (self.clone(), Arc::new((planned.clone(), Arc::clone(client))));
-        StillWanted::asks(move |limits| {
-            let (answers, order) = (answers.clone(), Arc::clone(&order));
-            async move {
-                let (planned, client) = &*order;
-                let confirmed = confirm(planned, client, &limits).await;
-                let is_wanted = confirmed.is_ok();
-                *answers.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(confirmed);
-                is_wanted
-            }
-        })
-    }
-
-    /// What was said last; none when nothing was waited for.
-    pub(super) fn last(&self) -> Option<Confirmed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 /// The provider's guard on each instance (max_hourly_price).
@@ -222,7 +191,7 @@ fn key(planned: &Instance, client: &Client) -> String {
     };
     format!(
         "{}|{}|{}|{}|{}|{}|{}",
-        client.api.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default(),
+        client.base_url().unwrap_or_default(),
         planned.region.as_str().unwrap_or_default(),
         spec,
         planned.payment_type.as_str().unwrap_or_default(),

@@ -4,24 +4,25 @@ use serde_json::Value;
 
 use super::model::Instance;
 use crate::{
-    api::{self, Context, InstanceDetail, PublicImageFilter},
+    api::{self, Context, InstanceDetail},
     framework::{Attr, Secret},
     provider::{
-        Client,
-        words::{cut, image_type, json_without, login_method, text_or_json, time},
+        Client, images,
+        words::{cut, image_type, json_without, keep, login_method, text_or_json, time},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
 
 impl Instance {
     /// Takes over what a list shows. Arguments that the service leaves out keep what the state says.
-    pub(super) fn take_record(&mut self, record: &api::Instance) {
+    pub(super) fn take_instance(&mut self, record: &api::Instance) {
         keep(&mut self.name, record.name.clone());
         keep(&mut self.region, record.region.clone());
         keep(&mut self.payment_type, record.payment_type.clone());
-        keep(&mut self.spec_id, record.spec_id);
+        // While it is being created the service may show 0 for what it has not assigned yet.
+        keep(&mut self.spec_id, record.spec_id.filter(|id| *id != 0));
         keep(&mut self.spec_type, record.spec_type.clone());
-        keep(&mut self.gpu_num, record.gpu_num);
+        keep(&mut self.gpu_num, record.gpu_num.filter(|gpus| *gpus != 0));
         self.take_image(record);
         keep(&mut self.login_method, record.login_method.map(login_method));
         keep(&mut self.ssh_pubkey_name, record.ssh_pubkey_name.clone());
@@ -54,7 +55,7 @@ impl Instance {
 
     /// Takes over all that the service reports.
     pub(super) fn take_detail(&mut self, detail: &InstanceDetail) {
-        self.take_record(&detail.instance);
+        self.take_instance(&detail.instance);
         let more = &detail.more;
         let text = |value: &Option<Value>| Attr::from(value.as_ref().and_then(text_or_json));
         self.cpu_core = text(&more.cpu_core);
@@ -82,17 +83,8 @@ impl Instance {
             return;
         }
         let Some(id) = self.image_id.known().copied() else { return };
-        let images = client.api.images();
-        let found = match self.image_type.as_str() {
-            Some("public") => images.public(&PublicImageFilter::default(), context).await.map(|listing| {
-                listing.records.iter().find(|image| image.id == id).and_then(|image| image.image_url.clone())
-            }),
-            Some("private") => images.private_snapshot(context).await.map(|listing| {
-                listing.records.iter().find(|image| image.image_id == id).and_then(|image| image.image_tag.clone())
-            }),
-            _ => return,
-        };
-        match found {
+        let Some(kind) = self.image_type.as_str() else { return };
+        match images::address(id, kind, client, context).await {
             Ok(address) => keep(&mut self.image, address),
             Err(error) => tracing::warn!(%error, image.id = id, "the image's address could not be looked up"),
         }
@@ -100,20 +92,15 @@ impl Instance {
 
     /// An image's number that differs from the state's makes the state's address another image's.
     fn take_image(&mut self, record: &api::Instance) {
-        let kind = record.image_type.as_deref().map(image_type);
-        let changed =
-            |before: Option<&i64>| before.is_some_and(|before| record.image_id.is_some_and(|id| id != *before));
-        if changed(self.image_id.known()) {
+        let image_id = record.image_id.filter(|id| *id != 0);
+        let has_changed = self.image_id.known().is_some_and(|before| image_id.is_some_and(|id| id != *before));
+        if has_changed {
             self.image = Attr::Null;
         }
-        keep(&mut self.image_id, record.image_id);
-        keep(&mut self.image_type, kind);
-    }
-}
-
-fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
-    if let Some(reported) = reported {
-        *attribute = Attr::Known(reported);
+        keep(&mut self.image_id, image_id);
+        if image_id.is_some() || record.image_id.is_none() {
+            keep(&mut self.image_type, record.image_type.as_deref().map(image_type));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{disks::find_uids, model::Instance};
 use crate::{
     framework::{Context, Outcome, Path, Update, to_value},
-    provider::{Client, client::limits, errors::Failure, protection::Protected as _},
+    provider::{Client, client::limits, errors::Failure, lifecycle::ManagedExt as _},
 };
 
 /// Changes in place: the name is sent, everything else that may change without a new machine is the provider's own business.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     framework::{Context, Create, Diagnostic, Diagnostics, Outcome, timeouts::parse_duration},
-    provider::{Client, presence::capitalized},
+    provider::{Client, words::capitalized},
 };
 
 const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";

@@ -6,14 +6,15 @@ use super::{
     read::subject,
 };
 use crate::{
-    api::{InstanceUid, Presence},
+    api::{Account, InstanceUid, Presence},
     framework::{Context, Diagnostic, Outcome, State},
     provider::{
         Client,
         access::Access,
         client::limits,
         errors::Failure,
-        presence::{self, Absence, capitalized},
+        lifecycle::absence,
+        words::capitalized,
     },
     ssh,
 };
@@ -79,15 +80,12 @@ async fn find_home(current: &State<LlamaServer>, context: &Context<Client>) -> R
         let failure = Failure { error, tried: format!("stop {}", subject.title), now: STAYS.to_owned() };
         Box::new(failure.whole())
     };
-    match client.api.instances().look(&uid, &limits).await {
+    match client.api.instances().look(&uid, None, &limits).await {
         Ok(Presence::Present(detail)) => Ok(Home::There(Some(Access::of(&detail.instance)))),
-        Ok(Presence::Released(_)) => Ok(Home::Gone),
-        Ok(Presence::Absent { .. }) => match presence::judge(&current.private, &subject.key, client, &limits).await {
-            Ok(Absence::Proved | Absence::TooYoung) => Ok(Home::Gone),
-            Ok(Absence::AnotherAccount) => Err(Box::new(Diagnostic::error(
-                format!("The service does not show instance {uid}"),
-                format!("Is this another account? It was last seen under another base address or API token. {STAYS}"),
-            ))),
+        Ok(Presence::Released) => Ok(Home::Gone),
+        Ok(Presence::Absent) => match absence::judge(&current.private, &subject.witness, client, &limits).await {
+            Ok(absence) if absence.account == Account::Same => Ok(Home::Gone),
+            Ok(absence) => Err(Box::new(absence::doubt(&subject, absence))),
             Err(error) => Err(failed(&error)),
         },
         Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(

@@ -10,7 +10,7 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        presence,
+        lifecycle::absence,
         ssh::NoTarget,
         ssh_failure::{SshFailure, no_credentials},
     },
@@ -54,7 +54,7 @@ pub(super) async fn enter(
         Some(id) => {
             let (uid, limits) = (InstanceUid::new(id), limits(context));
             let access = Access::to_running(&uid, now, &context.client, &limits).await?;
-            presence::seen(private, &witness_key(&uid), &context.client, &limits).await;
+            absence::seen(private, &witness_key(&uid), &context.client, &limits).await;
             Some(access)
         }
         None => None,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     framework::{Diagnostic, Path},
-    provider::{presence::capitalized, ssh_failure::SshFailure},
+    provider::{words::capitalized, ssh_failure::SshFailure},
 };
 
 /// How many lines of a log an error shows.

@@ -13,7 +13,7 @@ use crate::{
         Attr, Context, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, State,
         Type,
     },
-    provider::{Client, access::Access, client::limits, errors::Failure, presence, ssh::Ssh},
+    provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
 };
 
 const NOTHING: &str = "Nothing was imported.";
@@ -68,7 +68,7 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Llama
     state.take_place();
     let Some(uid) = uid else { return look(State { state, private }, None, context).await };
     let (client, limits) = (context.client.as_ref(), limits(context));
-    let access = match client.api.instances().look(&uid, &limits).await {
+    let access = match client.api.instances().look(&uid, None, &limits).await {
         Ok(Presence::Present(detail)) => Access::of(&detail.instance),
         Ok(_) => {
             return refused(
@@ -84,7 +84,7 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Llama
     if !access.runs() {
         return Outcome::absent().with(access.not_running(NOTHING));
     }
-    presence::seen(&mut private, &witness_key(&uid), client, &limits).await;
+    absence::seen(&mut private, &witness_key(&uid), client, &limits).await;
     look(State { state, private }, Some(&access), context).await
 }
 

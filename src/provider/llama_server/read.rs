@@ -20,7 +20,7 @@ use crate::{
         access::Access,
         client::limits,
         llama_chat::{self, Health},
-        presence::{self, Subject},
+        lifecycle::absence::{self, Subject},
     },
 };
 
@@ -35,15 +35,15 @@ pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Clie
     };
     let (client, limits) = (context.client.as_ref(), limits(context));
     let subject = subject(&current.state, &uid);
-    match client.api.instances().look(&uid, &limits).await {
+    match client.api.instances().look(&uid, None, &limits).await {
         Ok(Presence::Present(detail)) => {
-            presence::seen(&mut current.private, &subject.key, client, &limits).await;
+            absence::seen(&mut current.private, &subject.witness, client, &limits).await;
             look(current, Some(Access::of(&detail.instance)), context).await
         }
-        Ok(Presence::Released(_)) => presence::released(&subject, client),
-        Ok(Presence::Absent { .. }) => presence::absent(current, &subject, context).await,
-        Ok(Presence::Unproved { reason }) => presence::unproved(current, &subject, reason),
-        Err(error) => presence::failed(current, &subject, &error),
+        Ok(Presence::Released) => absence::released(&subject, client),
+        Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
+        Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
+        Err(error) => absence::failed(current, &subject, &error),
     }
 }
 
@@ -51,8 +51,8 @@ pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Clie
 pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
     Subject {
         title: server.title(),
-        key: witness_key(uid),
-        last: server.status.as_str().unwrap_or("of unknown status").to_owned(),
+        witness: witness_key(uid),
+        status: server.status.as_str().unwrap_or("unknown").to_owned(),
     }
 }
 

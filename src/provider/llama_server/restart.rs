@@ -25,7 +25,7 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        presence::capitalized,
+        words::capitalized,
         ssh::{Login, NoTarget, Ssh, WriteOnly, unpinned},
         ssh_failure::{SshFailure, no_credentials},
         ssh_schema,

@@ -5,14 +5,23 @@ use std::sync::Arc;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::{model::Record, schema::reported};
+use super::{
+    model::{PrivateImage, Record},
+    schema::reported,
+};
 use crate::{
     api::{self, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
-    provider::{Client, client::limits, errors::Failure, words::image_status},
+    provider::{
+        Client,
+        client::limits,
+        errors::Failure,
+        lifecycle::{self, Filters as _},
+        words::image_status,
+    },
 };
 
 /// The data source.
@@ -48,10 +57,11 @@ impl DataSource for List {
     }
 
     async fn read(&self, mut config: PrivateImages, context: Context<Client>) -> Outcome<PrivateImages> {
-        match snapshot(&context).await {
+        let filters: Filters = project(&config).unwrap_or_default();
+        match filters.matching(&context).await {
             Ok(listing) => {
-                let filter = Filter::of(&config.name, &config.name_regex, &config.status, &config.region);
-                let records = listing.records.iter().filter(|image| filter.accepts(image)).map(Record::of).collect();
+                let selection = Selection::of(&filters);
+                let records = listing.records.iter().filter(|image| selection.accepts(image)).map(Record::of).collect();
                 config.images = Attr::Known(records);
                 Outcome::present(config, Private::default())
             }
@@ -61,7 +71,7 @@ impl DataSource for List {
 }
 
 /// The filters of the data source and of the list resource.
-pub(super) fn arguments() -> Vec<Attribute> {
+fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional("name", Type::String, "The name, exactly."),
         Attribute::optional("name_regex", Type::String, "A regular expression that the name must match.")
@@ -72,41 +82,50 @@ pub(super) fn arguments() -> Vec<Attribute> {
     ]
 }
 
-/// All private images.
-pub(super) async fn snapshot(context: &Context<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
-    context.client.api.images().private_snapshot(&limits(context)).await.map_err(|error| {
-        Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() }.whole()
-    })
+/// The filters, which are also the configuration of the list resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Filters {
+    name: Attr<String>,
+    name_regex: Attr<String>,
+    status: Attr<String>,
+    region: Attr<String>,
 }
 
-/// What everything that looks for private images asks for.
-pub(super) struct Filter<'a> {
-    name: Option<&'a str>,
+impl lifecycle::Filters for Filters {
+    type Managed = PrivateImage;
+
+    fn schema() -> Schema {
+        Schema::new("The private images of the account.", arguments())
+    }
+
+    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
+        context.client.api.private_images().snapshot(&limits(context)).await.map_err(|error| {
+            Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() }.whole()
+        })
+    }
+
+    fn accepts(&self, image: &api::PrivateImage) -> bool {
+        Selection::of(self).accepts(image)
+    }
+}
+
+/// The filters, ready to be held against images: the service filters by nothing of these.
+pub(super) struct Selection<'a> {
+    filters: &'a Filters,
     name_regex: Option<Regex>,
-    status: Option<&'a str>,
-    region: Option<&'a str>,
 }
 
-impl<'a> Filter<'a> {
-    pub(super) fn of(
-        name: &'a Attr<String>,
-        name_regex: &'a Attr<String>,
-        status: &'a Attr<String>,
-        region: &'a Attr<String>,
-    ) -> Self {
-        Self {
-            name: name.as_str(),
-            name_regex: name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok()),
-            status: status.as_str(),
-            region: region.as_str(),
-        }
+impl<'a> Selection<'a> {
+    pub(super) fn of(filters: &'a Filters) -> Self {
+        Self { filters, name_regex: filters.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok()) }
     }
 
     pub(super) fn accepts(&self, image: &api::PrivateImage) -> bool {
-        let own_name = image.image_name.as_deref();
-        self.name.is_none_or(|name| own_name == Some(name))
+        let (filters, own_name) = (self.filters, image.image_name.as_deref());
+        let status = || image.image_status.map(image_status);
+        filters.name.as_str().is_none_or(|name| own_name == Some(name))
             && self.name_regex.as_ref().is_none_or(|regex| own_name.is_some_and(|name| regex.is_match(name)))
-            && self.status.is_none_or(|status| image.image_status.map(image_status).as_deref() == Some(status))
-            && self.region.is_none_or(|region| image.region.as_deref() == Some(region))
+            && filters.status.as_str().is_none_or(|wanted| status().as_deref() == Some(wanted))
+            && filters.region.as_str().is_none_or(|region| image.region.as_deref() == Some(region))
     }
 }

@@ -1,115 +1,155 @@
 //! `damodel_private_image`: an instance's system disk, saved (service API, Images).
 
-mod create;
-mod delete;
-mod import;
-mod list;
 mod listed;
 mod model;
+mod names;
 mod plan;
-mod read;
 mod schema;
 mod single;
+mod source;
 mod update;
 
-use std::time::Duration;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
 
 use self::model::PrivateImage;
-pub(super) use self::{list::ListAll, listed::List, single::Single};
-use super::{Client, creation::Noun, presence::Subject, protection::Protected, words::title};
+pub(super) use self::{
+    listed::{Filters, List},
+    single::Single,
+};
+use super::{
+    Client, lifecycle,
+    lifecycle::{AfterRefusal, Found, Managed, ManagedExt as _},
+    words::{capitalized, image_status},
+};
 use crate::{
-    api::Kind,
-    framework::{
-        self, Context, Create, IdentityAttribute, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, Type,
-        Update, timeouts::DefaultTimeouts,
-    },
+    api::{self, Accepted, Code, Context as Limits, InstanceUid, Listing, SaveImage, WhileBusy},
+    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Path, Plan, PlanContext, Schema, Type, Update},
 };
 
-const PRIVATE_IMAGE: Noun =
-    Noun { kind: Kind::PrivateImage, word: "private image", type_name: "damodel_private_image" };
-
 /// The resource.
-#[derive(Debug)]
-pub(super) struct Resource;
+pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
-impl framework::Resource for Resource {
-    type Client = Client;
-    type Model = PrivateImage;
+impl Managed for PrivateImage {
+    type Object = api::PrivateImage;
+    type Request = SaveImage;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_private_image"
-    }
+    const TYPE_NAME: &'static str = "damodel_private_image";
+    const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
+    /// While the service is busy with another save it is asked again; a day's cap is final (service API, save_image_v2).
+    const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
+    const RELEASES_LATER: bool = false;
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         schema::schema()
     }
 
-    fn identity(&self) -> Option<IdentitySchema> {
-        Some(IdentitySchema::new(vec![IdentityAttribute::required(
-            "image_id",
-            "image_id",
-            Type::Number,
-            "The image's number.",
-        )]))
+    fn identity() -> IdentityAttribute {
+        IdentityAttribute::required("image_id", "image_id", Type::Number, "The image's number.")
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
-        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
-        DefaultTimeouts { create: minutes(120), read: minutes(2), update: minutes(5), delete: minutes(10) }
+    fn minutes() -> [u64; 4] {
+        [120, 2, 5, 10]
     }
 
-    async fn plan(&self, plan: &mut Plan<PrivateImage>, context: PlanContext<'_, Client>) {
-        plan::plan(plan, &context).await;
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+        plan::plan(plan, context).await;
     }
 
-    async fn create(&self, change: Create<PrivateImage>, context: Context<Client>) -> Outcome<PrivateImage> {
-        Box::pin(create::create(change, &context)).await
+    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
+        update::update(change, context).await
     }
 
-    async fn read(&self, current: State<PrivateImage>, context: Context<Client>) -> Outcome<PrivateImage> {
-        Box::pin(read::read(current, &context)).await
+    fn id(&self) -> Option<&str> {
+        self.id.as_str()
     }
 
-    async fn update(&self, change: Update<PrivateImage>, context: Context<Client>) -> Outcome<PrivateImage> {
-        update::update(change, &context).await
+    fn name(&self) -> Option<&str> {
+        self.name.as_str()
     }
 
-    async fn delete(&self, current: State<PrivateImage>, context: Context<Client>) -> Outcome<PrivateImage> {
-        Box::pin(delete::delete(current, &context)).await
+    fn status(&self) -> Option<&str> {
+        self.status.as_str()
     }
 
-    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<PrivateImage> {
-        import::import(id, &context).await
-    }
-}
-
-impl PrivateImage {
-    /// The number under which the service knows it; 0 is none.
-    fn number(&self) -> i64 {
-        self.id.as_str().and_then(|id| id.parse().ok()).unwrap_or_default()
-    }
-
-    /// The image as a refresh speaks of it.
-    fn subject(&self) -> Subject {
-        Subject {
-            title: self.title(),
-            key: witness_key(self.number()),
-            last: self.status.as_str().unwrap_or("of unknown status").to_owned(),
-        }
-    }
-}
-
-impl Protected for PrivateImage {
     fn is_protected(&self) -> bool {
         self.deletion_protection.known() == Some(&true)
     }
 
-    fn title(&self) -> String {
-        title("private image", self.name.as_str(), self.id.as_str())
+    fn rename(&mut self, name: String) {
+        self.name = Attr::Known(name);
     }
-}
 
-/// The key under which an image is a witness for others.
-fn witness_key(id: i64) -> String {
-    format!("private_image/{id}")
+    fn take_record(&mut self, image: &api::PrivateImage) {
+        self.take_image(image);
+    }
+
+    fn take(&mut self, image: &api::PrivateImage) {
+        self.take_image(image);
+    }
+
+    fn shown(image: &api::PrivateImage) -> Option<api::PrivateImage> {
+        Some(image.clone())
+    }
+
+    async fn request(&mut self, client: &Client, limits: &Limits) -> Result<SaveImage, Diagnostic> {
+        let Some(request) = self.planned_request(client) else {
+            let detail = "A new image needs instance_id. Nothing was created.";
+            return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
+        };
+        let original_images = source::original_images(&request.instance_uid, client, limits).await;
+        Ok(SaveImage { original_images, ..request })
+    }
+
+    fn planned_request(&self, _client: &Client) -> Option<SaveImage> {
+        Some(SaveImage::new(InstanceUid::new(self.instance_id.as_str()?), self.name()?))
+    }
+
+    fn is_settled(image: &api::PrivateImage) -> bool {
+        image.image_status.is_some_and(|status| status != 0)
+    }
+
+    fn unfit(&self, image: &api::PrivateImage, accepted: &Accepted<api::PrivateImage>) -> Option<Diagnostic> {
+        (!image.is_ready()).then(|| {
+            Diagnostic::warning(
+                format!("{} is {}", capitalized(&self.title()), image.image_status.map(image_status).unwrap_or_default()),
+                format!(
+                    "The service accepted the save and then shows this status instead of ready. The state holds the image. Check \
+                     it in the console{}.",
+                    accepted.ids
+                ),
+            )
+        })
+    }
+
+    async fn explain_refusal(&self, error: &api::Error, client: &Client, limits: &Limits) -> Option<String> {
+        if error.code() != Some(Code::ImageNameExisted) {
+            return None;
+        }
+        let listing = client.api.private_images().fresh(limits).await.ok()?;
+        let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
+        Some(names::taken(holder, client))
+    }
+
+    /// An image is found by its name, which is unique: there are no look-alikes.
+    fn is_like(&self, _image: &api::PrivateImage) -> bool {
+        false
+    }
+
+    fn may_be_gone(code: Code) -> bool {
+        code == Code::ImageNotFound
+    }
+
+    fn after_refusal(_error: &api::Error, _image: &api::PrivateImage) -> AfterRefusal {
+        AfterRefusal::Fail
+    }
+
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+        lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
+    }
+
+    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::PrivateImage>>> {
+        &client.before.private_images
+    }
 }

@@ -1,17 +1,15 @@
-use super::{PRIVATE_IMAGE, model::PrivateImage};
+//! What a plan of a private image checks.
+
+use super::{model::PrivateImage, names};
 use crate::{
-    api::{self, Phase},
+    api::{self, Kind},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, errors::Failure, protection, replacement},
+    provider::{Client, client::planning_limits, errors::Failure, replacement},
 };
 
-/// Refines a plan: a create needs an instance, a name is unique in the account, and a protected image stays.
+/// Refines a plan: a create needs an instance, and a name is unique in the account.
 pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
-    if let (Some(id), Some(client)) = (plan.prior.as_ref().and_then(|prior| prior.id.as_str()), client) {
-        client.known_in_a_state(PRIVATE_IMAGE.kind, id);
-    }
-    protection::check(plan);
     if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
         replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     }
@@ -42,45 +40,27 @@ async fn check_name(
     limits: &api::Context,
     diagnostics: &mut Diagnostics,
 ) {
-    match client.api.images().private_snapshot(limits).await {
+    match client.api.private_images().snapshot(limits).await {
         Ok(listing) => {
             let holder = listing
                 .records
                 .iter()
                 .find(|image| image.image_name.as_deref() == Some(name) && Some(image.image_id) != own);
+            // A tainted image is deleted before the one that replaces it is made.
             if let Some(holder) = holder
-                && !is_ours(name, holder.image_id, client)
+                && !client.is_tainted(Kind::PrivateImage, &holder.image_id.to_string())
             {
                 diagnostics.error_at(
                     Path::to("name"),
-                    "The image name exists",
-                    format!(
-                        "Private image {} of this account has the name {name:?}, and names are unique. Choose another, or import \
-                         that one: terraform import {}.<name> {}.",
-                        holder.image_id, PRIVATE_IMAGE.type_name, holder.image_id
-                    ),
+                    format!("The image name {name:?} exists"),
+                    format!("Names of private images are unique in an account. {}", names::taken(holder, client)),
                 );
             }
         }
         Err(error) => {
-            let now = "The plan goes on without this check.".to_owned();
+            let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the image's name".to_owned(), now };
             diagnostics.push(failure.of_a_check());
         }
     }
-}
-
-/// Whether a create of this name is under way or was left behind by a killed run, which the apply takes up; or ended in a tainted
-/// image, which the apply replaces: the plan of one is not told of it.
-fn is_ours(name: &str, holder: i64, client: &Client) -> bool {
-    let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
-    entries.iter().map(|listed| &listed.record).any(|record| {
-        record.kind == PRIVATE_IMAGE.kind
-            && record.marker == name
-            && match record.phase {
-                Phase::Sent | Phase::Accepted => true,
-                Phase::HandedOver => record.ids.as_ref().is_some_and(|ids| ids.id == holder.to_string()),
-                Phase::Unexplained => false,
-            }
-    })
 }

@@ -2,20 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{listed::Filter, model::with_image, schema::reported};
+use super::{
+    listed::{Filters, Selection},
+    model::PrivateImage,
+    schema::reported,
+};
 use crate::{
     api,
     framework::{
-        Attr, Context, DataSource, Diagnostics, Outcome, Path, Private, Schema, Type,
+        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Type, overlay, project,
         schema::{Attribute, Presence, validator},
         value::Number,
     },
     provider::{
         Client,
         choose::{Choice, Takes},
-        client::limits,
-        errors::Failure,
-        words::{image_status, time},
+        lifecycle::Filters as _,
     },
 };
 
@@ -23,14 +25,26 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::provider) struct Single;
 
-with_image!(
-    /// Its configuration and result.
-    One {
-        id: String,
-        name_regex: String,
-        most_recent: bool,
-    }
-);
+/// Its configuration and result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct One {
+    id: Attr<String>,
+    name_regex: Attr<String>,
+    most_recent: Attr<bool>,
+    image_id: Attr<i64>,
+    image_uuid: Attr<String>,
+    name: Attr<String>,
+    image_tag: Attr<String>,
+    status: Attr<String>,
+    push_progress: Attr<i64>,
+    image_size: Attr<Number>,
+    original_image: Attr<String>,
+    region: Attr<String>,
+    create_time: Attr<String>,
+    updated_at: Attr<String>,
+    upperdir_files: Attr<i64>,
+    upperdir_bytes: Attr<i64>,
+}
 
 impl DataSource for Single {
     type Client = Client;
@@ -72,14 +86,11 @@ impl DataSource for Single {
         }
     }
 
-    async fn read(&self, mut config: One, context: Context<Client>) -> Outcome<One> {
-        let listing = match context.client.api.images().private_snapshot(&limits(&context)).await {
+    async fn read(&self, config: One, context: Context<Client>) -> Outcome<One> {
+        let filters: Filters = project(&config).unwrap_or_default();
+        let listing = match filters.matching(&context).await {
             Ok(listing) => listing,
-            Err(error) => {
-                let failure =
-                    Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() };
-                return Outcome::absent().with(failure.whole());
-            }
+            Err(diagnostic) => return Outcome::absent().with(diagnostic),
         };
         let choice = Choice {
             what: "private image",
@@ -92,15 +103,19 @@ impl DataSource for Single {
                 format!("{} {:?}", image.image_id, image.image_name.as_deref().unwrap_or_default())
             },
         };
-        let filter = Filter::of(&config.name, &config.name_regex, &config.status, &config.region);
+        let selection = Selection::of(&filters);
         let matches = |image: &api::PrivateImage| {
-            config.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && filter.accepts(image)
+            config.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && selection.accepts(image)
         };
         match choice.one(&listing.records, matches) {
             Ok(image) => {
-                config.id = Attr::Known(image.image_id.to_string());
-                config.take(image);
-                Outcome::present(config, Private::default())
+                let mut state = PrivateImage::default();
+                state.take_image(image);
+                match overlay(&config, &state) {
+                    Ok(found) => Outcome::present(found, Private::default()),
+                    Err(error) => Outcome::absent()
+                        .with(Diagnostic::error("The provider could not read a value", error.to_string())),
+                }
             }
             Err(diagnostic) => Outcome::absent().with(diagnostic),
         }

@@ -1,14 +1,14 @@
 use super::model::PrivateImage;
 use crate::{
     framework::{Context, Outcome, Path, Update},
-    provider::{Client, client::limits, errors::Failure, protection::Protected as _},
+    provider::{Client, client::limits, errors::Failure, lifecycle::ManagedExt as _},
 };
 
 /// Renames in place.
 pub(super) async fn update(change: Update<PrivateImage>, context: &Context<Client>) -> Outcome<PrivateImage> {
     let Update { prior, planned, private, .. } = change;
     if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name))
-        && let Err(error) = context.client.api.images().rename(prior.number(), name, &limits(context)).await
+        && let Err(error) = context.client.api.private_images().rename(&prior.number(), name, &limits(context)).await
     {
         let failure = Failure {
             error: &error,

@@ -66,7 +66,7 @@ impl DataSource for List {
     async fn read(&self, mut config: PublicImages, context: Context<Client>) -> Outcome<PublicImages> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: config.name.known().cloned() };
         let pattern = config.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
-        match context.client.api.images().public(&filter, &limits(&context)).await {
+        match context.client.api.public_images(&filter, &limits(&context)).await {
             Ok(listing) => {
                 let matches = |image: &&PublicImage| {
                     pattern.as_ref().is_none_or(|regex| image.name.as_deref().is_some_and(|name| regex.is_match(name)))

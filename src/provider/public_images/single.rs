@@ -73,7 +73,7 @@ impl DataSource for Single {
 
     async fn read(&self, mut config: One, context: Context<Client>) -> Outcome<One> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: None };
-        let listing = match context.client.api.images().public(&filter, &limits(&context)).await {
+        let listing = match context.client.api.public_images(&filter, &limits(&context)).await {
             Ok(listing) => listing,
             Err(error) => {
                 let failure = Failure { error: &error, tried: "list the public images".to_owned(), now: String::new() };

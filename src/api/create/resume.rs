@@ -1,0 +1,187 @@
+//! What an earlier run's same create left behind: adopted when its object is seen, sent again when it made nothing, and left alone
+//! when it may be another account's.
+
+use std::{path::PathBuf, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::api::{
+    create::{
+        Accepted, Creation, Origin, VISIBILITY_WINDOW,
+        flow::{Flow, age, blocking},
+        settle::Settled,
+    },
+    error::{Error, HeldElsewhere, RequestIds},
+    object::Object,
+    pending::{Claim, Entry, Examined, Phase, Record, Wanted},
+    presence::{LastSeen, Presence},
+    records::Record as _,
+    retry,
+};
+
+/// The same for a create that the service accepted without naming what it makes.
+const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
+
+/// How long the provider of a killed run may take to end: a second to notice, five seconds of grace, and some.
+const OWNER_ENDS: Duration = Duration::from_secs(15);
+
+/// How often to look whether it has.
+const OWNER_LOOKS: Duration = Duration::from_millis(200);
+
+/// What became of an earlier create.
+pub(super) enum Resumed<K> {
+    Accepted(Box<Accepted<K>>),
+    SendAgain(Box<Entry>),
+    StartAnew,
+}
+
+impl<C: Creation> Flow<C> {
+    /// Goes through what earlier runs left under this key, one after the other, those of this account first.
+    pub(super) async fn resume(&self, base_url: &str, account: &str) -> Result<Resumed<C::Object>, Error> {
+        let mut passed_over = Vec::new();
+        loop {
+            match self.claim(base_url, account, &passed_over).await? {
+                Claim::Entry(entry) => match self.resume_own(*entry).await? {
+                    Resumed::StartAnew => {}
+                    resumed => return Ok(resumed),
+                },
+                Claim::Foreign(examined) => {
+                    passed_over.push(examined.path().to_owned());
+                    if let Some(accepted) = self.resume_foreign(*examined).await? {
+                        return Ok(Resumed::Accepted(Box::new(accepted)));
+                    }
+                }
+                Claim::Held(_) | Claim::None => return Ok(Resumed::StartAnew),
+            }
+        }
+    }
+
+    /// Claims the next record. A run that was killed a moment ago may still be ending, and its provider with it: it is given the
+    /// time to note what became of its create. A parallel create of this run that examines the record is waited for.
+    async fn claim(&self, base_url: &str, account: &str, passed_over: &[PathBuf]) -> Result<Claim, Error> {
+        let until = Instant::now() + OWNER_ENDS;
+        loop {
+            let (journal, random) = (self.journal.clone(), self.client.random().clone());
+            let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
+            let passed_over = passed_over.to_owned();
+            let claim = blocking(move || {
+                let wanted = Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
+                journal.claim(&wanted, &passed_over, &random)
+            });
+            let holder = match claim.await? {
+                Claim::Held(holder) => holder,
+                claim => return Ok(claim),
+            };
+            let is_examined = holder.as_ref().is_some_and(|holder| holder.examines);
+            if !is_examined && Instant::now() >= until {
+                let process = holder.map(|holder| holder.process);
+                let directory = self.journal.directory().to_owned();
+                return Err(Error::HeldElsewhere(Box::new(HeldElsewhere { process, directory })));
+            }
+            tracing::info!(?holder, "waiting for another process that holds the record of this create");
+            self.context.sleep(OWNER_LOOKS).await.map_err(|ended| ended.error(C::ENDPOINT))?;
+        }
+    }
+
+    /// A record of this account: its create is continued, or forgotten when the object is gone.
+    async fn resume_own(&self, entry: Entry) -> Result<Resumed<C::Object>, Error> {
+        let record = entry.record().clone();
+        match self.find(&record).await? {
+            Found::Alive(made) | Found::Unproved(made) => {
+                tracing::info!(id = %made.key(), marker = record.marker, "adopting what an earlier run created");
+                let ids = RequestIds { request_id: record.request_id, trace_id: None };
+                Ok(Resumed::Accepted(Box::new(self.note(*made, entry, ids, Origin::Adopted).await)))
+            }
+            Found::Gone => {
+                tracing::info!(marker = record.marker, "what an earlier run created is gone");
+                blocking(move || entry.discard()).await?;
+                Ok(Resumed::StartAnew)
+            }
+            Found::NotThere if record.phase == Phase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
+            Found::NotThere => {
+                blocking(move || entry.discard()).await?;
+                Ok(Resumed::StartAnew)
+            }
+        }
+    }
+
+    /// A record that another token made: adopted when its object is seen under ours, since tokens are rotated. Otherwise it
+    /// is left as it is: it may be another account's.
+    async fn resume_foreign(&self, examined: Examined) -> Result<Option<Accepted<C::Object>>, Error> {
+        let record = examined.record().clone();
+        let random = self.client.random().clone();
+        let found = self.find(&record).await?;
+        match found {
+            Found::NotThere => {
+                tracing::warn!(marker = record.marker, "the object of another token's record is not in this account");
+                return Ok(None);
+            }
+            Found::Unproved(_) => return Err(self.unsettled(&record.marker, None)),
+            Found::Alive(_) | Found::Gone => {}
+        }
+        let Some(entry) = blocking(move || examined.take_over(&random)).await? else { return Ok(None) };
+        match found {
+            Found::Alive(made) => {
+                let ids = RequestIds { request_id: record.request_id, trace_id: None };
+                Ok(Some(self.note(*made, entry, ids, Origin::Adopted).await))
+            }
+            Found::Gone | Found::NotThere | Found::Unproved(_) => {
+                blocking(move || entry.discard()).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be invisible.
+    async fn find(&self, record: &Record) -> Result<Found<C::Object>, Error> {
+        let known = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id));
+        if let (Phase::Accepted, Some(made)) = (record.phase, known) {
+            return self.find_accepted(made, record).await;
+        }
+        tracing::info!(marker = record.marker, "looking for what an earlier run may have created");
+        let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
+        let until = Instant::now() + window.saturating_sub(age(record.begun_at));
+        match self.settle(record, until).await? {
+            Settled::Found(made) if made.is_released() => Ok(Found::Gone),
+            Settled::Found(made) => Ok(Found::Alive(Box::new(made))),
+            Settled::NotSeen { conclusive: true, .. } => Ok(Found::NotThere),
+            Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
+        }
+    }
+
+    /// Looks for an object whose id is known. While it is young, its absence says nothing yet.
+    async fn find_accepted(&self, made: C::Object, record: &Record) -> Result<Found<C::Object>, Error> {
+        let objects = self.client.objects::<C::Object>();
+        let mut waits = retry::looks(Duration::from_secs(10), self.client.random());
+        loop {
+            match objects.look(&made.key(), Some(&record.marker), &self.context).await? {
+                Presence::Present(_) => return Ok(Found::Alive(Box::new(made))),
+                Presence::Released => return Ok(Found::Gone),
+                Presence::Absent => {}
+                Presence::Unproved { reason } => {
+                    tracing::info!(id = %made.key(), reason, "it is not clear whether the object exists");
+                    return Ok(Found::Unproved(Box::new(made)));
+                }
+            }
+            let last_seen =
+                LastSeen { account: Some(&record.account), made_at: record.begun_at, grace: VISIBILITY_WINDOW };
+            let absence = self.client.judge_absence(last_seen, &made.key().to_string(), &self.context).await?;
+            if !absence.is_young {
+                return Ok(Found::NotThere);
+            }
+            let wait = waits.next().unwrap_or_default();
+            self.context.sleep(wait).await.map_err(|ended| ended.error(C::ENDPOINT))?;
+        }
+    }
+}
+
+/// What is there of an earlier create.
+enum Found<K> {
+    Alive(Box<K>),
+    /// The service shows it as released.
+    Gone,
+    /// Not in this account, or gone without a trace.
+    NotThere,
+    /// Its id is known, and the service's answers contradict each other.
+    Unproved(Box<K>),
+}

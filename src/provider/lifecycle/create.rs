@@ -1,0 +1,279 @@
+//! Create: sent once, waited for, and given its name.
+//!
+//! After the acceptance the state holds the object on every path. Only a failed creation and a wait that ran out are errors, which
+//! make Terraform taint it; all else is a warning (plugin protocol, ApplyResourceChange).
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, noun, not_accepted};
+use crate::{
+    api::{self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission, Sighting},
+    framework::{Context, Create, Diagnostic, Diagnostics, Outcome, Private},
+    provider::{Client, client::limits, errors::Failure, words::capitalized},
+};
+
+/// How long the last calls of a create may take when the wait has used up its timeout.
+const LAST_CALLS: Duration = Duration::from_secs(5);
+
+/// An accepted create, and what has come of it.
+pub(in crate::provider) struct Creation<'a, M> {
+    /// The state, from planned to wholly known.
+    pub(in crate::provider) state: M,
+    /// What is kept beside it.
+    pub(in crate::provider) private: Private,
+    /// Messages for the operator.
+    pub(in crate::provider) diagnostics: Diagnostics,
+    pub(in crate::provider) client: &'a Client,
+    /// The create timeout.
+    pub(in crate::provider) limits: Limits,
+    /// Cancelled when the answer will not reach Terraform.
+    pub(in crate::provider) unheard: CancellationToken,
+}
+
+pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Client>) -> Outcome<M> {
+    let Create { config, mut planned, mut private } = change;
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    M::forget_plan(&mut private);
+    let request = match planned.request(client, &limits).await {
+        Ok(request) => request,
+        Err(diagnostic) => return Outcome::absent().with(diagnostic),
+    };
+    let key = create_key::<M>(&request, client);
+    let guard = Guard::new(&planned, &key, &context.client);
+    let mut options = CreateOptions::default();
+    options.wait_for_capacity = planned.wait_for_capacity();
+    options.while_busy = M::WHILE_BUSY;
+    options.before_sending = guard.question();
+    let objects = client.api.objects::<M::Object>();
+    let accepted = objects.create(request, &key, &client.journal, options, &limits).await;
+    let (confirmed, mut diagnostics) = guard.end();
+    // Asked after the create, which may have waited for the end of the run that left them.
+    diagnostics.extend(leftovers::never_shown::<M>(&key, client));
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err(api::Error::Withdrawn { .. }) => return Outcome::absent().with(diagnostics),
+        Err(_) if diagnostics.has_errors() => return Outcome::absent().with(diagnostics),
+        Err(error) => {
+            let more = planned.explain_refusal(&error, client, &limits).await;
+            let diagnostic = not_accepted::diagnostic(&error, &planned, client, more, is_set(&config));
+            return Outcome::absent().with(diagnostics).with(diagnostic);
+        }
+    };
+    let state = confirmed.unwrap_or(planned);
+    let limits = Limits { deadline: accepted.deadline, ..limits };
+    let mut creation = Creation { state, private, diagnostics, client, limits, unheard: context.unheard.clone() };
+    creation.follow(accepted).await;
+    Outcome::present(creation.state, creation.private).with(creation.diagnostics)
+}
+
+/// What stands before each request of a create: leftovers of earlier runs, then whether it may still be bought.
+struct Guard<M> {
+    planned: Arc<M>,
+    key: String,
+    client: Arc<Client>,
+    said: Arc<Mutex<Said<M>>>,
+}
+
+/// What the questions came to.
+struct Said<M> {
+    confirmed: Option<M>,
+    diagnostics: Diagnostics,
+    has_looked_for_leftovers: bool,
+}
+
+impl<M: Managed> Guard<M> {
+    fn new(planned: &M, key: &str, client: &Arc<Client>) -> Self {
+        let said = Said { confirmed: None, diagnostics: Diagnostics::new(), has_looked_for_leftovers: false };
+        Self {
+            planned: Arc::new(planned.clone()),
+            key: key.to_owned(),
+            client: Arc::clone(client),
+            said: Arc::new(Mutex::new(said)),
+        }
+    }
+
+    fn question(&self) -> BeforeSending<M::Object> {
+        let (planned, key, client, said) =
+            (Arc::clone(&self.planned), self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.said));
+        BeforeSending::asks(move |limits| {
+            let (planned, key, client, said) =
+                (Arc::clone(&planned), key.clone(), Arc::clone(&client), Arc::clone(&said));
+            async move { ask(&*planned, &key, &client, &said, &limits).await }
+        })
+    }
+
+    /// What is to be created, as it was last confirmed, and what the operator is to read.
+    fn end(self) -> (Option<M>, Diagnostics) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (said.confirmed.take(), std::mem::take(&mut said.diagnostics))
+    }
+}
+
+async fn ask<M: Managed>(
+    planned: &M,
+    key: &str,
+    client: &Client,
+    said: &Mutex<Said<M>>,
+    limits: &Limits,
+) -> Permission<M::Object> {
+    let lock = || said.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_first = !std::mem::replace(&mut lock().has_looked_for_leftovers, true);
+    if is_first {
+        let leftovers::Decision { permission, diagnostics } = leftovers::decide(planned, key, client, limits).await;
+        lock().diagnostics.extend(diagnostics);
+        if !matches!(permission, Permission::Send) {
+            return permission;
+        }
+    }
+    match planned.confirm(client, limits).await {
+        Ok(confirmed) => {
+            lock().confirmed = Some(confirmed);
+            Permission::Send
+        }
+        Err(diagnostic) => {
+            lock().diagnostics.push(diagnostic);
+            Permission::Refuse
+        }
+    }
+}
+
+impl<M: Managed> Creation<'_, M> {
+    async fn follow(&mut self, accepted: Accepted<M::Object>) {
+        tracing::info!(kind = M::Object::KIND.as_str(), id = accepted.id(), "accepted");
+        self.state.take_record(&accepted.made);
+        if let Some(name) = accepted.rename_to.clone().or_else(|| accepted.made.name().map(str::to_owned)) {
+            self.state.rename(name);
+        }
+        absence::made(&mut self.private, self.client, &self.limits).await;
+        if accepted.origin == Origin::Adopted {
+            self.diagnostics.push(adopted(&self.state));
+        }
+        self.wait(&accepted).await;
+        self.rename(&accepted).await;
+        M::look_after_create(self, &accepted).await;
+        if let Some(name) = accepted.rename_to.clone() {
+            self.state.rename(name);
+        }
+        self.hand_over(accepted.entry).await;
+    }
+
+    async fn wait(&mut self, accepted: &Accepted<M::Object>) {
+        if !self.state.waits() {
+            return;
+        }
+        let objects = self.client.api.objects::<M::Object>();
+        let is_settled = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::is_settled);
+        match objects.wait(&api::Record::key(&accepted.made), &self.limits, is_settled).await {
+            Ok(seen) => {
+                let Some(record) = seen.record() else { return };
+                self.state.take_record(record);
+                self.diagnostics.extend(self.state.unfit(record, accepted).map(Into::into).unwrap_or_default());
+            }
+            Err(error) => {
+                let diagnostic = wait_ended(&error, &self.state, &accepted.ids);
+                self.diagnostics.push(diagnostic);
+            }
+        }
+    }
+
+    /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the name is
+    /// the one trace of a run that is killed and whose record is lost.
+    async fn rename(&mut self, accepted: &Accepted<M::Object>) {
+        let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.unheard.is_cancelled()) else { return };
+        if let Some(error) = &accepted.not_noted {
+            self.diagnostics.push(not_noted(&self.state, &accepted.sent_name, error));
+            return;
+        }
+        let objects = self.client.api.objects::<M::Object>();
+        if let Err(error) = objects.rename(&api::Record::key(&accepted.made), name, &self.last_calls()).await {
+            self.diagnostics.push(not_renamed(&error, &self.state, &accepted.sent_name));
+        }
+    }
+
+    /// The limits of a last call, with some time left even when the wait has used it up.
+    pub(in crate::provider) fn last_calls(&self) -> Limits {
+        Limits { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
+    }
+
+    /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the record
+    /// stays or is turned back, and the next run's same create adopts the object.
+    async fn hand_over(&self, entry: Entry) {
+        let unheard = self.unheard.clone();
+        if unheard.is_cancelled() {
+            tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
+            return;
+        }
+        match tokio::task::spawn_blocking(move || entry.handed_over()).await {
+            Ok(Ok(handed)) => drop(tokio::spawn(async move {
+                unheard.cancelled().await;
+                if let Err(error) = handed.take_back() {
+                    tracing::debug!(%error, "the record of an answer that was not heard could not be turned back");
+                }
+            })),
+            Ok(Err(error)) => tracing::warn!(%error, "the record of the create could not be closed"),
+            Err(error) => tracing::warn!(%error, "the record of the create could not be closed"),
+        }
+    }
+}
+
+/// Says that an earlier run's object was adopted.
+fn adopted<M: Managed>(state: &M) -> Diagnostic {
+    Diagnostic::warning(
+        format!("Adopted {}", state.title()),
+        format!(
+            "An earlier run created this {} and ended before Terraform stored it. It was found by its pending record or its name, \
+             and nothing was created again.",
+            noun::<M>()
+        ),
+    )
+}
+
+/// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a warning.
+fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) -> Diagnostic {
+    let (noun, title) = (noun::<M>(), state.title());
+    match error {
+        api::Error::WaitEnded(ended) if !ended.cancelled => Diagnostic::error(
+            format!("{} is not ready in time", capitalized(&title)),
+            format!(
+                "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: the next apply \
+                 would replace it. To keep it: terraform untaint <address>, then apply again. To wait longer set \
+                 timeouts {{ create = \"…\" }}{ids}."
+            ),
+        ),
+        api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => Diagnostic::warning(
+            format!("Stopped waiting for {title}"),
+            format!(
+                "The run was told to stop: {error}. The {noun} exists and is billed; the state holds it. The next plan shows its \
+                 status."
+            ),
+        ),
+        error => {
+            let now = format!("The {noun} exists and is billed; the state holds it. The next plan shows its status.");
+            Failure { error, tried: format!("wait for {title}"), now }.warning()
+        }
+    }
+}
+
+/// Says that an object still has the name with the marker.
+fn not_renamed<M: Managed>(error: &api::Error, state: &M, sent_name: &str) -> Diagnostic {
+    let now = format!("The {} exists under the name {sent_name:?}. The next plan repairs the name.", noun::<M>());
+    Failure { error, tried: format!("rename {}", state.title()), now }.warning()
+}
+
+/// Says that the journal could not note the acceptance, so that the marker must stay.
+fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &api::Error) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
+        format!(
+            "Its pending record could not be written ({error}), so its name is the only trace of it until the state is stored. \
+             The state holds it under id {}. Make room in the pending directory, then apply again: the next plan repairs the name.",
+            state.id().unwrap_or_default()
+        ),
+    )
+}

@@ -1,0 +1,178 @@
+//! Destroy. An object stays in the state on every doubt.
+
+use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
+use crate::{
+    api::{self, Absence, Account, Context as Limits, Object, Presence, Sighting},
+    framework::{Context, Diagnostic, Outcome, State},
+    provider::{Client, client::limits, errors::Failure, protection::refusal},
+};
+
+/// Releases an object and waits until it is gone for sure.
+pub(super) async fn delete<M: Managed>(current: State<M>, context: &Context<Client>) -> Outcome<M> {
+    if current.state.is_protected() {
+        let diagnostic = refusal(&current.state);
+        return current.unchanged(diagnostic);
+    }
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    let Some(key) = current.state.key() else {
+        let subject = current.state.subject();
+        return absence::unproved(current, &subject, "its id in the state cannot be read");
+    };
+    let release = Release { key, current: &current, client, limits };
+    match release.run().await {
+        Ok(End::Gone) => {
+            if let Some(id) = current.state.id() {
+                client.released(M::Object::KIND, id);
+            }
+            Outcome::absent()
+        }
+        Ok(End::Abandoned(warning)) => Outcome::absent().with(warning),
+        Err(diagnostic) => current.unchanged(diagnostic),
+    }
+}
+
+/// The release of one object.
+pub(in crate::provider) struct Release<'a, M: Managed> {
+    pub(in crate::provider) key: Key<M>,
+    pub(in crate::provider) current: &'a State<M>,
+    pub(in crate::provider) client: &'a Client,
+    pub(in crate::provider) limits: Limits,
+}
+
+/// Whether an object can be released now.
+pub(in crate::provider) enum Free {
+    /// It is being released already.
+    Going,
+    /// As far as is known.
+    Ready,
+    /// The service does not show it.
+    Unseen,
+}
+
+/// What to do about a refused release of an object that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::provider) enum AfterRefusal {
+    /// Release it again, when it is free.
+    Again,
+    /// Tell the operator.
+    Fail,
+    /// An earlier request was accepted: wait for its end.
+    Wait,
+}
+
+/// How a release ended.
+enum End {
+    Abandoned(Diagnostic),
+    Gone,
+}
+
+impl<M: Managed> Release<'_, M> {
+    async fn run(&self) -> Result<End, Diagnostic> {
+        let (objects, kind) = (self.client.api.objects::<M::Object>(), M::Object::KIND.as_str());
+        loop {
+            match M::until_free(self).await? {
+                Free::Going => return self.until_gone().await,
+                Free::Unseen => {
+                    if let Some(end) = self.unseen().await? {
+                        return Ok(end);
+                    }
+                }
+                Free::Ready => {}
+            }
+            tracing::info!(kind, id = %self.key, "releasing");
+            let error = match objects.release(&self.key, &self.limits).await {
+                Ok(()) if M::RELEASES_LATER => return self.until_gone().await,
+                Ok(()) => return Ok(End::Gone),
+                Err(error) => error,
+            };
+            match M::forbidden(self, &error).await {
+                Some(Forbidden::Abandoned(warning)) => return Ok(End::Abandoned(warning)),
+                Some(Forbidden::Kept(diagnostic)) => return Err(diagnostic),
+                None => {}
+            }
+            if !error.code().is_some_and(M::may_be_gone) {
+                return Err(self.failed(&error));
+            }
+            // A refusal alone proves nothing: a token of another account hears the same.
+            match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
+                Ok(Presence::Released) => return Ok(End::Gone),
+                Ok(Presence::Absent) => return self.absent(&error).await,
+                Ok(Presence::Present(shown)) => match M::after_refusal(&error, &shown) {
+                    AfterRefusal::Again => tracing::debug!(kind, id = %self.key, %error, "not free any more"),
+                    AfterRefusal::Fail => return Err(self.failed(&error)),
+                    AfterRefusal::Wait => return self.until_gone().await,
+                },
+                Ok(_) => return Err(self.failed(&error)),
+                Err(looking) => return Err(self.failed(&looking)),
+            }
+        }
+    }
+
+    /// Waits for the end of a release that the service accepted. One that lists stop showing is looked for once more before it
+    /// counts as gone; in that account the service has just known it.
+    async fn until_gone(&self) -> Result<End, Diagnostic> {
+        let objects = self.client.api.objects::<M::Object>();
+        let is_gone = |seen: &Sighting<M::Object>| seen.record().is_none_or(M::Object::is_released);
+        loop {
+            let seen = objects.wait(&self.key, &self.limits, is_gone).await.map_err(|error| self.stopped(&error))?;
+            if let Sighting::Present(_) = seen {
+                return Ok(End::Gone);
+            }
+            match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
+                Ok(Presence::Released | Presence::Absent) => return Ok(End::Gone),
+                Ok(_) => tracing::debug!(id = %self.key, "still there"),
+                Err(error) => return Err(self.stopped(&error)),
+            }
+        }
+    }
+
+    /// Not in the list. One that is only too young to be shown can be released nevertheless.
+    async fn unseen(&self) -> Result<Option<End>, Diagnostic> {
+        let objects = self.client.api.objects::<M::Object>();
+        match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
+            Ok(Presence::Released) => Ok(Some(End::Gone)),
+            Ok(Presence::Absent) => match self.judge().await {
+                Ok(absence) if absence.is_proof() => Ok(Some(End::Gone)),
+                Ok(absence) if absence.account == Account::Same => Ok(None),
+                Ok(absence) => Err(absence::doubt(&self.current.state.subject(), absence)),
+                Err(error) => Err(self.failed(&error)),
+            },
+            Ok(_) => Ok(None),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Not there, and no release was accepted: gone only by proof.
+    async fn absent(&self, error: &api::Error) -> Result<End, Diagnostic> {
+        match self.judge().await {
+            Ok(absence) if absence.is_proof() => Ok(End::Gone),
+            Ok(absence) => {
+                let mut doubt = absence::doubt(&self.current.state.subject(), absence);
+                doubt.detail = format!("{} The release was refused: {error}.", doubt.detail);
+                Err(doubt)
+            }
+            Err(looking) => Err(self.failed(&looking)),
+        }
+    }
+
+    async fn judge(&self) -> Result<Absence, api::Error> {
+        let subject = self.current.state.subject();
+        absence::judge(&self.current.private, &subject.witness, self.client, &self.limits).await
+    }
+
+    /// The release was accepted, and its end not seen.
+    fn stopped(&self, error: &api::Error) -> Diagnostic {
+        Diagnostic::error(
+            format!("The release of {} has not ended", self.current.state.title()),
+            format!(
+                "The service accepted the release, and then: {error}. It stays in the state until the service shows it as released. \
+                 Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+            ),
+        )
+    }
+
+    fn failed(&self, error: &api::Error) -> Diagnostic {
+        let tried = format!("release {}", self.current.state.title());
+        Failure { error, tried, now: "It stays in the state.".to_owned() }.whole()
+    }
+}

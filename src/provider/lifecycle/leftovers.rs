@@ -1,0 +1,124 @@
+//! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over and is in no
+//! state.
+
+use super::{Managed, Record, noun};
+use crate::{
+    api::{self, Context as Limits, Marked, Object, Permission, marked},
+    framework::{Diagnostic, Diagnostics},
+    provider::{Client, OnLeftover, words::capitalized},
+};
+
+/// What a create does about leftovers.
+pub(super) struct Decision<K> {
+    pub(super) permission: Permission<K>,
+    pub(super) diagnostics: Diagnostics,
+}
+
+/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of this very
+/// configuration are dealt with as the provider's on_leftover says; the others are a warning.
+pub(super) async fn decide<M: Managed>(
+    planned: &M,
+    key: &str,
+    client: &Client,
+    limits: &Limits,
+) -> Decision<M::Object> {
+    let mut decision = Decision { permission: Permission::Send, diagnostics: Diagnostics::new() };
+    if M::WHILE_BUSY == api::WhileBusy::Wait {
+        // A private image carries no marker: its name is unique, and the service refuses a second one.
+        return decision;
+    }
+    let found = match found(planned, key, client, limits).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(%error, "leftovers of earlier runs could not be looked for");
+            return decision;
+        }
+    };
+    for (record, whose) in found {
+        let is_own = whose == Marked::Own && planned.name().is_some() && planned.is_like(&record);
+        match client.on_leftover {
+            OnLeftover::Adopt if is_own && client.adopts(&record_id(&record)) => {
+                decision.permission = Permission::Adopt(Box::new(record));
+                return decision;
+            }
+            OnLeftover::Fail if is_own => {
+                decision.diagnostics.push(own::<M>(&record));
+                decision.permission = Permission::Refuse;
+            }
+            _ => decision.diagnostics.push(look_alike::<M>(&record)),
+        }
+    }
+    decision
+}
+
+/// Objects with a marker behind this name that no pending record explains and no state has shown.
+async fn found<M: Managed>(
+    planned: &M,
+    key: &str,
+    client: &Client,
+    limits: &Limits,
+) -> Result<Vec<(Record<M>, Marked)>, api::Error> {
+    let objects = client.api.objects::<M::Object>();
+    let before = M::before(client).get_or_try_init(|| objects.snapshot(limits)).await?;
+    let marked = before.records.iter().filter(|record| !record.is_released()).filter_map(|record| {
+        let whose = marked(record.name()?, planned.name(), key)?;
+        Some((record.clone(), whose))
+    });
+    let mut found: Vec<_> = marked.collect();
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let entries = client.journal.list()?.entries;
+    found.retain(|(record, _)| {
+        let is_explained = entries.iter().any(|listed| Some(listed.record.marker.as_str()) == record.name());
+        !is_explained && !client.was_in_a_state(M::Object::KIND, &record_id(record))
+    });
+    Ok(found)
+}
+
+fn record_id<K: Object>(record: &K) -> String {
+    record.key().to_string()
+}
+
+/// Refuses to create what an earlier run of this configuration may have created already.
+fn own<M: Managed>(record: &Record<M>) -> Diagnostic {
+    let (noun, id, name) = (noun::<M>(), record_id(record), record.name().unwrap_or_default());
+    Diagnostic::error(
+        format!("{} {id} was left behind by an earlier run of this configuration", capitalized(noun)),
+        format!(
+            "Its name {name:?} carries the marker of this configuration, and it has no pending record (was .terraform deleted?). It \
+             exists and is billed. Nothing was created. To manage it: terraform import {}.<name> {id}. To drop it: release it in \
+             the console. To let the provider decide: set its argument on_leftover to \"adopt\" or \"warn\".",
+            M::TYPE_NAME
+        ),
+    )
+}
+
+/// Warns of an object that carries the marker of another configuration, or of one that may be another.
+fn look_alike<M: Managed>(record: &Record<M>) -> Diagnostic {
+    let name = record.name().unwrap_or_default();
+    leftover::<M>(&record_id(record), &format!("Its name {name:?} is one that a create gives before it renames."))
+}
+
+/// Warns of objects that an earlier run made from the same configuration and answered, and that no state has shown since.
+pub(super) fn never_shown<M: Managed>(key: &str, client: &Client) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();
+    for id in &never_shown {
+        let why = "An earlier run created it from the same configuration and answered it to Terraform, but no state has shown it \
+                   since.";
+        diagnostics.push(leftover::<M>(id, why));
+    }
+    diagnostics
+}
+
+fn leftover<M: Managed>(id: &str, why: &str) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} {id} may have been left behind", capitalized(noun::<M>())),
+        format!(
+            "{why} If it is in no state, it is billed and not managed. To manage it: terraform import {}.<name> {id}. Otherwise \
+             release it in the console.",
+            M::TYPE_NAME
+        ),
+    )
+}

@@ -1,0 +1,99 @@
+//! The list resource of a kind, for `terraform query`.
+
+use std::{future::Future, marker::PhantomData, ops::ControlFlow, sync::Arc};
+
+use futures_util::{StreamExt, stream};
+
+use super::{Managed, Record};
+use crate::{
+    api::{Listing, Object, Record as _},
+    framework::{Context, Diagnostic, Diagnostics, Found, ListResource, Listed, Model, Schema},
+    provider::Client,
+};
+
+/// How many details are asked for at once.
+const AT_ONCE: usize = 8;
+
+/// The filters of a kind's list, which are those of its data source.
+pub(in crate::provider) trait Filters: Model {
+    /// What is listed.
+    type Managed: Managed;
+
+    /// The schema of the list resource.
+    fn schema() -> Schema;
+
+    /// The objects that the filters select.
+    fn matching(
+        &self,
+        context: &Context<Client>,
+    ) -> impl Future<Output = Result<Arc<Listing<Record<Self::Managed>>>, Diagnostic>> + Send;
+
+    /// Whether the filters that are not the service's select it.
+    fn accepts(&self, _record: &Record<Self::Managed>) -> bool {
+        true
+    }
+
+    /// The state of one as it is listed; none for one that has gone since the list was made.
+    fn state(
+        record: Record<Self::Managed>,
+        _whole: bool,
+        _context: &Context<Client>,
+    ) -> impl Future<Output = Result<Option<Self::Managed>, Diagnostic>> + Send {
+        let mut state = Self::Managed::default();
+        state.take_record(&record);
+        async { Ok(Some(state)) }
+    }
+}
+
+/// The list resource.
+#[derive(Debug)]
+pub(in crate::provider) struct ListAll<F>(PhantomData<fn() -> F>);
+
+impl<F> Default for ListAll<F> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<F: Filters> ListResource for ListAll<F> {
+    type Client = Client;
+    type Model = F;
+    type Resource = F::Managed;
+
+    fn type_name(&self) -> &'static str {
+        F::Managed::TYPE_NAME
+    }
+
+    fn schema(&self) -> Schema {
+        F::schema()
+    }
+
+    async fn list(&self, filters: F, mut found: Found<'_, F::Managed>, context: Context<Client>) -> Diagnostics {
+        let listing = match filters.matching(&context).await {
+            Ok(listing) => listing,
+            Err(diagnostic) => return diagnostic.into(),
+        };
+        let (whole, wanted) = (found.wants_state(), found.wanted());
+        let records = listing.records.iter().filter(|record| !record.is_released() && filters.accepts(record));
+        let records: Vec<_> = records.take(wanted).cloned().collect();
+        let states = records.into_iter().map(|record| {
+            let display_name = record.name().map_or_else(|| record.key().to_string(), str::to_owned);
+            let state = F::state(record, whole, &context);
+            async move { Ok(state.await?.map(|state| Listed { display_name, state })) }
+        });
+        let mut states = stream::iter(states).buffered(AT_ONCE);
+        while let Some(listed) = states.next().await {
+            let listed: Result<Option<Listed<F::Managed>>, Diagnostic> = listed;
+            match listed {
+                Ok(None) => {}
+                Ok(Some(listed)) => {
+                    if let ControlFlow::Break(()) = found.tell(listed).await {
+                        break;
+                    }
+                }
+                Err(diagnostic) => return diagnostic.into(),
+            }
+        }
+        Diagnostics::new()
+    }
+}
