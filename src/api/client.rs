@@ -386,6 +386,8 @@ pub(super) async fn detached<T: Send + 'static>(
     debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
     match tokio::spawn(work.in_current_span()).await {
         Ok(outcome) => outcome,
+        // What was begun is not known: that must not look like an answer.
+        Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
     }
 }

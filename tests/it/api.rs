@@ -10,7 +10,7 @@ use std::{
 
 use damodel::api::{
     BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, CreateOptions, Error, ImageSelector, InstanceStatus,
-    InstanceUid, Journal, Origin, PlainHttp, PrivateImageFilter, PublicImageFilter, Random, Settings, SpecSelector,
+    InstanceUid, Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector,
     TokenSource,
 };
 use rstest::rstest;
@@ -95,13 +95,13 @@ async fn recorded_instance_detail_is_read_whole() {
 #[tokio::test]
 async fn recorded_images_specs_and_disks_are_read_whole() {
     let (_server, client) = recorded("public_images").await;
-    let images = client.images().public(&PublicImageFilter::default(), &context()).await.unwrap();
+    let images = client.public_images(&PublicImageFilter::default(), &context()).await.unwrap();
     assert!(images.complete);
     assert_eq!(images.records.iter().map(|image| image.id).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(images.records[1].softwares, ["pytorch 2.4", "cuda 12.4"]);
 
     let (_server, client) = recorded("private_images").await;
-    let images = client.images().list_private(&PrivateImageFilter::default(), &context()).await.unwrap();
+    let images = client.private_images().fresh(&context()).await.unwrap();
     assert_eq!((images.records[0].image_status, images.records[0].push_progress), (Some(0), Some(40)));
     assert_eq!(images.records[0].image_size, Some("12.5".parse().unwrap()));
 

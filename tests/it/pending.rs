@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use clap::Parser;
 use damodel::{
     api::{
-        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, CreatedInstance,
+        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, Instance,
         ImageSelector, Journal, PlainHttp, Settings, SpecSelector, TokenSource,
     },
     commands::pending::{Arguments, Error, run_to},
@@ -34,7 +34,7 @@ impl Scene {
     }
 
     /// Creates an instance, up to the point where it would be answered to the core.
-    async fn create(&self) -> Accepted<CreatedInstance> {
+    async fn create(&self) -> Accepted<Instance> {
         let client = self.client();
         let image = ImageSelector::Public(902);
         let request = CreateInstance {

@@ -9,17 +9,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    CreateInstance, CreatedInstance, Ending, Endpoint, Follower, ImageSelector, Progress, Random, Settings,
-    SpecSelector, TokenSource, marker,
+    Code, CreateInstance, Ending, Endpoint, Follower, ImageSelector, Instance, Marked, Phase, Progress, Random, Settings,
+    SpecSelector, TokenSource, marked,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
+
+const KEY: &str = "beef0123";
 
 fn request() -> CreateInstance {
     CreateInstance {
         name: Some("web".to_owned()),
         ..CreateInstance::new("r1", SpecSelector::Id(7), 1, ImageSelector::Public(3))
     }
+}
+
+fn patient(wait: Duration) -> CreateOptions<Instance> {
+    CreateOptions { wait_for_capacity: Some(wait), ..CreateOptions::default() }
 }
 
 fn made() -> Reply {
@@ -35,14 +41,19 @@ fn journal() -> (tempfile::TempDir, Journal) {
 async fn create_with(
     client: &Client,
     journal: &Journal,
-    options: CreateOptions,
+    options: CreateOptions<Instance>,
     context: &Context,
-) -> Result<Accepted<CreatedInstance>, Error> {
-    client.instances().create(request(), "key", journal, options, context).await
+) -> Result<Accepted<Instance>, Error> {
+    client.instances().create(request(), KEY, journal, options, context).await
 }
 
-async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<CreatedInstance>, Error> {
+async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<Instance>, Error> {
     create_with(client, journal, CreateOptions::default(), &context(seconds)).await
+}
+
+/// The journal as the next run reads it.
+fn next(journal: &Journal) -> Journal {
+    Journal::new(journal.directory())
 }
 
 fn phases(journal: &Journal) -> Vec<Phase> {
@@ -106,7 +117,7 @@ async fn the_name_that_is_sent_carries_a_marker_and_the_file_lies_there_first() 
     assert_eq!(accepted.made.instance_id, Some(11));
     assert_eq!(accepted.origin, Origin::Answered);
     assert_eq!(accepted.rename_to.as_deref(), Some("web"));
-    assert!(marker::marks(&accepted.sent_name, "web"));
+    assert_eq!(marked(&accepted.sent_name, Some("web"), KEY), Some(Marked::Own));
     assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
     assert_eq!(phases(&journal), [Phase::Accepted]);
     accepted.entry.handed_over().unwrap();
@@ -155,12 +166,28 @@ async fn a_create_without_an_answer_is_found_by_its_marker_and_never_sent_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_is_never_seen_stays_in_the_journal() {
+async fn a_create_without_an_answer_that_made_nothing_is_sent_once_more_and_then_ended() {
     let (_folder, journal) = journal();
-    let (client, ledger) = Late::serve(usize::MAX, lost);
+    let (client, ledger) = serve(|request| async move {
+        if request.endpoint == Endpoint::InstanceCreate { lost() } else { page(&[]) }
+    });
+    let start = Instant::now();
+    let error = create_one(&client, &journal, 1800).await.unwrap_err();
+    assert!(matches!(error, Error::NoAnswer { .. }), "{error}");
+    assert_eq!(creates(&ledger), 2);
+    assert!(start.elapsed() < VISIBILITY_WINDOW * 2 + Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_lists_prove_nothing_stays_in_the_journal() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|request| async move {
+        if request.endpoint == Endpoint::InstanceCreate { lost() } else { ok(&json!({"total": 9, "data": []})) }
+    });
     let error = create_one(&client, &journal, 1800).await.unwrap_err();
     let Error::Unsettled(unsettled) = &error else { panic!("{error}") };
-    assert!(marker::marks(&unsettled.marker, "web"));
+    assert_eq!(marked(&unsettled.marker, Some("web"), KEY), Some(Marked::Own));
     assert!(matches!(unsettled.cause, Some(Error::NoAnswer { .. })));
     assert!(!unsettled.cancelled);
     assert_eq!(creates(&ledger), 1);
@@ -179,7 +206,7 @@ async fn two_things_with_one_marker_are_both_named() {
         if request.endpoint == Endpoint::InstanceCreate {
             return lost();
         }
-        let marker = "web-eca2fb78";
+        let marker = "web-beefeca2fb78";
         page(&[
             json!({"instance_uid": "a", "instance_alias": marker}),
             json!({"instance_uid": "b", "instance_alias": marker}),
@@ -232,7 +259,7 @@ async fn an_undocumented_refusal_is_believed_when_nothing_shows_up() {
     let start = Instant::now();
     let error = create_one(&client, &journal, 1800).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::Other(199_999)));
-    assert_eq!(start.elapsed(), VISIBILITY_WINDOW);
+    assert!(start.elapsed() >= VISIBILITY_WINDOW && start.elapsed() < VISIBILITY_WINDOW + Duration::from_secs(30));
     assert_eq!(creates(&ledger), 1);
     assert!(phases(&journal).is_empty());
 }
@@ -245,7 +272,7 @@ async fn stock_is_waited_for_politely_when_asked() {
     let (client, ledger) = serve_with(settings, move |_| async move {
         if start.elapsed() < Duration::from_secs(600) { refusal(160_004) } else { made() }
     });
-    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(1200)));
+    let options = patient(Duration::from_secs(1200));
     let accepted = create_with(&client, &journal, options, &context(3600)).await.unwrap();
     accepted.entry.handed_over().unwrap();
     let told = Follower::beside(&journal).look().unwrap().told;
@@ -253,7 +280,7 @@ async fn stock_is_waited_for_politely_when_asked() {
     assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(Ending::Done))]);
     assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
 
-    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(60)));
+    let options = patient(Duration::from_secs(60));
     let (client, _) = serve(|_| async { refusal(160_001) });
     let start = Instant::now();
     let error = create_with(&client, &journal, options, &context(3600)).await.unwrap_err();
@@ -269,7 +296,7 @@ async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
         serve(
             move |_| async move { if start.elapsed() < Duration::from_secs(3600) { refusal(160_001) } else { made() } },
         );
-    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(7200)));
+    let options = patient(Duration::from_secs(7200));
     let accepted = create_with(&client, &journal, options, &context(1800)).await.unwrap();
     // All of it is left for the wait that follows; a paused clock is exact to its tick.
     let left = accepted.deadline - Instant::now();
@@ -277,7 +304,7 @@ async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
 
     // Other waits are held to it.
     let (client, _) = serve(|_| async { raw(429, &[("retry-after", "100")], "slow down") });
-    let options = CreateOptions::waiting_for_capacity(Some(Duration::from_secs(7200)));
+    let options = patient(Duration::from_secs(7200));
     let start = Instant::now();
     create_with(&client, &journal, options, &context(60)).await.unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(60));
@@ -289,15 +316,14 @@ async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again
     let (client, ledger) = serve(|_| async { refusal(160_001) });
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let still_wanted = StillWanted::asks(move |_| {
-        let wanted = counted.fetch_add(1, Ordering::SeqCst) < 2;
-        async move { wanted }
+    let before_sending = BeforeSending::asks(move |_| {
+        let is_wanted = counted.fetch_add(1, Ordering::SeqCst) < 3;
+        async move { if is_wanted { Permission::Send } else { Permission::Refuse } }
     });
-    let wait = Some(Duration::from_secs(7200));
-    let options = CreateOptions { still_wanted, ..CreateOptions::waiting_for_capacity(wait) };
+    let options = CreateOptions { before_sending, ..patient(Duration::from_secs(7200)) };
     let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::ResourceInsufficient));
-    assert_eq!((asked.load(Ordering::SeqCst), creates(&ledger)), (3, 3));
+    assert_eq!((asked.load(Ordering::SeqCst), creates(&ledger)), (4, 3));
     assert!(phases(&journal).is_empty());
 }
 
@@ -308,19 +334,19 @@ async fn a_run_that_was_killed_after_sending_is_taken_up() {
     // The killed run: it gets as far as sending.
     create_one(&client, &journal, 2).await.unwrap_err();
     assert_eq!(phases(&journal), [Phase::Sent]);
-    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
     // Killed again, after it was accepted: the answer was not handed over.
     drop(accepted);
-    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.origin, Origin::Adopted);
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
     // Handed over: the next create of the same configuration is a new one.
     accepted.entry.handed_over().unwrap();
     let (client, ledger) = serve(|_| async { made() });
-    let accepted = create_one(&client, &journal, 60).await.unwrap();
+    let accepted = create_one(&client, &next(&journal), 60).await.unwrap();
     assert_eq!(accepted.origin, Origin::Answered);
     assert_eq!(creates(&ledger), 1);
 }
@@ -336,7 +362,7 @@ async fn a_create_that_made_nothing_is_sent_again_after_the_window_with_its_mark
     let (client, ledger) =
         serve(|request| async move { if request.endpoint == Endpoint::InstanceCreate { made() } else { page(&[]) } });
     let start = Instant::now();
-    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert!(start.elapsed() + Duration::from_secs(2) >= VISIBILITY_WINDOW);
     assert_eq!(accepted.sent_name, marker);
     assert_eq!(creates(&ledger), 1);
@@ -349,26 +375,84 @@ async fn a_list_that_proves_nothing_does_not_lead_to_a_second_create() {
     let (client, _) = Late::serve(usize::MAX, lost);
     create_one(&client, &journal, 5).await.unwrap_err();
     let (client, ledger) = serve(|_| async { ok(&json!({"total": 9, "data": []})) });
-    let error = create_one(&client, &journal, 1800).await.unwrap_err();
+    let error = create_one(&client, &next(&journal), 1800).await.unwrap_err();
     assert!(matches!(error, Error::Unsettled(_)), "{error}");
     assert_eq!(creates(&ledger), 0);
     assert_eq!(phases(&journal), [Phase::Sent]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_is_not_found_under_another_token_stays_reported() {
-    let (_folder, journal) = journal();
-    let (client, _) = Late::serve(usize::MAX, lost);
-    create_one(&client, &journal, 5).await.unwrap_err();
+/// A client with another token, before a service that shows these.
+fn another_token(records: fn(&str) -> Vec<Value>, marker: &str) -> (Client, Ledger) {
     let other = Settings { token: Some(TokenSource::Value("another".into())), ..testing::settings() };
-    let (client, ledger) = serve_with(other, |request| async move {
-        if request.endpoint == Endpoint::InstanceCreate { made() } else { page(&[]) }
-    });
-    create_one(&client, &journal, 1800).await.unwrap();
+    let records = records(marker);
+    serve_with(other, move |request| {
+        let records = records.clone();
+        async move {
+            match request.endpoint {
+                Endpoint::InstanceCreate => ok(&json!({"instance_uid": "ins-9"})),
+                Endpoint::InstanceDetail => match records.first() {
+                    Some(record) => ok(record),
+                    None => refusal(160_003),
+                },
+                _ => page(&records),
+            }
+        }
+    })
+}
+
+#[rstest]
+#[case::accepted(true, Phase::Accepted)]
+#[case::sent(false, Phase::Sent)]
+#[tokio::test(start_paused = true)]
+async fn what_another_account_made_is_left_as_it_is(#[case] answered: bool, #[case] left: Phase) {
+    let (_folder, journal) = journal();
+    let marker = killed(&journal, answered).await;
+    let before = journal.list().unwrap().entries.remove(0);
+    let (client, ledger) = another_token(|_| Vec::new(), &marker);
+    age(&journal, VISIBILITY_WINDOW);
+    let before_bytes = std::fs::read(&before.path).unwrap();
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
+    assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-9", Origin::Answered));
     assert_eq!(creates(&ledger), 1);
-    let mut phases = phases(&journal);
-    phases.sort_by_key(|phase| *phase as u8);
-    assert_eq!(phases, [Phase::Accepted, Phase::Unexplained]);
+    assert_eq!(std::fs::read(&before.path).unwrap(), before_bytes);
+    let phases = phases(&journal);
+    assert!(phases.len() == 2 && phases.contains(&left), "{phases:?}");
+}
+
+#[rstest]
+#[case::accepted(true)]
+#[case::sent(false)]
+#[tokio::test(start_paused = true)]
+async fn what_is_seen_under_a_rotated_token_is_adopted(#[case] answered: bool) {
+    let (_folder, journal) = journal();
+    let marker = killed(&journal, answered).await;
+    let shown = |marker: &str| vec![json!({"instance_uid": "ins-1", "instance_alias": marker, "status": "Running"})];
+    let (client, ledger) = another_token(shown, &marker);
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
+    assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-1", Origin::Adopted));
+    assert_eq!(creates(&ledger), 0);
+    let own = client.fingerprint(&context(60)).await.unwrap();
+    assert_eq!(accepted.entry.record().account, own);
+}
+
+/// Makes every record older.
+fn age(journal: &Journal, by: Duration) {
+    for listed in journal.list().unwrap().entries {
+        let text = std::fs::read_to_string(&listed.path).unwrap();
+        let begun_at = listed.record.begun_at;
+        let older = begun_at - by.as_secs().cast_signed();
+        std::fs::write(&listed.path, text.replace(&begun_at.to_string(), &older.to_string())).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_cannot_be_read_stop_a_create() {
+    let (_folder, journal) = journal();
+    std::fs::write(journal.directory().join("instance-1.json"), "{").unwrap();
+    let (client, ledger) = serve(|_| async { made() });
+    let error = create_one(&client, &journal, 60).await.unwrap_err();
+    assert!(error.to_string().contains("instance-1.json"), "{error}");
+    assert!(ledger.all().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,7 +519,7 @@ async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] le
             }
         }
     });
-    let accepted = create_one(&client, &journal, 600).await.unwrap();
+    let accepted = create_one(&client, &next(&journal), 600).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-2");
     assert_ne!(accepted.sent_name, marker);
     assert_eq!(creates(&ledger), 1);

@@ -8,12 +8,12 @@ fn uid() -> InstanceUid {
     InstanceUid::new("ins-1")
 }
 
-async fn looked(detail: fn() -> Reply, list: fn() -> Reply) -> Result<Presence, Error> {
+async fn looked(detail: fn() -> Reply, list: fn() -> Reply) -> Result<Presence<Instance>, Error> {
     let (client, _) =
         serve(
             move |request| async move { if request.endpoint == Endpoint::InstanceDetail { detail() } else { list() } },
         );
-    client.instances().look(&uid(), &context(600)).await
+    client.instances().look(&uid(), None, &context(600)).await
 }
 
 fn shown(status: &str) -> Value {
@@ -75,26 +75,8 @@ async fn a_thousand_looks_for_what_is_gone_share_their_lists() {
     });
     let (instances, context) = (client.instances(), context(600));
     let uids: Vec<_> = (0..1000).map(|number| InstanceUid::new(format!("ins-{number}"))).collect();
-    let looks = uids.iter().map(|uid| instances.look(uid, &context));
+    let looks = uids.iter().map(|uid| instances.look(uid, None, &context));
     let found = futures_util::future::join_all(looks).await;
-    assert!(found.iter().all(|presence| matches!(presence, Ok(Presence::Absent { .. }))));
+    assert!(found.iter().all(|presence| matches!(presence, Ok(Presence::Absent))));
     assert!(ledger.of(Endpoint::InstanceList).len() < 100, "{}", ledger.of(Endpoint::InstanceList).len());
-}
-
-#[tokio::test(start_paused = true)]
-async fn look_alikes_are_living_marked_and_not_in_the_journal() {
-    let (client, _) = serve(|_| async {
-        let named = |uid: &str, name: &str, status: &str| json!({"instance_uid": uid, "instance_alias": name, "status": status});
-        page(&[
-            named("a", "web-0000000a", "Running"),
-            named("b", "web-0000000b", "Released"),
-            named("c", "web", "Running"),
-            named("d", "webb-0000000d", "Running"),
-        ])
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let listing = client.instances().snapshot(&context(60)).await.unwrap();
-    let found = Instances::look_alikes(&listing, "web", &Journal::new(folder.path()), "key");
-    let uids: Vec<_> = found.iter().map(|instance| instance.uid.as_str()).collect();
-    assert_eq!(uids, ["a"]);
 }

@@ -1,20 +1,23 @@
 use std::fs;
 
-use super::{journal::Begin, *};
+use super::*;
 use crate::api::settings::Random;
 
 const BASE: &str = "https://api.example.com";
 const ACCOUNT: &str = "account-1";
 
-fn begin(key: &'static str) -> Begin<'static> {
-    Begin {
-        kind: Kind::Instance,
-        key,
-        marker: "web-00000001",
-        wanted_name: Some("web"),
-        base_url: BASE,
-        account: ACCOUNT,
-    }
+fn wanted(key: &str) -> Wanted<'_> {
+    Wanted { kind: Kind::Instance, key, base_url: BASE, account: ACCOUNT }
+}
+
+fn begin(key: &str) -> Begin<'_> {
+    Begin { wanted: wanted(key), marker: "web-00000001", wanted_name: Some("web") }
+}
+
+/// The journal as a run of another Terraform process reads it.
+fn next(journal: &Journal) -> Journal {
+    let owner = Owner { process: 1, core: Some("1@1".to_owned()), examines: false };
+    Journal::owned_by(journal.directory(), owner)
 }
 
 fn journal() -> (tempfile::TempDir, Journal, Random) {
@@ -27,14 +30,15 @@ fn ids(id: &str) -> Ids {
     Ids { id: id.to_owned(), database_id: Some(7) }
 }
 
+/// What the next run claims.
 fn claim(journal: &Journal, key: &str) -> Option<Entry> {
-    claim_of(journal, Kind::Instance, key, BASE)
+    claim_of(journal, &wanted(key))
 }
 
-fn claim_of(journal: &Journal, kind: Kind, key: &str, base_url: &str) -> Option<Entry> {
-    match journal.claim(kind, key, base_url, ACCOUNT, &Random::default()).unwrap() {
+fn claim_of(journal: &Journal, wanted: &Wanted<'_>) -> Option<Entry> {
+    match next(journal).claim(wanted, &[], &Random::default()).unwrap() {
         Claim::Entry(entry) => Some(*entry),
-        Claim::None | Claim::Owned => None,
+        Claim::Foreign(_) | Claim::Held(_) | Claim::None => None,
     }
 }
 
@@ -54,8 +58,8 @@ fn what_a_killed_run_left_is_claimed_once_and_by_its_key_alone() {
     let (_folder, journal, random) = journal();
     drop(journal.begin(&begin("key"), &random).unwrap());
     assert!(claim(&journal, "other").is_none());
-    assert!(claim_of(&journal, Kind::Instance, "key", "https://other.example.com").is_none());
-    assert!(claim_of(&journal, Kind::CloudDisk, "key", BASE).is_none());
+    assert!(claim_of(&journal, &Wanted { base_url: "https://other.example.com", ..wanted("key") }).is_none());
+    assert!(claim_of(&journal, &Wanted { kind: Kind::CloudDisk, ..wanted("key") }).is_none());
     let entry = claim(&journal, "key").unwrap();
     assert_eq!(entry.record().phase, Phase::Sent);
     assert_eq!(entry.record().marker, "web-00000001");
@@ -81,7 +85,7 @@ fn an_accepted_entry_comes_before_a_sent_one_and_keeps_its_ids() {
     let (_folder, journal, random) = journal();
     drop(journal.begin(&begin("key"), &random).unwrap());
     let mut accepted = journal.begin(&begin("key"), &random).unwrap();
-    accepted.accepted(ids("ins-1"), Some("req-1".to_owned())).unwrap();
+    accepted.accepted(ids("ins-1"), ACCOUNT, Some("req-1".to_owned())).unwrap();
     drop(accepted);
     let entry = claim(&journal, "key").unwrap();
     assert_eq!(entry.record().phase, Phase::Accepted);
@@ -93,16 +97,18 @@ fn an_accepted_entry_comes_before_a_sent_one_and_keeps_its_ids() {
 fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     let (_folder, journal, random) = journal();
     let mut entry = journal.begin(&begin("key"), &random).unwrap();
-    entry.accepted(ids("ins-1"), None).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
     entry.handed_over().unwrap();
     assert!(claim(&journal, "key").is_none());
     let listed = journal.list().unwrap().entries;
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].record.phase, Phase::HandedOver);
     assert!(!listed[0].owner_lives);
-    assert_eq!(journal.explained(Kind::Instance, "another"), ["web-00000001"]);
-    assert!(!journal.seen(Kind::Instance, "ins-2", BASE).unwrap());
-    assert!(journal.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    let next = next(&journal);
+    assert_eq!(next.never_shown(Kind::Instance, "key").unwrap(), ["ins-1"]);
+    assert!(!next.seen(Kind::Instance, "ins-2", BASE).unwrap());
+    assert!(!next.seen(Kind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
+    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
     assert!(journal.list().unwrap().entries.is_empty());
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
@@ -113,7 +119,7 @@ fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     let (_folder, journal, random) = journal();
     let accepted = |id: &str| {
         let mut entry = journal.begin(&begin("key"), &random).unwrap();
-        entry.accepted(ids(id), None).unwrap();
+        entry.accepted(ids(id), ACCOUNT, None).unwrap();
         entry
     };
     drop(accepted("ins-1"));
@@ -121,16 +127,16 @@ fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     drop(journal.begin(&begin("key"), &random).unwrap());
     let living = accepted("ins-3");
     // The next run.
-    let next = Journal::new(journal.directory());
+    let next = next(&journal);
     assert!(!next.seen(Kind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
     assert!(!next.seen(Kind::CloudDisk, "ins-1", BASE).unwrap());
     assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
     assert!(!next.seen(Kind::Instance, "ins-1", BASE).unwrap(), "it is cleared");
     assert!(!next.seen(Kind::Instance, "ins-3", BASE).unwrap(), "its owner lives");
-    let (first, second) = (claim(&next, "key").unwrap(), claim(&next, "key").unwrap());
+    let (first, second) = (claim(&journal, "key").unwrap(), claim(&journal, "key").unwrap());
     assert_eq!(first.record().ids, Some(ids("ins-2")), "no state shows it");
     assert_eq!(second.record().phase, Phase::Sent);
-    assert!(claim(&next, "key").is_none());
+    assert!(claim(&journal, "key").is_none());
     living.handed_over().unwrap();
 }
 
@@ -138,27 +144,91 @@ fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
 fn what_was_taken_up_meanwhile_is_not_cleared() {
     let (_folder, journal, random) = journal();
     let mut entry = journal.begin(&begin("key"), &random).unwrap();
-    entry.accepted(ids("ins-1"), None).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
     drop(entry);
-    let next = Journal::new(journal.directory());
-    assert!(!next.seen(Kind::Instance, "ins-2", BASE).unwrap());
+    let reader = next(&journal);
+    assert!(!reader.seen(Kind::Instance, "ins-2", BASE).unwrap());
     let adopted = claim(&journal, "key").unwrap();
-    assert!(!next.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(!reader.seen(Kind::Instance, "ins-1", BASE).unwrap());
     assert_eq!(journal.list().unwrap().entries.len(), 1);
     adopted.handed_over().unwrap();
-    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(next(&journal).seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
+}
+
+/// Aliases of the provider are processes of their own under one Terraform.
+#[test]
+fn a_parallel_create_of_the_same_run_is_no_obstacle_and_one_of_another_run_is() {
+    let (_folder, journal, random) = journal();
+    let _entry = journal.begin(&begin("key"), &random).unwrap();
+    let claimed = |journal: &Journal| journal.claim(&wanted("key"), &[], &Random::default()).unwrap();
+    let sibling = Owner { process: 1, ..Owner::current() };
+    assert!(matches!(claimed(&Journal::owned_by(journal.directory(), sibling)), Claim::None));
+    match claimed(&next(&journal)) {
+        Claim::Held(Some(holder)) => assert_eq!(holder.process, std::process::id()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_record_of_another_account_is_examined_by_one_and_left_as_it_is() {
+    let (_folder, journal, random) = journal();
+    drop(journal.begin(&begin("key"), &random).unwrap());
+    let path = journal.list().unwrap().entries.remove(0).path;
+    let text = fs::read(&path).unwrap();
+    let other = Wanted { account: "account-2", ..wanted("key") };
+    let claimed = |passed_over: &[std::path::PathBuf]| next(&journal).claim(&other, passed_over, &Random::default()).unwrap();
+    let Claim::Foreign(examined) = claimed(&[]) else { panic!("not examined") };
+    match claimed(&[]) {
+        Claim::Held(Some(holder)) => assert!(holder.examines),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(claimed(&[path.clone()]), Claim::None));
+    drop(examined);
+    assert_eq!(fs::read(&path).unwrap(), text);
+    let Claim::Foreign(examined) = claimed(&[]) else { panic!("not examined") };
+    let entry = examined.take_over(&random).unwrap().unwrap();
+    assert!(!path.exists());
+    entry.discard().unwrap();
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
 #[test]
-fn what_was_not_found_under_another_token_is_only_reported() {
+fn an_answer_that_was_not_heard_is_adopted_again() {
     let (_folder, journal, random) = journal();
-    journal.begin(&begin("key"), &random).unwrap().unexplained().unwrap();
+    let mut entry = journal.begin(&begin("key"), &random).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
+    let handed = entry.handed_over().unwrap();
     assert!(claim(&journal, "key").is_none());
-    let listed = journal.list().unwrap().entries.remove(0);
-    assert_eq!(listed.record.phase, Phase::Unexplained);
-    journal.forget(&listed).unwrap();
+    handed.take_back().unwrap();
+    assert_eq!(claim(&journal, "key").unwrap().record().ids, Some(ids("ins-1")));
+}
+
+#[test]
+fn what_was_released_leaves_no_record() {
+    let (_folder, journal, random) = journal();
+    let mut entry = journal.begin(&begin("key"), &random).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
+    entry.handed_over().unwrap();
+    journal.released(Kind::Instance, "ins-1", BASE).unwrap();
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_an_earlier_run_left_is_told_once_a_run() {
+    let (_folder, journal, random) = journal();
+    drop(journal.begin(&begin("key"), &random).unwrap());
+    let mut entry = journal.begin(&begin("other"), &random).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
+    entry.handed_over().unwrap();
+    let run = |core: &str| {
+        let owner = Owner { process: 1, core: Some(core.to_owned()), examines: false };
+        let left = Journal::owned_by(journal.directory(), owner).left_behind().unwrap();
+        left.into_iter().map(|listed| listed.record.phase).collect::<Vec<_>>()
+    };
+    assert_eq!(run("1@1"), [Phase::Sent]);
+    assert_eq!(run("1@1"), [], "the apply of the same run");
+    assert_eq!(run("2@2"), [Phase::Sent], "what was handed over may be in a state that was not planned yet");
 }
 
 #[test]
@@ -198,7 +268,7 @@ fn files_that_cannot_be_read_are_reported_and_left() {
     let report = journal.list().unwrap();
     assert_eq!((report.entries.len(), report.unreadable.len()), (1, 4));
     assert_eq!(report.unreadable[1].reason, "its format is 2, and this program reads 1");
-    assert!(claim(&journal, "key").is_some());
+    next(&journal).claim(&wanted("key"), &[], &Random::default()).unwrap_err();
     assert_eq!(journal.list().unwrap().unreadable.len(), 4);
 }
 
@@ -206,7 +276,7 @@ fn files_that_cannot_be_read_are_reported_and_left() {
 fn a_crash_between_handing_over_and_tidying_up_leads_to_the_same_thing() {
     let (_folder, journal, random) = journal();
     let mut entry = journal.begin(&begin("key"), &random).unwrap();
-    entry.accepted(ids("ins-1"), None).unwrap();
+    entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
     let file = journal.list().unwrap().entries.remove(0).path;
     let text = fs::read(&file).unwrap();
     entry.handed_over().unwrap();
@@ -244,17 +314,4 @@ fn randomness_that_is_none_is_an_error_and_no_endless_search() {
     let constant = Random::new(|| 7);
     let _first = journal.begin(&begin("key"), &constant).unwrap();
     journal.begin(&begin("key"), &constant).unwrap_err();
-}
-
-#[test]
-fn what_a_dead_run_sent_is_explained_to_its_own_next_create_only() {
-    let (_folder, journal, random) = journal();
-    let owned = journal.begin(&begin("key"), &random).unwrap();
-    let explained = |key| journal.explained(Kind::Instance, key);
-    assert_eq!(explained("of another folder"), ["web-00000001"], "its owner lives");
-    drop(owned);
-    assert_eq!(explained("key"), ["web-00000001"]);
-    assert_eq!(explained("of another folder"), Vec::<String>::new());
-    claim(&journal, "key").unwrap().unexplained().unwrap();
-    assert_eq!(explained("of another folder"), ["web-00000001"], "it is reported");
 }

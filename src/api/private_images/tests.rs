@@ -2,15 +2,19 @@ use std::time::Duration;
 
 use rstest::rstest;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::*;
-use crate::api::testing::{Reply, context, ok, page, query, refusal, serve};
+use crate::api::{
+    Code, Sighting,
+    testing::{Reply, context, ok, page, query, refusal, serve},
+};
 
 #[tokio::test(start_paused = true)]
 async fn changes_send_what_is_documented() {
     let (client, ledger) = serve(|_| async { ok(&json!(null)) });
-    client.images().rename(5, "new", &context(60)).await.unwrap();
-    client.images().delete(5, &context(60)).await.unwrap();
+    client.private_images().rename(&5, "new", &context(60)).await.unwrap();
+    client.private_images().release(&5, &context(60)).await.unwrap();
     let asked = ledger.all();
     assert_eq!((asked[0].request.method.as_str(), asked[0].request.url.path()), ("PUT", "/api/image/update"));
     assert_eq!(asked[0].body(), json!({"image_id": 5, "image_name": "new"}));
@@ -25,13 +29,13 @@ async fn a_delete_waits_for_the_instance_that_is_made_of_it() {
     let (client, ledger) = serve(move |_| async move {
         if start.elapsed() < Duration::from_secs(300) { refusal(130_005) } else { ok(&json!(null)) }
     });
-    client.images().delete(5, &context(600)).await.unwrap();
+    client.private_images().release(&5, &context(600)).await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(345));
     assert!(ledger.all().len() < 30);
 
     let (client, _) = serve(|_| async { refusal(130_005) });
     let start = Instant::now();
-    let error = client.images().delete(5, &context(60)).await.unwrap_err();
+    let error = client.private_images().release(&5, &context(60)).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::ImageUsedByInstance));
     assert!(start.elapsed() <= Duration::from_secs(60) && start.elapsed() > Duration::from_secs(15));
 }
@@ -43,7 +47,7 @@ async fn a_delete_waits_for_the_instance_that_is_made_of_it() {
 #[tokio::test(start_paused = true)]
 async fn other_refusals_of_a_delete_are_final(#[case] code: i64) {
     let (client, ledger) = serve(move |_| async move { refusal(code) });
-    let error = client.images().delete(5, &context(600)).await.unwrap_err();
+    let error = client.private_images().release(&5, &context(600)).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::from_number(code)));
     assert_eq!(ledger.all().len(), 1);
 }
@@ -60,12 +64,12 @@ async fn a_push_is_waited_for_and_its_progress_told() {
         told.push(seen.record().unwrap().push_progress.unwrap());
         seen.record().is_some_and(PrivateImage::is_ready)
     };
-    client.images().wait(5, &context(600), ready).await.unwrap();
+    client.private_images().wait(&5, &context(600), ready).await.unwrap();
     assert!(told.len() > 5 && told.is_sorted() && told.last() == Some(&100), "{told:?}");
     assert_eq!(ledger.of(Endpoint::PrivateImageList).len(), ledger.all().len());
 
     let (client, _) = serve(|_| async { page(&[json!({"image_id": 5, "push_progress": 40, "image_status": 0})]) });
-    let error = client.images().wait(5, &context(30), |_| false).await.unwrap_err();
+    let error = client.private_images().wait(&5, &context(30), |_| false).await.unwrap_err();
     let text = "private image 5 ended because its time ran out, last seen creating with 40 % pushed";
     assert!(error.to_string().contains(text), "{error}");
 }
@@ -92,6 +96,6 @@ async fn absence_takes_two_proofs(#[case] list: fn() -> Reply, #[case] search: f
             _ => list(),
         }
     });
-    let found = client.images().look(5, Some("trained"), &context(600)).await.unwrap();
+    let found = client.private_images().look(&5, Some("trained"), &context(600)).await.unwrap();
     assert!(format!("{found:?}").starts_with(presence), "{found:?}");
 }

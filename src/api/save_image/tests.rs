@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use jiff::Timestamp;
 use rstest::rstest;
+use tokio::time::Instant;
 
 use super::*;
 use crate::api::{
-    Accepted, Code, CreateOptions, Journal, Origin, Phase,
+    Accepted, Code, CreateOptions, Error, Journal, Kind, Origin, Phase, WhileBusy,
     testing::{Ledger, Reply, context, lost, ok, page, query, raw, refusal, serve},
 };
 
@@ -29,14 +32,18 @@ fn phases(journal: &Journal) -> Vec<Phase> {
 async fn save_with(
     client: &Client,
     journal: &Journal,
-    options: CreateOptions,
+    options: CreateOptions<PrivateImage>,
     seconds: u64,
-) -> Result<Accepted<SavedImage>, Error> {
-    client.images().save(request(), "key", journal, options, &context(seconds)).await
+) -> Result<Accepted<PrivateImage>, Error> {
+    client.private_images().create(request(), "beef0123", journal, options, &context(seconds)).await
 }
 
-async fn save_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<SavedImage>, Error> {
+async fn save_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<PrivateImage>, Error> {
     save_with(client, journal, CreateOptions::default(), seconds).await
+}
+
+fn patient() -> CreateOptions<PrivateImage> {
+    CreateOptions { while_busy: WhileBusy::Wait, ..CreateOptions::default() }
 }
 
 fn saved() -> Reply {
@@ -62,7 +69,7 @@ async fn the_name_is_sent_as_it_is() {
     let (client, ledger) = serve(|_| async { saved() });
     let accepted = save_one(&client, &journal, 60).await.unwrap();
     let tag = Some("registry/user_private/trained:1".to_owned());
-    assert_eq!(accepted.made, SavedImage { image_id: 5, image_tag: tag });
+    assert_eq!((accepted.made.image_id, accepted.made.image_tag), (5, tag));
     assert_eq!((accepted.sent_name.as_str(), accepted.rename_to), ("trained", None));
     assert_eq!(accepted.origin, Origin::Answered);
     let asked = ledger.all();
@@ -70,6 +77,7 @@ async fn the_name_is_sent_as_it_is() {
     assert_eq!(asked[0].body(), json!({"instance_uid": "ins-1", "image_name": "trained"}));
     assert_eq!(asked.len(), 1);
     accepted.entry.handed_over().unwrap();
+    let journal = Journal::new(journal.directory());
     assert!(journal.seen(Kind::PrivateImage, "5", "http://127.0.0.1:1").unwrap());
 }
 
@@ -85,7 +93,7 @@ async fn an_unknown_outcome_is_settled_by_name_origin_and_date(#[case] answer: f
         "create_time": now()});
     let (client, ledger) = listing(answer, image);
     let accepted = save_one(&client, &journal, 600).await.unwrap();
-    assert_eq!(accepted.made, SavedImage { image_id: 5, image_tag: Some("t".to_owned()) });
+    assert_eq!((accepted.made.image_id, accepted.made.image_tag.as_deref()), (5, Some("t")));
     assert_eq!(accepted.origin, Origin::Found);
     assert_eq!(ledger.of(Endpoint::ImageSave).len(), 1);
 }
@@ -126,7 +134,7 @@ async fn busy_codes_are_waited_out_when_asked(#[case] code: i64, #[case] status:
     let start = Instant::now();
     let (client, ledger) =
         serve(move |_| async move { if start.elapsed() < Duration::from_secs(900) { busy() } else { saved() } });
-    let accepted = save_with(&client, &journal, CreateOptions::waiting_while_busy(), 3600).await.unwrap();
+    let accepted = save_with(&client, &journal, patient(), 3600).await.unwrap();
     assert_eq!(accepted.made.image_id, 5);
     assert!(start.elapsed() < Duration::from_secs(945), "{:?}", start.elapsed());
     assert!((20..60).contains(&ledger.all().len()), "{}", ledger.all().len());
@@ -134,7 +142,7 @@ async fn busy_codes_are_waited_out_when_asked(#[case] code: i64, #[case] status:
 
     let (client, _) = serve(move |_| async move { busy() });
     let start = Instant::now();
-    let error = save_with(&client, &journal, CreateOptions::waiting_while_busy(), 120).await.unwrap_err();
+    let error = save_with(&client, &journal, patient(), 120).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::from_number(code)));
     assert!(start.elapsed() <= Duration::from_secs(120) && start.elapsed() >= Duration::from_secs(80));
     assert!(phases(&journal).iter().all(|phase| *phase == Phase::HandedOver));
@@ -142,11 +150,11 @@ async fn busy_codes_are_waited_out_when_asked(#[case] code: i64, #[case] status:
 
 #[rstest]
 #[case::busy_by_default(130_002, CreateOptions::default())]
-#[case::name(130_001, CreateOptions::waiting_while_busy())]
-#[case::count(130_008, CreateOptions::waiting_while_busy())]
-#[case::balance(100_038, CreateOptions::waiting_while_busy())]
+#[case::name(130_001, patient())]
+#[case::count(130_008, patient())]
+#[case::balance(100_038, patient())]
 #[tokio::test(start_paused = true)]
-async fn other_refusals_are_final(#[case] code: i64, #[case] options: CreateOptions) {
+async fn other_refusals_are_final(#[case] code: i64, #[case] options: CreateOptions<PrivateImage>) {
     let (_folder, journal) = journal();
     let (client, ledger) = serve(move |_| async move { refusal(code) });
     let error = save_with(&client, &journal, options, 600).await.unwrap_err();
@@ -161,7 +169,7 @@ async fn what_an_earlier_run_left_is_taken_up() {
     let (client, _) = serve(|_| async { saved() });
     drop(save_one(&client, &journal, 60).await.unwrap());
     let (client, ledger) = listing(saved, json!({"image_id": 5, "image_name": "renamed"}));
-    let accepted = save_one(&client, &journal, 60).await.unwrap();
+    let accepted = save_one(&client, &Journal::new(journal.directory()), 60).await.unwrap();
     assert_eq!((accepted.made.image_id, accepted.origin), (5, Origin::Adopted));
     assert!(ledger.of(Endpoint::ImageSave).is_empty());
 }
@@ -177,6 +185,6 @@ async fn a_search_by_name_has_the_last_word() {
         }
     });
     save_one(&client, &journal, 5).await.unwrap_err();
-    let accepted = save_one(&client, &journal, 1800).await.unwrap();
-    assert_eq!((accepted.made.image_id, accepted.origin), (5, Origin::Found));
+    let accepted = save_one(&client, &Journal::new(journal.directory()), 1800).await.unwrap();
+    assert_eq!((accepted.made.image_id, accepted.origin), (5, Origin::Adopted));
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Code, Endpoint, InstanceStatus,
+    Client, Code, Context, Endpoint, Error, InstanceStatus, InstanceUid,
     testing::{self, Ledger, context, ok, page, query, raw, refusal, serve},
 };
 

@@ -4,6 +4,9 @@ use crate::api::{
     Client, CloudDisk, Code, Context, Error, Instance, Kind, Listed, Object, PendingRecord, Phase, Presence, PrivateImage,
 };
 
+/// The status of what the service shows as gone.
+const RELEASED: &str = "Released";
+
 /// What became of a create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -80,30 +83,24 @@ impl Service {
         if listed.owner_lives {
             return Fate::Owned;
         }
-        match self.obstacle(record, context).await {
-            Ok(None) => {}
-            Ok(Some(why)) => return Fate::Unknown { why: why.to_owned(), lacking: Lacking::Credentials },
-            Err(error) => return Fate::unlearned(&error),
+        if !self.is_configured() {
+            return Fate::Unknown { why: "not asked".to_owned(), lacking: Lacking::Credentials };
+        }
+        let address = self.client.settings().base_url.as_ref().map(ToString::to_string);
+        if address.as_ref() != Some(&record.base_url) {
+            let why = "not asked: it was sent to another base address".to_owned();
+            return Fate::Unknown { why, lacking: Lacking::Credentials };
         }
         let fate = match record.kind {
             Kind::CloudDisk => self.of_kind::<CloudDisk>(record, context).await,
             Kind::Instance => self.of_kind::<Instance>(record, context).await,
             Kind::PrivateImage => self.of_kind::<PrivateImage>(record, context).await,
         };
-        fate.unwrap_or_else(|error| Fate::unlearned(&error))
-    }
-
-    /// Why asking would prove nothing.
-    async fn obstacle(&self, record: &PendingRecord, context: &Context) -> Result<Option<&'static str>, Error> {
-        if !self.is_configured() {
-            return Ok(Some("not asked"));
+        let fate = fate.unwrap_or_else(|error| Fate::unlearned(&error));
+        match self.client.fingerprint(context).await {
+            Ok(account) if account == record.account => fate,
+            _ => fate.under_another_token(),
         }
-        let address = self.client.settings().base_url.as_ref().map(ToString::to_string);
-        if address.as_ref() != Some(&record.base_url) {
-            return Ok(Some("not asked: it was sent to another base address"));
-        }
-        let account = self.client.fingerprint(context).await?;
-        Ok((account != record.account).then_some("not asked: it was sent with another token"))
     }
 
     async fn by_id<K: Object>(&self, id: &str, context: &Context) -> Result<Fate, Error> {
@@ -116,7 +113,7 @@ impl Service {
                 let status = listing.find(&object.key()).map_or_else(|| "exists".to_owned(), Object::status_text);
                 Fate::Alive { uid: id.to_owned(), status }
             }
-            Presence::Released => Fate::Gone { status: "Released".to_owned() },
+            Presence::Released => Fate::Gone { status: RELEASED.to_owned() },
             Presence::Unproved { reason } => {
                 Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer }
             }
@@ -150,6 +147,18 @@ impl Service {
 }
 
 impl Fate {
+    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not seen may be
+    /// in another account.
+    fn under_another_token(self) -> Self {
+        let why = match &self {
+            Self::Alive { .. } | Self::Owned => return self,
+            Self::Gone { status } if status == RELEASED => return self,
+            Self::Gone { .. } | Self::Nothing => "not found with this token: it was sent with another token".to_owned(),
+            Self::Unknown { why, .. } => format!("it was sent with another token, and with this one: {why}"),
+        };
+        Self::Unknown { why, lacking: Lacking::Credentials }
+    }
+
     fn unreadable_id() -> Self {
         Self::Unknown { why: "its id cannot be read".to_owned(), lacking: Lacking::Decision }
     }

@@ -69,8 +69,10 @@ pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, work: &Tas
         response
     };
     // The core's connection takes this future with it when it breaks, long before the core's death is noticed otherwise.
-    let _gone = unheard.clone().drop_guard();
-    work.spawn(heard_until(unheard, answering).instrument(span)).await.unwrap_or_else(|_| {
+    let gone = unheard.clone().drop_guard();
+    let answered = work.spawn(heard_until(unheard, answering).instrument(span)).await;
+    gone.disarm();
+    answered.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
             Diagnostic::error(

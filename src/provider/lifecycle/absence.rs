@@ -82,11 +82,11 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
         );
     }
     Diagnostic::error(
-        format!("{title} was not found. Is this another account?"),
+        format!("{title} was not found in this account"),
         format!(
-            "The API token or base_url differs from the one under which it was last seen (status {}), and no other object of \
-             this state was found either. {STAYS} Check api_token and base_url. If it really was deleted, run: terraform state \
-             rm <address>",
+            "It may belong to another account: the API token or base_url differs from the one under which it was last seen \
+             (status {}), and no other object of this state was found either. {STAYS} Check api_token and base_url. If it really \
+             was deleted, run: terraform state rm <address>",
             subject.status,
         ),
     )

@@ -28,7 +28,7 @@ fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
         site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
         let said = workspace.try_plan(&[]);
         assert!(
-            says(&said, Severity::Warning, "left the state") && says(&said, Severity::Warning, "Running"),
+            says(&said, Severity::Warning, "removed from the state") && says(&said, Severity::Warning, "Running"),
             "{said:?}"
         );
         let plan = workspace.apply_ok(&config(Instance::new("x")));
@@ -51,7 +51,7 @@ fn a_machine_without_a_trace_is_missed_only_after_a_while() {
 
         workspace.made_long_ago();
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
         let plan = workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.change(X).actions(), "create");
         workspace.finish();

@@ -322,7 +322,7 @@ fn a_disk_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
         workspace.made_long_ago();
         site.mutate(Mutation::ReleaseDisk { id });
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
         let plan = workspace.apply_ok(&config(disk(&[])));
         assert_eq!(plan.change(X).actions(), "create");
         assert_ne!(number(workspace), id);
@@ -339,7 +339,7 @@ fn a_disk_without_a_trace_is_missed_only_after_a_while() {
         assert!(says(&said, Severity::Warning, "not visible yet"), "{said:?}");
         assert_eq!(workspace.plan(&[]).actions(), []);
         workspace.made_long_ago();
-        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "left the state"));
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "removed from the state"));
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-refresh=false"]);
         assert!(workspace.state().addresses().is_empty());
     });

@@ -322,7 +322,7 @@ fn an_image_without_a_trace_leaves_the_state_and_another_account_takes_nothing()
         let id = workspace.state().resource(X).id().parse().unwrap();
         site.mutate(Mutation::RemoveImage { id });
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "left the state"), "{said:?}");
+        assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
         let plan = workspace.apply_ok(&config(saved("two", "")));
         assert_eq!(plan.actions(), [(X.to_owned(), "create".to_owned())]);
         finish(workspace);

@@ -91,7 +91,7 @@ fn five_machines_of_a_killed_provider_are_taken_up() {
         assert!(done, "{said:?}");
         workspace.settled();
         assert_eq!((site.balance().created, site.requests("instance_create")), (5, 5), "{said:?}");
-        let taken_up = said.iter().filter(|said| !said.is_error() && said.text().contains("Took up")).count();
+        let taken_up = said.iter().filter(|said| !said.is_error() && said.text().contains("Adopted")).count();
         assert!(taken_up >= 1, "what was answered is taken up by its note: {said:?}");
         workspace.finish();
     });
