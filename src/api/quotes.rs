@@ -119,7 +119,8 @@ mod tests {
         quotes.forget("a");
         assert_eq!(quotes.find::<i64>("a", 1000), None);
         quotes.keep("old", &1, 1000);
-        quotes.keep("new", &1, 9000);
+        let later = Quotes::beside(&Journal::new(folder.path().join("pending")));
+        later.keep("new", &1, 9000);
         let files = fs::read_dir(folder.path().join("pending-quotes")).unwrap().count();
         assert_eq!(files, 1);
     }

@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(count).unwrap().lines().count(), 1);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn program_that_worked_and_fails_once_is_run_again() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");

@@ -154,12 +154,16 @@ impl<C: Creation> Flow<C> {
         let objects = self.client.objects::<C::Object>();
         let mut waits = retry::looks(Duration::from_secs(10), self.client.random());
         loop {
-            match objects.look(&made.key(), Some(&record.marker), &self.context).await? {
-                Presence::Present(_) => return Ok(Found::Alive(Box::new(made))),
-                Presence::Released => return Ok(Found::Gone),
-                Presence::Absent => {}
-                Presence::Unproved { reason } => {
+            match objects.look(&made.key(), Some(&record.marker), &self.context).await {
+                Ok(Presence::Present(_)) => return Ok(Found::Alive(Box::new(made))),
+                Ok(Presence::Released) => return Ok(Found::Gone),
+                Ok(Presence::Absent) => {}
+                Ok(Presence::Unproved { reason }) => {
                     tracing::info!(id = %made.key(), reason, "it is not clear whether the object exists");
+                    return Ok(Found::Unproved(Box::new(made)));
+                }
+                Err(error) => {
+                    tracing::info!(id = %made.key(), %error, "it is not known whether the object exists");
                     return Ok(Found::Unproved(Box::new(made)));
                 }
             }
@@ -182,6 +186,6 @@ enum Found<K> {
     Gone,
     /// Not in this account, or gone without a trace.
     NotThere,
-    /// Its id is known, and the service's answers contradict each other.
+    /// Its id is known, and the service's answers contradict each other or failed.
     Unproved(Box<K>),
 }

@@ -293,7 +293,7 @@ fn the_file_of_the_first_format_stays_readable() {
     fs::create_dir_all(journal.directory()).unwrap();
     let text = include_str!("../../../tests/fixtures/api/pending-v1.json");
     fs::write(journal.directory().join("instance-0000000000000001.json"), text).unwrap();
-    let entry = claim(&journal, "3f1c").unwrap();
+    let entry = claim_of(&journal, &Wanted { account: "6f0c2a9d1b7e4c3d5a8b9e0f", ..wanted("3f1c") }).unwrap();
     assert_eq!(entry.record().ids, Some(Ids { id: "ins-7a1".to_owned(), database_id: Some(4711) }));
 }
 

@@ -64,7 +64,7 @@ fn a_create_carries_a_marker_until_it_is_accepted() {
         let names: Vec<_> = life.map(|event| (event.kind, event.name)).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert_eq!(names[0].0, LifeKind::Created);
-        assert!(names[0].1.starts_with("trainer-") && names[0].1.len() == "trainer-".len() + 8, "{names:?}");
+        assert!(names[0].1.starts_with("trainer-") && names[0].1.len() == "trainer-".len() + 12, "{names:?}");
         assert_eq!(names[1], (LifeKind::Renamed, "trainer".to_owned()));
         workspace.finish();
     });

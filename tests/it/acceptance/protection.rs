@@ -108,7 +108,7 @@ fn what_renews_itself_is_not_abandoned() {
         workspace.apply_ok(&monthly(Instance::new("x").set("auto_renew", true)));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
         let (done, said) = workspace.try_destroy();
-        assert!(!done && said.iter().any(|said| said.text().contains("billed for ever")), "{said:?}");
+        assert!(!done && said.iter().any(|said| said.text().contains("billed indefinitely")), "{said:?}");
         assert_eq!(workspace.state().addresses(), [X]);
     });
 }
