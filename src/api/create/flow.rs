@@ -49,6 +49,9 @@ impl<C: Creation> Flow<C> {
             Resumed::StartAnew => None,
         };
         if let Some(adopted) = self.permitted().await? {
+            if let Some(entry) = entry {
+                self.discard(entry).await;
+            }
             let marker = adopted.name().unwrap_or_default().to_owned();
             let entry = self.begin(&base_url, &account, marker).await?;
             return Ok(self.note(adopted, entry, RequestIds::default(), Origin::Adopted).await);

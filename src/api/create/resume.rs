@@ -39,21 +39,33 @@ impl<C: Creation> Flow<C> {
     /// Goes through what earlier runs left under this key, one after the other, those of this account first.
     pub(super) async fn resume(&self, base_url: &str, account: &str) -> Result<Resumed<C::Object>, Error> {
         let mut passed_over = Vec::new();
-        loop {
+        // Records of creates that made nothing. Their requests are sent again only if no other record has an object.
+        let mut without_object: Vec<Entry> = Vec::new();
+        let accepted = loop {
             match self.claim(base_url, account, &passed_over).await? {
                 Claim::Entry(entry) => match self.resume_own(*entry).await? {
+                    Resumed::Accepted(accepted) => break Some(accepted),
+                    Resumed::SendAgain(entry) => without_object.push(*entry),
                     Resumed::StartAnew => {}
-                    resumed => return Ok(resumed),
                 },
                 Claim::Foreign(examined) => {
                     passed_over.push(examined.path().to_owned());
                     if let Some(accepted) = self.resume_foreign(*examined).await? {
-                        return Ok(Resumed::Accepted(Box::new(accepted)));
+                        break Some(Box::new(accepted));
                     }
                 }
-                Claim::Held(_) | Claim::None => return Ok(Resumed::StartAnew),
+                Claim::Held(_) | Claim::None => break None,
             }
+        };
+        let again = if accepted.is_none() { without_object.pop() } else { None };
+        for entry in without_object {
+            self.discard(entry).await;
         }
+        Ok(match (accepted, again) {
+            (Some(accepted), _) => Resumed::Accepted(accepted),
+            (None, Some(entry)) => Resumed::SendAgain(Box::new(entry)),
+            (None, None) => Resumed::StartAnew,
+        })
     }
 
     /// Claims the next record. A run that was killed a moment ago may still be ending, and its provider with it: it is given the
