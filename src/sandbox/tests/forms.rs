@@ -173,7 +173,10 @@ fn a_new_instance_can_show_zeros_until_it_runs() {
 #[test]
 fn mount_paths_can_end_with_a_slash() {
     let [disk, _] = records("trailing_slash");
-    assert_eq!((&disk["mount_path"], &disk["binding_instances"][0]["mount_path"]), (&json!("/data/datasets/"), &json!("/data/datasets/")));
+    assert_eq!(
+        (&disk["mount_path"], &disk["binding_instances"][0]["mount_path"]),
+        (&json!("/data/datasets/"), &json!("/data/datasets/"))
+    );
 }
 
 #[test]

@@ -322,7 +322,10 @@ fn an_account_can_have_several_tokens() {
     };
     assert_eq!(account(&mut bench, &second), None);
     bench.mutate(json!({ "issue_token": { "account": "main", "token": "second" } }));
-    assert_eq!([&first, &second].map(|token| account(&mut bench, token)), [Some("main".to_owned()), Some("main".to_owned())]);
+    assert_eq!(
+        [&first, &second].map(|token| account(&mut bench, token)),
+        [Some("main".to_owned()), Some("main".to_owned())]
+    );
     bench.mutate(json!({ "revoke_token": { "account": "main", "token": first.reveal() } }));
     assert_eq!([&first, &second].map(|token| account(&mut bench, token)), [None, Some("main".to_owned())]);
 }

@@ -107,7 +107,10 @@ mod tests {
         };
         assert!(["first", "second", "third"].iter().all(|token| account.accepts(token)));
         assert!(account.revoke("third") && account.revoke("first") && !account.revoke("first"));
-        assert_eq!([account.accepts("first"), account.accepts("second"), account.accepts("third")], [false, true, false]);
+        assert_eq!(
+            [account.accepts("first"), account.accepts("second"), account.accepts("third")],
+            [false, true, false]
+        );
         assert!(!account.revoke("second"), "an account keeps one token");
     }
 }

@@ -114,7 +114,8 @@ impl World {
             }
             Mutation::SetPublicImage { id, enabled, labels, softwares, cuda } => {
                 let images = &mut self.public_images;
-                let image = images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("public image", id))?;
+                let image =
+                    images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("public image", id))?;
                 set(&mut image.enabled, enabled);
                 set(&mut image.labels, labels);
                 set(&mut image.softwares, softwares);

@@ -2,6 +2,7 @@
 
 mod absence;
 mod access;
+mod accounts;
 mod actions;
 mod capacity;
 mod checks;
@@ -20,14 +21,19 @@ mod identity;
 mod images;
 mod import;
 mod interruptions;
+mod leftovers;
 mod life_cycle;
 mod lists;
 mod llama;
 mod losses;
+mod names;
+mod notes;
+mod owners;
 mod plan_options;
 mod prices;
 mod protection;
 mod query;
+mod readings;
 mod replacement;
 mod secrets;
 mod silence;

@@ -4,14 +4,13 @@ use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, Stdio},
+    process::Child,
     time::{Duration, Instant},
 };
 
 use nix::{
-    errno::Errno,
     sys::signal::{Signal, kill, killpg},
-    unistd::Pid,
+    unistd::{Pid, getpgid},
 };
 
 use super::{Run, Workspace};
@@ -26,15 +25,44 @@ pub(crate) struct Started<'a> {
 }
 
 impl<'a> Started<'a> {
-    /// Starts `apply -json`. To be called once in a workspace.
+    /// Starts `apply -json`.
     pub(crate) fn apply(workspace: &'a Workspace<'a>) -> Self {
+        Self::apply_with(workspace, &[])
+    }
+
+    /// Starts `apply -json` with further arguments.
+    pub(crate) fn apply_with(workspace: &'a Workspace<'a>, arguments: &[&str]) -> Self {
         workspace.wrap_provider("echo $$ >> \"$PIDS\"\nexec \"$PROVIDER\"");
         workspace.set_env("PIDS", &workspace.beside("pids").display().to_string());
+        let _ = fs::remove_file(workspace.beside("pids"));
         let output = workspace.beside("started");
-        let mut command = workspace.command(&["apply", "-json", "-auto-approve", "-input=false"]);
+        let mut all = vec!["apply", "-json", "-auto-approve", "-input=false"];
+        all.extend(arguments);
         let file = File::create(&output).unwrap();
-        let core = command.process_group(0).stdout(file).stderr(Stdio::null()).spawn().unwrap();
+        let errors = file.try_clone().unwrap();
+        let core = workspace.command(&all).process_group(0).stdout(file).stderr(errors).spawn().unwrap();
         Self { workspace, core, output }
+    }
+
+    /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made is ready then.
+    pub(crate) fn killed_when_accepted(workspace: &Workspace<'_>, count: usize) {
+        workspace.site.stick();
+        let started = Started::apply(workspace);
+        workspace.await_notes("accepted", count);
+        started.kill();
+        started.ended(true);
+        workspace.site.sandbox().clear_faults();
+        workspace.site.unstick();
+    }
+
+    /// The process of the core.
+    pub(crate) fn core(&self) -> u32 {
+        self.core.id()
+    }
+
+    /// Stops the core without ending it, so that it hears no answer.
+    pub(crate) fn freeze_core(&self) {
+        kill(self.core_pid(), Signal::SIGSTOP).unwrap();
     }
 
     /// Kills the core.
@@ -42,9 +70,12 @@ impl<'a> Started<'a> {
         self.core.kill().unwrap();
     }
 
-    /// Kills the provider.
+    /// Kills the provider; all of them, where there are several.
     pub(crate) fn kill_provider(&self) {
-        kill(self.provider(), Signal::SIGKILL).unwrap();
+        for provider in self.providers() {
+            // It may be ending by itself.
+            let _ = kill(provider, Signal::SIGKILL);
+        }
     }
 
     /// Kills both at once: a core that survived its provider would be killed while it writes the state.
@@ -75,8 +106,7 @@ impl<'a> Started<'a> {
     pub(crate) fn ended(mut self, provider_too: bool) -> String {
         until("the broken apply ends", || self.has_ended());
         if provider_too {
-            let provider = self.provider();
-            until("its provider ends", || kill(provider, None) == Err(Errno::ESRCH));
+            self.providers_end();
         }
         let said = fs::read_to_string(&self.output).unwrap();
         self.workspace.note(&["apply"], Run { code: None, stdout: said.clone(), stderr: String::new() });
@@ -84,6 +114,10 @@ impl<'a> Started<'a> {
     }
 
     fn group(&self) -> Pid {
+        self.core_pid()
+    }
+
+    fn core_pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.core.id()).unwrap())
     }
 
@@ -91,10 +125,17 @@ impl<'a> Started<'a> {
         self.core.try_wait().unwrap().is_some()
     }
 
-    /// The provider that was started last: the one that applies.
-    fn provider(&self) -> Pid {
-        let pids = fs::read_to_string(self.workspace.beside("pids")).unwrap();
-        Pid::from_raw(pids.lines().last().unwrap().parse().unwrap())
+    /// Waits until its providers have ended.
+    pub(crate) fn providers_end(&self) {
+        until("its providers end", || self.providers().is_empty());
+    }
+
+    /// The providers that this apply started and that have not ended.
+    pub(crate) fn providers(&self) -> Vec<Pid> {
+        let pids = fs::read_to_string(self.workspace.beside("pids")).unwrap_or_default();
+        let pids = pids.lines().map(|pid| Pid::from_raw(pid.parse().unwrap()));
+        // The number of one that has ended may be another process's by now.
+        pids.filter(|pid| getpgid(Some(*pid)) == Ok(self.group())).collect()
     }
 }
 
