@@ -14,7 +14,8 @@ const TOKEN: &str = "DAMODEL_API_TOKEN";
 
 /// An instance, a disk, and an image.
 fn three() -> String {
-    config(format!("{}{}{}", Instance::new("builder"), disk("data"), image("model")))
+    let hasty = |resource: String| resource.replace("\n}", "\n  timeouts { delete = \"20s\" }\n}");
+    config(format!("{}{}{}", Instance::new("builder"), hasty(disk("data")), hasty(image("model"))))
 }
 
 /// How many instances were created in the main account and in the other one.
@@ -187,6 +188,8 @@ fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&three());
+        // Each is read, whatever is with the others.
+        workspace.write(&three().replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
         workspace.set_env(TOKEN, &site.token_of("other"));
         let said = workspace.try_plan(&[]);
         for address in ["damodel_instance.builder", "damodel_cloud_disk.data", "damodel_private_image.model"] {

@@ -101,15 +101,14 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
             .into_iter()
             .flat_map(|thing| site.created_in("main", thing))
             .collect();
-        let mut said = Vec::new();
-        for _ in 0..2 {
-            let (done, more) = workspace.try_apply(&[]);
-            assert!(done, "{more:#?}");
-            said.extend(more);
-        }
-        said.extend(workspace.try_plan(&[]));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:#?}");
+        let later = [workspace.try_plan(&[]), workspace.try_apply(&[]).1].concat();
         for uid in &former {
-            assert!(warnings(&said, uid).is_empty(), "{uid}: {said:#?}");
+            // What failed is told as such while it is in the state.
+            let is_left_over = |said: &&Diagnostic| said.text().contains("terraform import");
+            assert!(!warnings(&said, uid).iter().any(is_left_over), "{uid}: {said:#?}");
+            assert!(warnings(&later, uid).is_empty(), "{uid}: {later:#?}");
         }
         let released = workspace.notes();
         assert!(released.iter().all(|note| former.iter().all(|uid| !note.content.to_string().contains(uid))));

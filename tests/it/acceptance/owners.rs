@@ -46,7 +46,7 @@ fn a_create_that_another_run_is_at_is_not_made_again() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&config(Instance::new("x")));
+        workspace.write(&config(Instance::new("x").block("timeouts { create = \"60s\" }")));
         site.stick();
         let started = Started::apply(&workspace);
         workspace.await_notes("accepted", 1);

@@ -13,10 +13,10 @@ fn formed(form: &str) -> Site {
     Site::with(Options { form: form.parse().unwrap(), ..Site::options() })
 }
 
-/// Lets the image 902, whose address speaks of CUDA 12.4, have this label and no software, and the specification 103 support this CUDA.
-fn cuda(site: &Site, label: Option<&str>, highest: &str) {
+/// Lets an image have this label and no software, and the specification 103 support this CUDA.
+fn cuda(site: &Site, id: i64, label: Option<&str>, highest: &str) {
     site.mutate(Mutation::SetPublicImage {
-        id: 902,
+        id,
         enabled: None,
         labels: Some(label.into_iter().map(str::to_owned).collect()),
         softwares: Some(Vec::new()),
@@ -39,12 +39,13 @@ fn a_cuda_version_that_is_guessed_from_a_name_is_a_warning() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        cuda(&site, None, "11.8");
+        // Its address ends in cuda12.4.
+        cuda(&site, 902, None, "11.8");
         workspace.write(&config(Instance::new("x")));
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "CUDA 12.4") && said.iter().all(|said| !said.is_error()), "{said:#?}");
         workspace.apply_ok(&config(Instance::new("x")));
-        cuda(&site, Some("cuda12.4"), "11.8");
+        cuda(&site, 902, Some("cuda12.4"), "11.8");
         workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
         refusal(&workspace.try_plan(&[]), &["CUDA 12.4", "11.8"]);
         workspace.finish();
@@ -59,11 +60,10 @@ fn cuda_versions_are_compared_as_numbers(#[case] label: &str, #[case] highest: &
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        cuda(&site, Some(label), highest);
-        let said = {
-            workspace.write(&config(Instance::new("x")));
-            workspace.try_plan(&[])
-        };
+        // Its address speaks of no CUDA.
+        cuda(&site, 901, Some(label), highest);
+        workspace.write(&config(Instance::new("x").set("image_id", 901)));
+        let said = workspace.try_plan(&[]);
         assert!(said.iter().all(|said| !said.text().contains("CUDA")), "{said:#?}");
     });
 }
@@ -188,6 +188,8 @@ fn a_list_of_an_unknown_shape_is_an_error(
         workspace.apply_ok(&three);
         workspace.made_long_ago();
         let before = workspace.state();
+        // Each is read, whatever is with the others.
+        workspace.write(&three.replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
         for list in ["instance_list", "cloud_disk_list", "private_image_list"] {
             site.arm(list, When::Always, Action::Misshapen { shape });
         }

@@ -47,8 +47,11 @@ impl<'a> Started<'a> {
     /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made is ready then.
     pub(crate) fn killed_when_accepted(workspace: &Workspace<'_>, count: usize) {
         workspace.site.stick();
-        let started = Started::apply(workspace);
-        workspace.await_notes("accepted", count);
+        let mut started = Self::apply(workspace);
+        let accepted = || workspace.notes().iter().filter(|note| note.phase() == "accepted").count();
+        until("the creates are accepted", || accepted() >= count || started.has_ended());
+        let said = fs::read_to_string(&started.output).unwrap();
+        assert!(accepted() >= count, "the apply has ended: {said}");
         started.kill();
         started.ended(true);
         workspace.site.sandbox().clear_faults();
