@@ -45,7 +45,7 @@ impl<'a> Started<'a> {
     }
 
     /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made is ready then.
-    pub(crate) fn killed_when_accepted(workspace: &Workspace<'_>, count: usize) {
+    pub(crate) fn killed_when_accepted(workspace: &'a Workspace<'a>, count: usize) {
         workspace.site.stick();
         let mut started = Self::apply(workspace);
         let accepted = || workspace.notes().iter().filter(|note| note.phase() == "accepted").count();
@@ -95,6 +95,18 @@ impl<'a> Started<'a> {
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
             killpg(self.group(), Signal::SIGINT).unwrap();
+        }
+    }
+
+    /// Waits until this has come, the core has ended, or the time is over. Whether the core has ended.
+    pub(crate) fn until_or_ended(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        loop {
+            let has_ended = self.has_ended();
+            if has_ended || has_come() || begun.elapsed() > longest {
+                return has_ended;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
