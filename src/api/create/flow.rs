@@ -93,7 +93,8 @@ impl<C: Creation> Flow<C> {
         let wanted_name = self.creation.wanted_name().map(str::to_owned);
         let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
         blocking(move || {
-            let wanted = Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
+            let wanted =
+                Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
             journal.begin(&Begin { wanted, marker: &marker, wanted_name: wanted_name.as_deref() }, &random)
         })
         .await
@@ -184,7 +185,9 @@ impl<C: Creation> Flow<C> {
         let marker = &sent.marker;
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
         match (self.settle(&sent, until).await?, cause) {
-            (Settled::Found(made), _) => Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await))),
+            (Settled::Found(made), _) => {
+                Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await)))
+            }
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if error.outcome_is_unknown() => {
                 Ok(Sent::Nothing(entry, error))
             }

@@ -246,7 +246,13 @@ impl Journal {
         Ok(left.into_iter().map(|(_, record)| record).collect())
     }
 
-    fn claim_file(&self, path: &Path, seen: &Record, wanted: &Wanted<'_>, random: &Random) -> Result<Claim, Error> {
+    fn claim_file(
+        &self,
+        path: &Path,
+        seen: &Record,
+        wanted: &Wanted<'_>,
+        random: &Random,
+    ) -> Result<Claim, Error> {
         let is_own = seen.account == wanted.account;
         let lock_path = path.with_extension("lock");
         let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {

@@ -24,7 +24,9 @@ use super::{
 };
 use crate::{
     api::{self, Accepted, Code, Context as Limits, CreateCloudDisk, Listing},
-    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update},
+    framework::{
+        Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update,
+    },
 };
 
 /// The resource.

@@ -11,12 +11,9 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, not_accepted, noun};
+use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, noun, not_accepted};
 use crate::{
-    api::{
-        self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission,
-        Sighting,
-    },
+    api::{self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission, Sighting},
     framework::{Context, Create, Diagnostic, Diagnostics, Outcome, Private},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };

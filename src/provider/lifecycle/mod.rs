@@ -179,13 +179,15 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
 
     /// What a release that the service forbids for good comes to; none when it is an error like others.
-    fn forbidden(_release: &Release<'_, Self>, _error: &api::Error) -> impl Future<Output = Option<Forbidden>> + Send {
+    fn forbidden(
+        _release: &Release<'_, Self>,
+        _error: &api::Error,
+    ) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
 
     /// Finds what an import id names.
-    fn find(id: &str, client: &Client, limits: &Limits)
-    -> impl Future<Output = Result<Found<Self>, api::Error>> + Send;
+    fn find(id: &str, client: &Client, limits: &Limits) -> impl Future<Output = Result<Found<Self>, api::Error>> + Send;
 
     /// Marks a state that was imported.
     fn imported(&mut self, _private: &mut Private) {}

@@ -50,16 +50,14 @@ fn softened(said: Diagnostics) -> Diagnostics {
 fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
     let noun = capitalized(noun::<M>());
     let (summary, what) = match (&record.ids, record.phase) {
-        (Some(ids), Phase::Accepted) => {
-            (format!("{noun} {} was created by an earlier run", ids.id), "It is not in the state yet.")
-        }
+        (Some(ids), Phase::Accepted) => (
+            format!("{noun} {} was created by an earlier run", ids.id),
+            "It is not in the state yet.",
+        ),
         _ => (
             format!("{noun} {:?} may have been created by an earlier run", record.marker),
             "That run ended before the service answered.",
         ),
     };
-    Diagnostic::warning(
-        summary,
-        format!("{what} An apply of this configuration adopts it instead of creating another."),
-    )
+    Diagnostic::warning(summary, format!("{what} An apply of this configuration adopts it instead of creating another."))
 }

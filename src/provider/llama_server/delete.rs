@@ -8,7 +8,14 @@ use super::{
 use crate::{
     api::{Account, InstanceUid, Presence},
     framework::{Context, Diagnostic, Outcome, State},
-    provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized},
+    provider::{
+        Client,
+        access::Access,
+        client::limits,
+        errors::Failure,
+        lifecycle::absence,
+        words::capitalized,
+    },
     ssh,
 };
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     framework::{Diagnostic, Path},
-    provider::{ssh_failure::SshFailure, words::capitalized},
+    provider::{words::capitalized, ssh_failure::SshFailure},
 };
 
 /// How many lines of a log an error shows.
