@@ -70,6 +70,7 @@ impl Answer {
             | Action::Error { .. }
             | Action::FailCreation
             | Action::LateVisibility { .. }
+            | Action::Misshapen { .. }
             | Action::SlowStream { .. }
             | Action::StickCreation
             | Action::StreamError { .. } => {}

@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 use super::{fault::Fault, form::Form, ledger::Thing, mutation::Mutation, running::Sandbox};
 
 /// The keys under which the world keeps secrets.
-const SECRETS: [&str; 4] = ["chat_key", "jupyter_token", "ssh_password", "token"];
+const SECRETS: [&str; 5] = ["chat_key", "further_tokens", "jupyter_token", "ssh_password", "token"];
 
 /// The routes, to be nested under `/sandbox`.
 pub(super) fn router() -> Router<Sandbox> {

@@ -1,6 +1,7 @@
 //! Faults: what can go wrong between a client and the service, on demand.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{errors::Code, random::Random};
 
@@ -81,6 +82,11 @@ pub enum Action {
         #[serde(default)]
         reads: u32,
     },
+    /// Processed; the result of the answer, where it is no error, has a shape that the document does not know.
+    Misshapen {
+        /// The shape.
+        shape: Shape,
+    },
     /// Processed; the answer comes late.
     Slow {
         /// By this many milliseconds.
@@ -115,6 +121,37 @@ pub enum Action {
     Truncated,
 }
 
+/// A shape of a result that the document does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// `{}`.
+    Empty,
+    /// `0`.
+    Number,
+    /// The records under `items`, not `data`.
+    Renamed,
+    /// `"…"`.
+    Text,
+}
+
+impl Shape {
+    /// The result in this shape.
+    pub(super) fn of(self, result: Value) -> Value {
+        match (self, result) {
+            (Self::Empty, _) => json!({}),
+            (Self::Number, _) => json!(0),
+            (Self::Renamed, Value::Object(mut fields)) => {
+                let data = fields.remove("data").unwrap_or_default();
+                fields.insert("items".to_owned(), data);
+                Value::Object(fields)
+            }
+            (Self::Renamed, other) => json!({ "items": other }),
+            (Self::Text, _) => json!("moved to another place"),
+        }
+    }
+}
+
 impl Action {
     /// The action's name in ledgers, as in JSON.
     #[must_use]
@@ -128,6 +165,7 @@ impl Action {
             Self::Hang { .. } => "hang",
             Self::Html { .. } => "html",
             Self::LateVisibility { .. } => "late_visibility",
+            Self::Misshapen { .. } => "misshapen",
             Self::Slow { .. } => "slow",
             Self::SlowStream { .. } => "slow_stream",
             Self::Status { .. } => "status",
@@ -144,6 +182,7 @@ impl Action {
             self,
             Self::FailCreation
                 | Self::LateVisibility { .. }
+                | Self::Misshapen { .. }
                 | Self::Slow { .. }
                 | Self::SlowStream { .. }
                 | Self::StickCreation
@@ -162,6 +201,7 @@ impl Action {
             | Self::DropAfter
             | Self::FailCreation
             | Self::LateVisibility { .. }
+            | Self::Misshapen { .. }
             | Self::Slow { .. }
             | Self::SlowStream { .. }
             | Self::StickCreation
@@ -276,6 +316,7 @@ mod tests {
     #[case(r#"{"endpoint":"*","when":{"nth":2},"action":{"error":{"code_n":100014}}}"#)]
     #[case(r#"{"endpoint":"*","when":{"probability":0.25},"action":{"too_many_requests":{"retry_after_seconds":2}}}"#)]
     #[case(r#"{"endpoint":"*","when":"always","action":{"late_visibility":{"reads":2}}}"#)]
+    #[case(r#"{"endpoint":"*","when":"always","action":{"misshapen":{"shape":"renamed"}}}"#)]
     #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"slow_stream":{"ms":5}}}"#)]
     #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"cut_stream":{"events":2}}}"#)]
     #[case(r#"{"endpoint":"chat_completions","when":"always","action":{"stream_error":{"events":2}}}"#)]

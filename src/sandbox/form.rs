@@ -43,6 +43,12 @@ pub struct Form {
     pub undocumented_statuses: bool,
     /// Whether `image_type` of an instance is "1" or "2", not "public" or "private"; requests may use either.
     pub image_type_as_number: bool,
+    /// Whether spec_id, image_id and gpu_num of an instance are 0 while it is being created.
+    pub zeros_while_creating: bool,
+    /// Whether the mount paths in answers end with a slash.
+    pub trailing_slash: bool,
+    /// Whether the uids of new instances count from `ins-1`, so that one can be the beginning of another.
+    pub counted_uids: bool,
     /// What is shown of Released instances.
     pub released: Released,
     /// Whether an instance that is still being created refuses its release with 160012.
@@ -63,6 +69,13 @@ pub struct Form {
     pub chat_error: ChatError,
     /// How a streamed chat answer is written (service API, Chat completions: "not shown").
     pub chat_stream: ChatStream,
+}
+
+impl Form {
+    /// A mount path as answers have it.
+    pub(super) fn path(&self, path: &str) -> String {
+        if self.trailing_slash { format!("{path}/") } else { path.to_owned() }
+    }
 }
 
 /// The HTTP status of errors.

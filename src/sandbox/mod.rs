@@ -48,7 +48,7 @@ mod tests;
 pub use self::{
     clock::LifeClock,
     errors::Code,
-    fault::{Action, ArmedFault, Fault, When},
+    fault::{Action, ArmedFault, Fault, Shape, When},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
         Metadata, Order, Released, ReleasedDisks, Resize, Uploading,

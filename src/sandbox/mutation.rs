@@ -18,6 +18,20 @@ pub enum Mutation {
         /// The milliseconds.
         ms: u32,
     },
+    /// What lists and details showed of an instance, cloud disk or private image is unseen for a number of reads, as by a replica that lags.
+    Hide {
+        /// The uid, or the image_id of a private image.
+        uid: String,
+        /// The number of reads that would have shown it.
+        reads: u32,
+    },
+    /// An account has one token more; those that it has stay valid.
+    IssueToken {
+        /// Its name, such as `main`.
+        account: String,
+        /// The token.
+        token: String,
+    },
     /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd is back after its delay.
     RebootInstance {
         /// Its uid.
@@ -75,6 +89,13 @@ pub enum Mutation {
         id: i64,
         /// The capacity in GB.
         size_gb: i64,
+    },
+    /// A token is not valid any more. An account keeps its last one.
+    RevokeToken {
+        /// The account's name.
+        account: String,
+        /// The token.
+        token: String,
     },
     /// An account may do other things; what is left out stays.
     SetAccount {
@@ -154,12 +175,18 @@ pub enum Mutation {
         /// Its push_progress, 0 … 100.
         push_progress: i64,
     },
-    /// A public image is enabled or disabled.
+    /// A public image changes; what is left out stays.
     SetPublicImage {
         /// Its id.
         id: i64,
         /// Whether it is enabled.
-        enabled: bool,
+        enabled: Option<bool>,
+        /// The labels.
+        labels: Option<Vec<String>>,
+        /// The preinstalled software.
+        softwares: Option<Vec<String>>,
+        /// The CUDA version that a create is held to; an empty text removes it.
+        cuda: Option<String>,
     },
     /// A specification changes; what is left out stays.
     SetSpec {
@@ -194,6 +221,9 @@ pub enum MutationError {
         /// Its name or number.
         name: String,
     },
+    /// The account has no such token, or no other.
+    #[error("revoke that token of the account {0:?}")]
+    Token(String),
     /// The number is no cloud disk status.
     #[error("understand the cloud disk status {0}")]
     DiskStatus(i64),

@@ -14,7 +14,7 @@ use super::{
     clock::{Clock, milliseconds, wall_seconds},
     endpoints::{Context, CreationWish, Endpoint, Input},
     errors::{Code, Refusal},
-    fault::{Action, Faults},
+    fault::{Action, Faults, Shape},
     form::Form,
     ledger::{Ledger, RequestEntry},
     machines::{MachineView, Machines},
@@ -275,7 +275,7 @@ impl Service {
     fn authenticate(&self, incoming: &Incoming<'_>) -> Result<String, Refusal> {
         let account = incoming
             .token
-            .and_then(|token| self.world.accounts.iter().find(|account| account.token.reveal() == token))
+            .and_then(|token| self.world.accounts.iter().find(|account| account.accepts(token)))
             .ok_or_else(|| Refusal::new(Code::InvalidToken, "X-Service-Token: invalid"))?;
         let timestamp: Option<i64> = incoming.timestamp.and_then(|timestamp| timestamp.parse().ok());
         let now = wall_seconds(self.form.clock_skew);
@@ -300,7 +300,13 @@ impl Service {
             Some(Outcome::Chat(Ok(body @ Content::Stream { .. }))) => (200, "text/event-stream", body),
             Some(Outcome::Chat(Ok(body @ Content::Whole(_)))) => (200, "application/json", body),
             Some(Outcome::Chat(Err(failure))) => failure.rendered(&self.form, ids),
-            Some(Outcome::Enveloped(Ok(result))) => json(200, render::success(&self.form, ids, result)),
+            Some(Outcome::Enveloped(Ok(result))) => {
+                let result = match actions.iter().find_map(shape) {
+                    Some(shape) => shape.of(result),
+                    None => result,
+                };
+                json(200, render::success(&self.form, ids, result))
+            }
             Some(Outcome::Enveloped(Err(refusal))) => {
                 let (status, envelope) = render::refusal(&self.form, ids, &refusal);
                 json(status, envelope)
@@ -351,6 +357,13 @@ fn open_ledger(path: &std::path::PathBuf) -> Result<File, Error> {
 fn fault_code(action: &Action) -> Option<Code> {
     match action {
         Action::Error { code_n, .. } => Some(*code_n),
+        _ => None,
+    }
+}
+
+fn shape(action: &Action) -> Option<Shape> {
+    match action {
+        Action::Misshapen { shape } => Some(*shape),
         _ => None,
     }
 }

@@ -88,7 +88,7 @@ mod tests {
         world.insert("version".to_owned(), 1.into());
         world.remove("models");
         for (list, fields) in [
-            ("accounts", &["may_use_images", "saves"][..]),
+            ("accounts", &["further_tokens", "may_use_images", "saves"][..]),
             ("disk_specs", &["sold_out"]),
             ("disks", &["next", "visibility"]),
             ("instances", &["host"]),

@@ -13,6 +13,7 @@ mod examples;
 mod house;
 mod install;
 mod layers;
+mod lives;
 mod pending;
 mod plugin;
 mod plugin_end;

@@ -28,7 +28,7 @@ pub(super) fn record(disk: &Disk, form: &Form) -> Value {
     let instances: Vec<Value> = disk
         .bindings
         .iter()
-        .map(|binding| json!({ "instance_uid": binding.instance_uid, "mount_path": binding.mount_path }))
+        .map(|binding| json!({ "instance_uid": binding.instance_uid, "mount_path": form.path(&binding.mount_path) }))
         .collect();
     let clusters: Vec<Value> = disk.clusters.iter().map(|cluster| json!({ "cluster_uid": cluster })).collect();
     json!({
@@ -41,7 +41,7 @@ pub(super) fn record(disk: &Disk, form: &Form) -> Value {
         "spec_type": disk.spec_type,
         "storage_class_type": disk.storage_class,
         "multiple_mounting": disk.multiple_mounting,
-        "mount_path": disk.mount_path,
+        "mount_path": form.path(&disk.mount_path),
         "binding_instances": instances,
         "binding_clusters": clusters,
         "release_with_instance": disk.release_with_instance,

@@ -121,7 +121,8 @@ fn count(number: i64) -> f64 {
 }
 
 fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Context<'_>) -> Value {
-    let (id, uid, ssh_password, jupyter_token) = context.world.identity();
+    let (id, random_uid, ssh_password, jupyter_token) = context.world.identity();
+    let uid = if context.form.counted_uids { context.world.counted_uid() } else { random_uid };
     let mounts = request.disks.mount(&uid, context);
     context.world.give_back(spec.id, -request.gpu_num);
     let term_ms = request.payment.term_ms().map_or(0, |term| term.saturating_mul(request.purchase_duration));

@@ -13,6 +13,7 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
     let has_run = instance.start_ms > 0;
     let text = |value: &str| if has_run { json!(value) } else { json!("") };
     let kind = instance.image.kind;
+    let known = |number: i64| if form.zeros_while_creating && instance.status == "Creating" { 0 } else { number };
     let record = json!({
         "instance_id": instance.id,
         "instance_uid": instance.uid,
@@ -21,11 +22,11 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
         "region": instance.spec.region,
         "capacity_type": instance.spec.capacity_type,
         "gpu_name": instance.spec.gpu_name,
-        "gpu_num": instance.gpu_num,
-        "spec_id": instance.spec.id,
+        "gpu_num": known(instance.gpu_num),
+        "spec_id": known(instance.spec.id),
         "spec_type": instance.spec.spec_type,
         "payment_type": instance.payment.word(),
-        "image_id": instance.image.id,
+        "image_id": known(instance.image.id),
         "image_name": instance.image.name,
         "image_type": if form.image_type_as_number { kind.number() } else { kind.word() },
         "ssh_host": text("127.0.0.1"),
@@ -57,7 +58,7 @@ pub(super) fn detail_record(instance: &Instance, disks: &[Disk], form: &Form) ->
                 "uid": disk.uid,
                 "name": disk.name,
                 "size_gb": disk.size_gb,
-                "mount_path": mount.mount_path,
+                "mount_path": form.path(&mount.mount_path),
                 "release_with_instance": mount.release_with_instance,
             }))
         })

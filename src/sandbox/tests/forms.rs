@@ -156,3 +156,34 @@ fn empty_lists_can_be_null() {
     assert_eq!((&page["total"], &page["data"]), (&json!(0), &Value::Null));
     assert_eq!(bench.result("spec_list", "region=mars-1", ""), Value::Null);
 }
+
+#[test]
+fn a_new_instance_can_show_zeros_until_it_runs() {
+    let mut bench = Bench::with_form("zeros_while_creating");
+    let uid = bench.create(&json!({}));
+    let numbers = |bench: &mut Bench| {
+        let detail = bench.detail(&uid);
+        ["spec_id", "image_id", "gpu_num"].map(|name| detail[name].as_i64().unwrap())
+    };
+    assert_eq!(numbers(&mut bench), [0, 0, 0]);
+    bench.advance(1);
+    assert_eq!(numbers(&mut bench), [103, 902, 1]);
+}
+
+#[test]
+fn mount_paths_can_end_with_a_slash() {
+    let [disk, _] = records("trailing_slash");
+    assert_eq!(
+        (&disk["mount_path"], &disk["binding_instances"][0]["mount_path"]),
+        (&json!("/data/datasets/"), &json!("/data/datasets/"))
+    );
+}
+
+#[test]
+fn uids_can_be_beginnings_of_others() {
+    let mut bench = Bench::with_form("counted_uids");
+    let uids: Vec<String> = (0..10).map(|_| bench.create(&json!({}))).collect();
+    assert_eq!((uids[0].as_str(), uids[9].as_str()), ("ins-1", "ins-10"));
+    let found = bench.result("instance_list", "page=1&page_size=0&query=ins-1", "");
+    assert_eq!(found["total"], 2);
+}

@@ -251,3 +251,19 @@ fn the_ledger_tells_what_each_request_did() {
     let entry = bench.last_request();
     assert_eq!((entry.processed, entry.status, entry.created.len()), (true, None, 1));
 }
+
+#[test]
+fn a_replica_that_lags_hides_what_was_seen() {
+    let mut bench = Bench::new();
+    let uid = bench.create(&json!({}));
+    bench.detail(&uid);
+    bench.mutate(json!({ "hide": { "uid": uid, "reads": 2 } }));
+    assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={uid}"), "").0, 160_003);
+    assert_eq!(bench.result("instance_list", "page=1&page_size=0", "")["total"], 0);
+    bench.detail(&uid);
+    for (list, shown, hidden) in [("cloud_disk_list", 4, "disk-seeddata0001"), ("private_image_list", 3, "951")] {
+        bench.mutate(json!({ "hide": { "uid": hidden, "reads": 1 } }));
+        let totals = [(); 2].map(|()| bench.result(list, "page=1&page_size=0", "")["total"].as_i64().unwrap());
+        assert_eq!(totals, [shown - 1, shown]);
+    }
+}

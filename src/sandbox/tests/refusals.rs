@@ -308,3 +308,40 @@ fn every_documented_code_can_be_injected() {
     bench.refusal("instance_create", "", &create_body(&json!({})));
     assert_eq!(bench.service.world().instances.len(), 1);
 }
+
+#[test]
+fn an_account_can_have_several_tokens() {
+    use crate::sandbox::{clock::wall_seconds, secret::Secret};
+
+    let mut bench = Bench::new();
+    let first = bench.service.world().accounts.first().unwrap().token.clone();
+    let second = Secret::new("second");
+    let account = |bench: &mut Bench, token: &Secret| {
+        bench.ask_as(Some(token), Some(&wall_seconds(0).to_string()), "spec_list", "region=cn-east-1", "");
+        bench.last_request().account
+    };
+    assert_eq!(account(&mut bench, &second), None);
+    bench.mutate(json!({ "issue_token": { "account": "main", "token": "second" } }));
+    assert_eq!(
+        [&first, &second].map(|token| account(&mut bench, token)),
+        [Some("main".to_owned()), Some("main".to_owned())]
+    );
+    bench.mutate(json!({ "revoke_token": { "account": "main", "token": first.reveal() } }));
+    assert_eq!([&first, &second].map(|token| account(&mut bench, token)), [None, Some("main".to_owned())]);
+}
+
+#[test]
+fn a_result_can_have_a_shape_that_nobody_knows() {
+    let known = Bench::new().result("cloud_disk_list", "page=1&page_size=0", "");
+    for (shape, expected) in [
+        ("empty", json!({})),
+        ("number", json!(0)),
+        ("text", json!("moved to another place")),
+        ("renamed", json!({ "total": 4, "page": 1, "page_size": 0, "total_page": 1, "items": known["data"] })),
+    ] {
+        let mut bench = Bench::new();
+        bench.arm(serde_json::from_value(json!({ "misshapen": { "shape": shape } })).unwrap());
+        assert_eq!(bench.result("cloud_disk_list", "page=1&page_size=0", ""), expected);
+        assert_eq!(bench.last_request().faults, ["misshapen"]);
+    }
+}

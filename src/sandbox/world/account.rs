@@ -11,6 +11,9 @@ pub(in crate::sandbox) struct Account {
     pub(in crate::sandbox) name: String,
     /// X-Service-Token.
     pub(in crate::sandbox) token: Secret,
+    /// Further tokens that are valid too, oldest first.
+    #[serde(default)]
+    pub(in crate::sandbox) further_tokens: Vec<Secret>,
     /// The bearer key of the chat endpoint.
     pub(in crate::sandbox) chat_key: Secret,
     /// What the main account can still spend.
@@ -26,6 +29,26 @@ pub(in crate::sandbox) struct Account {
     pub(in crate::sandbox) may_use_images: bool,
     #[serde(default)]
     pub(in crate::sandbox) saves: Saves,
+}
+
+impl Account {
+    /// Whether this is one of its tokens.
+    pub(in crate::sandbox) fn accepts(&self, token: &str) -> bool {
+        [&self.token].into_iter().chain(&self.further_tokens).any(|known| known.reveal() == token)
+    }
+
+    /// Makes a token invalid; the oldest further one takes the place of the first. False when it is no token of the account, or its last.
+    pub(in crate::sandbox) fn revoke(&mut self, token: &str) -> bool {
+        if let Some(index) = self.further_tokens.iter().position(|known| known.reveal() == token) {
+            self.further_tokens.remove(index);
+            return true;
+        }
+        if self.token.reveal() != token || self.further_tokens.is_empty() {
+            return false;
+        }
+        self.token = self.further_tokens.remove(0);
+        true
+    }
 }
 
 /// The image saves of an account that were accepted, as the limits count them (service API, Limits).
@@ -62,4 +85,32 @@ fn day(ms: i64) -> i64 {
 
 fn permitted() -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_valid_until_it_is_revoked() {
+        let mut account = Account {
+            name: "main".to_owned(),
+            token: Secret::new("first"),
+            further_tokens: vec![Secret::new("second"), Secret::new("third")],
+            chat_key: Secret::new("key"),
+            balance: 0.0,
+            certified: true,
+            at_risk: false,
+            may_use_disks: true,
+            may_use_images: true,
+            saves: Saves::default(),
+        };
+        assert!(["first", "second", "third"].iter().all(|token| account.accepts(token)));
+        assert!(account.revoke("third") && account.revoke("first") && !account.revoke("first"));
+        assert_eq!(
+            [account.accepts("first"), account.accepts("second"), account.accepts("third")],
+            [false, true, false]
+        );
+        assert!(!account.revoke("second"), "an account keeps one token");
+    }
 }

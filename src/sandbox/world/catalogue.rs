@@ -86,6 +86,7 @@ fn accounts(seed: u64) -> Vec<Account> {
         .map(|name| Account {
             name: name.to_owned(),
             token: Secret::new(format!("token-{name}-{}", random.text(24))),
+            further_tokens: Vec::new(),
             chat_key: Secret::new(format!("sk-{name}-{}", random.text(32))),
             balance: 100_000.5,
             certified: true,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Host, ImageKind, Spec, World};
 use crate::sandbox::{
-    ledger::{LifeKind, Thing},
+    ledger::{LifeEvent, LifeKind, Thing},
     secret::Secret,
 };
 
@@ -181,6 +181,12 @@ impl World {
         let id = self.next_id();
         let mut random = self.draw();
         (id, format!("ins-{}", random.text(12)), Secret::new(random.text(16)), Secret::new(random.text(32)))
+    }
+
+    /// The uid that follows those of all instances so far.
+    pub(in crate::sandbox) fn counted_uid(&self) -> String {
+        let is_birth = |event: &&LifeEvent| event.thing == Thing::Instance && event.kind == LifeKind::Created;
+        format!("ins-{}", self.life.iter().filter(is_birth).count() + 1)
     }
 
     /// A Running instance from nowhere, for load tests.

@@ -1,9 +1,10 @@
 //! Mutations, done.
 
-use super::{Account, ChatModel, Disk, DiskStatus, Instance, PrivateImage, Spec, World};
+use super::{Account, ChatModel, Disk, DiskStatus, Instance, PrivateImage, Spec, Visibility, World};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     mutation::{Mutation, MutationError},
+    secret::Secret,
 };
 
 impl World {
@@ -12,6 +13,10 @@ impl World {
         match mutation {
             Mutation::ChangeHostKey { uid } => self.any_instance(&uid)?.host.key_generation += 1,
             Mutation::DelaySshd { uid, ms } => self.any_instance(&uid)?.host.sshd_delay_ms = Some(i64::from(ms)),
+            Mutation::Hide { uid, reads } => self.any_visibility(&uid)?.after_reads = reads,
+            Mutation::IssueToken { account, token } => {
+                self.any_account(&account)?.further_tokens.push(Secret::new(token));
+            }
             Mutation::RebootInstance { uid } => {
                 let host = &mut self.any_instance(&uid)?.host;
                 host.reboots += 1;
@@ -56,6 +61,11 @@ impl World {
                 self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
             }
             Mutation::ResizeDisk { id, size_gb } => self.any_disk(id)?.size_gb = size_gb,
+            Mutation::RevokeToken { account, token } => {
+                if !self.any_account(&account)?.revoke(&token) {
+                    return Err(MutationError::Token(account));
+                }
+            }
             Mutation::SetAccount { account, balance, certified, at_risk, may_use_disks, may_use_images } => {
                 let account = self.any_account(&account)?;
                 set(&mut account.balance, balance);
@@ -102,12 +112,14 @@ impl World {
                 (image.ready, image.push_progress, image.push) = (ready, push_progress, None);
                 image.updated_at = now_ms / 1000;
             }
-            Mutation::SetPublicImage { id, enabled } => {
-                self.public_images
-                    .iter_mut()
-                    .find(|image| image.id == id)
-                    .ok_or_else(|| unknown("public image", id))?
-                    .enabled = enabled;
+            Mutation::SetPublicImage { id, enabled, labels, softwares, cuda } => {
+                let images = &mut self.public_images;
+                let image =
+                    images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("public image", id))?;
+                set(&mut image.enabled, enabled);
+                set(&mut image.labels, labels);
+                set(&mut image.softwares, softwares);
+                set(&mut image.cuda, cuda.map(|version| Some(version).filter(|version| !version.is_empty())));
             }
             Mutation::SetSpec {
                 spec_id,
@@ -178,6 +190,14 @@ impl World {
 
     fn any_instance(&mut self, uid: &str) -> Result<&mut Instance, MutationError> {
         self.instances.iter_mut().find(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
+    }
+
+    fn any_visibility(&mut self, uid: &str) -> Result<&mut Visibility, MutationError> {
+        let instances = self.instances.iter_mut().map(|instance| (instance.uid.clone(), &mut instance.visibility));
+        let disks = self.disks.iter_mut().map(|disk| (disk.uid.clone(), &mut disk.visibility));
+        let images = self.private_images.iter_mut().map(|image| (image.id.to_string(), &mut image.visibility));
+        let mut all = instances.chain(disks).chain(images);
+        all.find(|(known, _)| known == uid).map(|(_, visibility)| visibility).ok_or_else(|| unknown("thing", uid))
     }
 
     fn any_account(&mut self, name: &str) -> Result<&mut Account, MutationError> {

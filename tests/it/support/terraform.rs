@@ -14,16 +14,19 @@ mod cli;
 mod diagnostic;
 mod hcl;
 mod import;
+mod notes;
 mod plan;
 mod site;
 mod started;
 mod state;
+mod token_program;
 mod workspace;
 
 pub(crate) use self::{
     cli::{Cli, each_cli},
     diagnostic::{Diagnostic, Severity, refusal, says},
-    hcl::{Instance, config, config_with, unchecked},
+    hcl::{Instance, config, config_with, disk, image, unchecked},
+    notes::Note,
     plan::Plan,
     site::Site,
     started::Started,

@@ -64,6 +64,18 @@ impl fmt::Display for Instance {
     }
 }
 
+/// A `damodel_cloud_disk` named as its label.
+pub(crate) fn disk(label: &str) -> String {
+    format!("resource \"damodel_cloud_disk\" {label:?} {{\n  name = {label:?}\n  size_gb = 20\n  spec_id = 31\n}}\n")
+}
+
+/// A `damodel_private_image` named as its label, of the instance `builder`.
+pub(crate) fn image(label: &str) -> String {
+    format!(
+        "resource \"damodel_private_image\" {label:?} {{\n  name = {label:?}\n  instance_id = damodel_instance.builder.id\n}}\n"
+    )
+}
+
 /// A configuration of a provider for `cn-east-1` and this body.
 pub(crate) fn config(body: impl fmt::Display) -> String {
     config_with("region = \"cn-east-1\"", body)

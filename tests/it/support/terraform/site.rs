@@ -6,7 +6,7 @@ use std::{
 };
 
 use damodel::sandbox::{
-    Action, Balance, Fault, Ledger, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
+    Action, Balance, Fault, Ledger, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
 };
 use secrecy::ExposeSecret;
 use tokio::runtime::Runtime;
@@ -70,6 +70,15 @@ impl Site {
         account.token.expose_secret().to_owned()
     }
 
+    /// A further token of the main account.
+    pub(crate) fn rotated_token(&self) -> String {
+        let state = self.sandbox().state_with_secrets();
+        let number = state["accounts"][0]["further_tokens"].as_array().unwrap().len();
+        let token = format!("token-main-rotated-{number}-{}", self.token().len());
+        self.mutate(Mutation::IssueToken { account: "main".to_owned(), token: token.clone() });
+        token
+    }
+
     pub(crate) fn ledger(&self) -> Ledger {
         self.sandbox().ledger()
     }
@@ -112,6 +121,37 @@ impl Site {
         self.sandbox().mutate(mutation).unwrap();
     }
 
+    /// Lets everything that is stuck in its creation be ready.
+    pub(crate) fn unstick(&self) {
+        let state = self.sandbox().state();
+        let of = |list: &str| state[list].as_array().unwrap().clone();
+        for instance in of("instances").iter().filter(|it| it["status"] == "Creating" && it["next"].is_null()) {
+            let uid = instance["uid"].as_str().unwrap().to_owned();
+            self.mutate(Mutation::SetInstanceStatus { uid, status: "Running".to_owned() });
+        }
+        for disk in of("disks").iter().filter(|it| it["status"] == "starting" && it["next"].is_null()) {
+            self.mutate(Mutation::SetDiskStatus { id: disk["id"].as_i64().unwrap(), status: 2 });
+        }
+        for image in of("private_images").iter().filter(|it| it["ready"] == false && it["push"].is_null()) {
+            let id = image["id"].as_i64().unwrap();
+            self.mutate(Mutation::SetPrivateImage { id, ready: true, push_progress: 100 });
+        }
+    }
+
+    /// Lets everything that is created from now on be stuck in its creation.
+    pub(crate) fn stick(&self) {
+        for endpoint in ["instance_create", "cloud_disk_create", "image_save"] {
+            self.arm(endpoint, When::Always, Action::StickCreation);
+        }
+    }
+
+    /// The uids of a kind that were created in an account, oldest first.
+    pub(crate) fn created_in(&self, account: &str, thing: Thing) -> Vec<String> {
+        let life = self.ledger().life.into_iter();
+        let births = life.filter(|event| event.kind == LifeKind::Created && event.thing == thing);
+        births.filter(|event| event.account == account).map(|event| event.uid).collect()
+    }
+
     /// Waits until the ledger shows what is looked for.
     pub(crate) fn await_ledger(&self, what: &str, found: impl Fn(&Ledger) -> bool) {
         let begun = Instant::now();
@@ -136,6 +176,11 @@ impl Site {
                         match value.as_str().filter(|text| !text.is_empty()) {
                             Some(text) if ["token", "chat_key", "ssh_password", "jupyter_token"].contains(&&**name) => {
                                 secrets.insert(text.to_owned());
+                            }
+                            _ if name == "further_tokens" => {
+                                secrets.extend(
+                                    value.as_array().unwrap().iter().filter_map(|it| it.as_str()).map(str::to_owned),
+                                );
                             }
                             _ => collect(value, secrets),
                         }

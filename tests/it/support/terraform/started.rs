@@ -4,14 +4,14 @@ use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, Stdio},
+    process::Child,
     time::{Duration, Instant},
 };
 
 use nix::{
     errno::Errno,
     sys::signal::{Signal, kill, killpg},
-    unistd::Pid,
+    unistd::{Pid, getpgid},
 };
 
 use super::{Run, Workspace};
@@ -26,15 +26,47 @@ pub(crate) struct Started<'a> {
 }
 
 impl<'a> Started<'a> {
-    /// Starts `apply -json`. To be called once in a workspace.
+    /// Starts `apply -json`.
     pub(crate) fn apply(workspace: &'a Workspace<'a>) -> Self {
+        Self::apply_with(workspace, &[])
+    }
+
+    /// Starts `apply -json` with further arguments.
+    pub(crate) fn apply_with(workspace: &'a Workspace<'a>, arguments: &[&str]) -> Self {
         workspace.wrap_provider("echo $$ >> \"$PIDS\"\nexec \"$PROVIDER\"");
         workspace.set_env("PIDS", &workspace.beside("pids").display().to_string());
+        let _ = fs::remove_file(workspace.beside("pids"));
         let output = workspace.beside("started");
-        let mut command = workspace.command(&["apply", "-json", "-auto-approve", "-input=false"]);
+        let mut all = vec!["apply", "-json", "-auto-approve", "-input=false"];
+        all.extend(arguments);
         let file = File::create(&output).unwrap();
-        let core = command.process_group(0).stdout(file).stderr(Stdio::null()).spawn().unwrap();
+        let errors = file.try_clone().unwrap();
+        let core = workspace.command(&all).process_group(0).stdout(file).stderr(errors).spawn().unwrap();
         Self { workspace, core, output }
+    }
+
+    /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made is ready then.
+    pub(crate) fn killed_when_accepted(workspace: &'a Workspace<'a>, count: usize) {
+        workspace.site.stick();
+        let mut started = Self::apply(workspace);
+        let accepted = || workspace.notes().iter().filter(|note| note.phase() == "accepted").count();
+        until("the creates are accepted", || accepted() >= count || started.has_ended());
+        let said = fs::read_to_string(&started.output).unwrap();
+        assert!(accepted() >= count, "the apply has ended: {said}");
+        started.kill();
+        started.ended(true);
+        workspace.site.sandbox().clear_faults();
+        workspace.site.unstick();
+    }
+
+    /// The process of the core.
+    pub(crate) fn core(&self) -> u32 {
+        self.core.id()
+    }
+
+    /// Stops the core without ending it, so that it hears no answer.
+    pub(crate) fn freeze_core(&self) {
+        kill(self.core_pid(), Signal::SIGSTOP).unwrap();
     }
 
     /// Kills the core.
@@ -42,25 +74,40 @@ impl<'a> Started<'a> {
         self.core.kill().unwrap();
     }
 
-    /// Kills the provider.
+    /// Kills the provider; all of them, where there are several.
     pub(crate) fn kill_provider(&self) {
-        kill(self.provider(), Signal::SIGKILL).unwrap();
+        for provider in self.providers() {
+            // It may be ending by itself.
+            let _ = kill(provider, Signal::SIGKILL);
+        }
     }
 
     /// Kills both at once: a core that survived its provider would be killed while it writes the state.
     pub(crate) fn kill(&self) {
-        killpg(self.group(), Signal::SIGKILL).unwrap();
+        self.signal(Signal::SIGKILL);
     }
 
     /// Ends both as a supervisor of jobs does: SIGTERM to the process group.
     pub(crate) fn terminate(&self) {
-        killpg(self.group(), Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
     }
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
-            killpg(self.group(), Signal::SIGINT).unwrap();
+            self.signal(Signal::SIGINT);
+        }
+    }
+
+    /// Waits until this has come, the core has ended, or the time is over. Whether the core has ended.
+    pub(crate) fn until_or_ended(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        loop {
+            let has_ended = self.has_ended();
+            if has_ended || has_come() || begun.elapsed() > longest {
+                return has_ended;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -75,15 +122,24 @@ impl<'a> Started<'a> {
     pub(crate) fn ended(mut self, provider_too: bool) -> String {
         until("the broken apply ends", || self.has_ended());
         if provider_too {
-            let provider = self.provider();
-            until("its provider ends", || kill(provider, None) == Err(Errno::ESRCH));
+            self.providers_end();
         }
         let said = fs::read_to_string(&self.output).unwrap();
         self.workspace.note(&["apply"], Run { code: None, stdout: said.clone(), stderr: String::new() });
         said
     }
 
+    /// Sends a signal to the core and its providers. They may have ended by now.
+    fn signal(&self, signal: Signal) {
+        let sent = killpg(self.group(), signal);
+        assert!(matches!(sent, Ok(()) | Err(Errno::ESRCH)), "{sent:?}");
+    }
+
     fn group(&self) -> Pid {
+        self.core_pid()
+    }
+
+    fn core_pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.core.id()).unwrap())
     }
 
@@ -91,10 +147,17 @@ impl<'a> Started<'a> {
         self.core.try_wait().unwrap().is_some()
     }
 
-    /// The provider that was started last: the one that applies.
-    fn provider(&self) -> Pid {
-        let pids = fs::read_to_string(self.workspace.beside("pids")).unwrap();
-        Pid::from_raw(pids.lines().last().unwrap().parse().unwrap())
+    /// Waits until its providers have ended.
+    pub(crate) fn providers_end(&self) {
+        until("its providers end", || self.providers().is_empty());
+    }
+
+    /// The providers that this apply started and that have not ended.
+    pub(crate) fn providers(&self) -> Vec<Pid> {
+        let pids = fs::read_to_string(self.workspace.beside("pids")).unwrap_or_default();
+        let pids = pids.lines().map(|pid| Pid::from_raw(pid.parse().unwrap()));
+        // The number of one that has ended may be another process's by now.
+        pids.filter(|pid| getpgid(Some(*pid)) == Ok(self.group())).collect()
     }
 }
 

@@ -1,0 +1,110 @@
+//! The names of private images, which are unique in an account, across saves that were killed and images that are replaced.
+
+use damodel::sandbox::{Mutation, Thing};
+use rstest::rstest;
+
+use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli, image, refusal};
+
+const MODEL: &str = "damodel_private_image.model";
+
+fn whole(builder: &Instance) -> String {
+    config(format!("{builder}{}", image("model")))
+}
+
+#[test]
+fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("builder")));
+        workspace.write(&whole(&Instance::new("builder")));
+        Started::killed_when_accepted(&workspace, 1);
+        let id = site.created_in("main", Thing::PrivateImage).pop().unwrap();
+        let images = site.balance_of(Thing::PrivateImage).created;
+
+        // The instance is made anew, so the note of the save is another create's.
+        let renewed = Instance::new("builder").set("gpu_num", 2);
+        workspace.apply_ok(&config(renewed.clone()));
+        workspace.write(&whole(&renewed));
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &[&id, "model", "import"]);
+        let (done, _) = workspace.try_apply(&[]);
+        assert!(!done);
+        assert_eq!(site.requests("image_save"), 1);
+
+        // As the error says.
+        workspace.run_ok(&["import", "-no-color", "-input=false", MODEL, &id]);
+        workspace.apply_ok(&whole(&renewed));
+        assert_eq!(
+            (workspace.state().resource(MODEL).id(), site.balance_of(Thing::PrivateImage).created),
+            (id, images)
+        );
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_named_by_it() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&whole(&Instance::new("builder")));
+        site.arm("image_save", damodel::sandbox::When::Next(1), damodel::sandbox::Action::StickCreation);
+        let started = Started::apply(&workspace);
+        site.await_ledger("the save", |ledger| {
+            ledger.requests.iter().any(|it| it.endpoint.as_deref() == Some("image_save"))
+        });
+        workspace.await_notes("accepted", 1);
+        started.kill();
+        started.ended(true);
+        site.unstick();
+        let id = site.created_in("main", Thing::PrivateImage).pop().unwrap();
+        workspace.write(&whole(&Instance::new("builder").set("gpu_num", 2)));
+        refusal(&workspace.try_plan(&[]), &[&id, "model", "import"]);
+        assert_eq!(site.requests("image_save"), 1);
+
+        // The other way out: the image goes, and a plain apply makes it anew.
+        site.mutate(Mutation::RemoveImage { id: id.parse().unwrap() });
+        workspace.apply_ok(&whole(&Instance::new("builder").set("gpu_num", 2)));
+        workspace.finish();
+    });
+}
+
+#[rstest]
+fn a_replacement_may_bear_the_name_of_what_it_replaces(#[values(true, false)] is_tainted: bool) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let config = whole(&Instance::new("builder"));
+        workspace.apply_ok(&config);
+        let id = workspace.state().resource(MODEL).id();
+        let replace = format!("-replace={MODEL}");
+        let plan = if is_tainted {
+            workspace.run_ok(&["taint", MODEL]);
+            workspace.plan(&[])
+        } else {
+            workspace.plan(&[&replace])
+        };
+        assert_eq!(plan.actions(), [(MODEL.to_owned(), "delete, create".to_owned())]);
+        workspace.apply_plan();
+        workspace.settled();
+        assert_ne!(workspace.state().resource(MODEL).id(), id);
+        assert_eq!(site.balance_of(Thing::PrivateImage).released, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_name_that_another_image_bears_is_refused_for_a_replacement_too() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&whole(&Instance::new("builder")));
+        workspace.run_ok(&["taint", MODEL]);
+        let taken = whole(&Instance::new("builder")).replace("name = \"model\"", "name = \"trained-model\"");
+        workspace.write(&taken);
+        refusal(&workspace.try_plan(&[]), &["trained-model", "951"]);
+        workspace.apply_ok(&whole(&Instance::new("builder")));
+        workspace.finish();
+    });
+}

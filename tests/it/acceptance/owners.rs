@@ -1,0 +1,185 @@
+//! Whose create a note is: a sibling's, another run's, or one's whose process has ended.
+
+use std::{
+    fs::{self, File},
+    process, thread,
+    time::Duration,
+};
+
+use damodel::sandbox::{Action, Options, Thing, When};
+use rstest::rstest;
+
+use crate::support::terraform::{Diagnostic, Instance, Site, Started, Workspace, config, each_cli, refusal};
+
+const X: &str = "damodel_instance.x";
+const TOKEN: &str = "DAMODEL_API_TOKEN";
+/// What another process's create is waited for.
+const WAIT_MS: i64 = 15_000;
+
+fn alike(count: u32) -> String {
+    config(Instance::new("x").set("count", count).text("name", "same"))
+}
+
+#[test]
+fn alike_creates_of_one_apply_do_not_wait_for_each_other() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let alias = "provider \"damodel\" {\n  alias = \"again\"\n  region = \"cn-east-1\"\n}\n";
+        let one = |label: &str| Instance::new(label).text("name", "same");
+        let aliases = config(format!("{alias}{}{}", one("x"), one("y").set("provider", "damodel.again")));
+        for config in [aliases, alike(3)] {
+            let before = site.requests("instance_create");
+            workspace.apply_ok(&config);
+            assert_eq!(site.balance().created, site.requests("instance_create"));
+            let moments: Vec<i64> =
+                site.ledger().requests_to("instance_create").map(|it| it.at_ms).skip(before).collect();
+            assert!(moments.iter().max().unwrap() - moments.iter().min().unwrap() < WAIT_MS, "{moments:?}");
+            workspace.destroy_ok();
+        }
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_create_that_another_run_is_at_is_not_made_again() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x").block("timeouts { create = \"60s\" }")));
+        site.stick();
+        let started = Started::apply(&workspace);
+        workspace.await_notes("accepted", 1);
+        let processes: Vec<String> = started.providers().iter().map(ToString::to_string).collect();
+        let (core, owner) = (started.core().to_string(), workspace.notes()[0].content["process"].to_string());
+        assert!(processes.contains(&owner), "{owner} {processes:?}");
+
+        let (done, said) = workspace.try_apply(&["-lock=false"]);
+        assert!(!done, "{said:#?}");
+        let error = refusal(&said, &[]);
+        assert!(error.text().contains(&owner) || error.text().contains(&core), "{owner}, {core}: {error:#?}");
+        assert_eq!((site.balance().created, site.requests("instance_create")), (1, 1), "{said:#?}");
+
+        site.sandbox().clear_faults();
+        site.unstick();
+        started.ended(true);
+        workspace.settled();
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[rstest]
+fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_rotated: bool) {
+    each_cli(|cli| {
+        let site = Site::with(Options { creation: Duration::from_secs(4), ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&alike(10));
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("ten creates", |ledger| ledger.balance(Thing::Instance).created == 10);
+        started.kill_core();
+        if is_rotated {
+            workspace.set_env(TOKEN, &site.rotated_token());
+        }
+        // The provider of the killed core is still there.
+        let (done, said) = workspace.try_apply(&["-lock=false"]);
+        started.ended(true);
+        assert!(done, "{said:#?}");
+        assert_eq!((site.balance().created, site.requests("instance_create")), (10, 10), "{said:#?}");
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_note_whose_process_is_another_one_by_now_is_adopted() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        Started::killed_when_accepted(&workspace, 1);
+        let mut note = workspace.notes().remove(0);
+        // A process of another kind that lives: this one.
+        note.content["process"] = process::id().into();
+        fs::write(&note.path, note.content.to_string()).unwrap();
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_note_that_is_being_looked_at_is_waited_for() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        Started::killed_when_accepted(&workspace, 1);
+        workspace.set_env(TOKEN, &site.rotated_token());
+        let locks: Vec<File> = fs::read_dir(workspace.pending())
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|kind| kind == "lock"))
+            .map(|path| File::open(path).unwrap())
+            .collect();
+        assert!(!locks.is_empty());
+        locks.iter().for_each(|lock| lock.lock().unwrap());
+        let (done, said) = thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_secs(6));
+                locks.iter().for_each(|lock| lock.unlock().unwrap());
+            });
+            workspace.try_apply(&[])
+        });
+        assert!(done, "{said:#?}");
+        assert_eq!(site.balance().created, 1, "{said:#?}");
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        // The rename is the last request before the answer.
+        site.arm("instance_rename", When::Next(1), Action::Slow { ms: 2500 });
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
+        started.kill_core();
+        started.ended(true);
+        assert!(workspace.run(&["state", "list"]).stdout.is_empty());
+        assert_eq!(workspace.notes().iter().map(|note| note.phase()).collect::<Vec<_>>(), ["accepted"]);
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!((site.balance().created, workspace.state().resource(X).id()), (1, site.live()[0].clone()));
+        workspace.finish();
+    });
+}
+
+/// A core that is ended while an answer lies in its socket: the provider cannot know, so the note says what it was.
+#[test]
+fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        site.stick();
+        let mut started = Started::apply(&workspace);
+        workspace.await_notes("accepted", 1);
+        started.freeze_core();
+        site.sandbox().clear_faults();
+        site.unstick();
+        site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
+        // What the note says of an answer that was sent and not read is the provider's to judge.
+        started.until_or_ended(Duration::from_secs(2), || workspace.notes()[0].phase() == "handed_over");
+        started.kill_core();
+        started.ended(true);
+        let uid = site.live()[0].clone();
+        let (done, said) = workspace.try_apply(&[]);
+        let text: String = said.iter().map(Diagnostic::text).collect();
+        assert!(done && (workspace.state().resource(X).id() == uid || text.contains(&uid)), "{said:#?}");
+        workspace.settled();
+    });
+}

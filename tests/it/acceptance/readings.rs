@@ -1,0 +1,226 @@
+//! Answers that are easily read for what they are not.
+
+use damodel::sandbox::{Action, Mutation, Options, Shape, Thing, When};
+use rstest::rstest;
+
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, image, refusal, says,
+};
+
+const X: &str = "damodel_instance.x";
+
+fn formed(form: &str) -> Site {
+    Site::with(Options { form: form.parse().unwrap(), ..Site::options() })
+}
+
+/// Lets an image have this label and no software, and the specification 103 support this CUDA.
+fn cuda(site: &Site, id: i64, label: Option<&str>, highest: &str) {
+    site.mutate(Mutation::SetPublicImage {
+        id,
+        enabled: None,
+        labels: Some(label.into_iter().map(str::to_owned).collect()),
+        softwares: Some(Vec::new()),
+        cuda: Some(String::new()),
+    });
+    site.mutate(Mutation::SetSpec {
+        spec_id: 103,
+        hourly_price: None,
+        daily_price: None,
+        monthly_price: None,
+        stock: None,
+        node_limit: None,
+        highest_cuda: Some(highest.to_owned()),
+        enabled: None,
+    });
+}
+
+#[test]
+fn a_cuda_version_that_is_guessed_from_a_name_is_a_warning() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        // Its address ends in cuda12.4.
+        cuda(&site, 902, None, "11.8");
+        workspace.write(&config(Instance::new("x")));
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "CUDA 12.4") && said.iter().all(|said| !said.is_error()), "{said:#?}");
+        workspace.apply_ok(&config(Instance::new("x")));
+        cuda(&site, 902, Some("cuda12.4"), "11.8");
+        workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
+        refusal(&workspace.try_plan(&[]), &["CUDA 12.4", "11.8"]);
+        workspace.finish();
+    });
+}
+
+#[rstest]
+#[case("cuda12.0", "12")]
+#[case("cuda12", "12.0")]
+#[case("cuda12.4", "12.10")]
+fn cuda_versions_are_compared_as_numbers(#[case] label: &str, #[case] highest: &str) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        // Its address speaks of no CUDA.
+        cuda(&site, 901, Some(label), highest);
+        workspace.write(&config(Instance::new("x").set("image_id", 901)));
+        let said = workspace.try_plan(&[]);
+        assert!(said.iter().all(|said| !said.text().contains("CUDA")), "{said:#?}");
+    });
+}
+
+#[test]
+fn an_instance_whose_uid_begins_another_is_told_apart_from_it() {
+    each_cli(|cli| {
+        let site = formed("counted_uids,released=forgotten");
+        let workspace = Workspace::new(cli, &site);
+        let ten = config(Instance::new("x").set("count", 10).set("name", "\"x-${count.index}\""));
+        workspace.apply_ok(&ten);
+        workspace.made_long_ago();
+        let address = |uid: &str| {
+            let state = workspace.state();
+            state.addresses().into_iter().find(|address| state.resource(address).id() == uid).unwrap().to_owned()
+        };
+        let (first, tenth) = (address("ins-1"), address("ins-10"));
+        site.mutate(Mutation::ReleaseInstance { uid: "ins-1".to_owned() });
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.actions(), [(first, "create".to_owned())]);
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!(workspace.state().resource(&tenth).id(), "ins-10");
+        workspace.finish();
+    });
+}
+
+#[test]
+fn zeros_of_an_instance_that_is_being_created_replace_nothing() {
+    each_cli(|cli| {
+        let site = Site::with(Options {
+            form: "zeros_while_creating".parse().unwrap(),
+            creation: std::time::Duration::from_secs(3600),
+            ..Site::options()
+        });
+        let workspace = Workspace::new(cli, &site);
+        let unready = config(Instance::new("x").set("wait_for_running", false));
+        workspace.apply_ok(&unready);
+        let known = |name: &str| workspace.state().resource(X).value(name).clone();
+        assert_eq!([known("spec_id"), known("image_id"), known("gpu_num")], [103, 902, 1]);
+        site.sandbox().advance(std::time::Duration::from_secs(3600)).unwrap();
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn zeros_are_no_news_to_a_create_that_is_adopted_or_waited_for() {
+    each_cli(|cli| {
+        let site = formed("zeros_while_creating");
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&config(Instance::new("x")));
+        Started::killed_when_accepted(&workspace, 1);
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_slash_at_the_end_of_a_mount_path_replaces_nothing() {
+    each_cli(|cli| {
+        let site = formed("trailing_slash");
+        let workspace = Workspace::new(cli, &site);
+        let path = disk("x").replace("size_gb", "mount_path = \"/data/x\"\n  size_gb");
+        workspace.apply_ok(&config(&path));
+        workspace.apply_ok(&config(path.replace("size_gb = 20", "size_gb = 30")));
+        assert_eq!(site.requests("cloud_disk_create"), 1);
+        workspace.finish();
+    });
+}
+
+/// Two services number their disks alike. The core does not hear that one was created; the other one in the state is no sign that it did.
+#[test]
+fn a_disk_of_another_service_with_the_same_number_clears_no_note() {
+    each_cli(|cli| {
+        let (here, there) = (Site::start(), Site::start());
+        let workspace = Workspace::new(cli, &here);
+        workspace.set_env("TF_VAR_there", there.token());
+        let alias = format!(
+            "variable \"there\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"there\"\n  base_url = {:?}\n  \
+             api_token = var.there\n}}\n",
+            there.base_url()
+        );
+        let far = disk("y").replace("size_gb", "provider = damodel.there\n  size_gb");
+        workspace.apply_ok(&config(disk("x")));
+        let id = workspace.state().resource("damodel_cloud_disk.x").id();
+        workspace.write(&config(format!("{alias}{}{far}", disk("x"))));
+        there.stick();
+        let mut started = Started::apply(&workspace);
+        workspace.await_notes("accepted", 1);
+        started.freeze_core();
+        there.sandbox().clear_faults();
+        there.unstick();
+        let is_unheard = |note: &crate::support::terraform::Note| {
+            note.content["base_url"].as_str().unwrap().starts_with(there.base_url())
+        };
+        there.await_ledger("the rename", |ledger| ledger.requests_to("cloud_disk_rename").next().is_some());
+        let is_answered = || workspace.notes().iter().any(|note| is_unheard(note) && note.phase() == "handed_over");
+        started.until_or_ended(std::time::Duration::from_secs(2), is_answered);
+        started.kill_core();
+        started.ended(true);
+        let note = workspace.notes().into_iter().find(is_unheard).unwrap();
+        assert_eq!(note.content["ids"]["id"], id.as_str(), "the numbers are the same");
+
+        workspace.try_plan(&["-target=damodel_cloud_disk.x"]);
+        assert!(workspace.notes().iter().any(is_unheard), "{:#?}", workspace.notes());
+        let said = workspace.try_plan(&[]);
+        let is_told = |said: &&Diagnostic| said.severity == Severity::Warning && said.text().contains("import");
+        assert!(said.iter().any(|said| is_told(&said) && said.text().contains(&id)), "{said:#?}");
+        drop(there);
+    });
+}
+
+#[rstest]
+fn a_list_of_an_unknown_shape_is_an_error(
+    #[values(Shape::Empty, Shape::Number, Shape::Renamed, Shape::Text)] shape: Shape,
+) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let three = config(format!("{}{}{}", Instance::new("builder"), disk("data"), image("model")));
+        workspace.apply_ok(&three);
+        workspace.made_long_ago();
+        let before = workspace.state();
+        // Each is read, whatever is with the others.
+        workspace.write(&three.replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
+        for list in ["instance_list", "cloud_disk_list", "private_image_list"] {
+            site.arm(list, When::Always, Action::Misshapen { shape });
+        }
+        site.arm("instance_detail", When::Always, {
+            let code_n = damodel::sandbox::Code::InstanceNotExistOrNoPrivilege;
+            Action::Error { code_n, processed: false }
+        });
+        let said = workspace.try_plan(&[]);
+        for address in before.addresses() {
+            let is_its = |said: &&Diagnostic| said.is_error() && said.address.as_deref() == Some(address);
+            assert!(said.iter().any(|said| is_its(&said)), "{address}: {said:#?}");
+        }
+        let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        assert!(!done, "{said:#?}");
+        for (address, thing) in [
+            ("damodel_cloud_disk.data", Thing::CloudDisk),
+            ("damodel_private_image.model", Thing::PrivateImage),
+            ("damodel_instance.builder", Thing::Instance),
+        ] {
+            let is_released = site.balance_of(thing).released > 0;
+            assert!(is_released || workspace.state().find(address).is_some(), "{address}: {said:#?}");
+        }
+        let lists = ["damodel_instances", "damodel_cloud_disks", "damodel_private_images"];
+        let sources: String = lists.map(|kind| format!("data {kind:?} \"all\" {{}}\n")).concat();
+        let readers = Workspace::new(cli, &site);
+        readers.write(&config_with("region = \"cn-east-1\"", sources));
+        let said = readers.try_plan(&[]);
+        assert_eq!(said.iter().filter(|said| said.is_error()).count(), 3, "{said:#?}");
+
+        site.sandbox().clear_faults();
+        workspace.finish();
+    });
+}

@@ -1,0 +1,157 @@
+//! What a life wants to have.
+
+use std::fmt::Write;
+
+use damodel::sandbox::Thing;
+use rand::{RngExt, rngs::StdRng};
+
+use crate::support::terraform::{Instance, config_with};
+
+/// How often a resource is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    Once,
+    Count(usize),
+    ForEach(usize),
+}
+
+impl Times {
+    fn number(self) -> usize {
+        match self {
+            Self::Once => 1,
+            Self::Count(count) | Self::ForEach(count) => count,
+        }
+    }
+}
+
+/// A resource.
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    pub(super) thing: Thing,
+    label: String,
+    times: Times,
+    /// Whether it is the second account's.
+    pub(super) is_other: bool,
+}
+
+/// What the provider does about leftovers of its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnLeftover {
+    Adopt,
+    Default,
+    Warn,
+}
+
+/// A configuration.
+#[derive(Clone, Debug)]
+pub(super) struct Configuration {
+    pub(super) resources: Vec<Resource>,
+    pub(super) on_leftover: OnLeftover,
+}
+
+impl Configuration {
+    pub(super) fn random(random: &mut StdRng) -> Self {
+        let has_other = random.random_bool(0.3);
+        let mut resources = Vec::new();
+        for number in 0..random.random_range(1..=3) {
+            let thing = if random.random_bool(0.6) { Thing::Instance } else { Thing::CloudDisk };
+            let times = match random.random_range(0..3) {
+                0 => Times::Count(random.random_range(1..=4)),
+                1 => Times::ForEach(random.random_range(1..=3)),
+                _ => Times::Once,
+            };
+            let is_other = has_other && random.random_bool(0.5);
+            resources.push(Resource { thing, label: format!("r{number}"), times, is_other });
+        }
+        if random.random_bool(0.4) {
+            let builder =
+                |thing, label: &str| Resource { thing, label: label.to_owned(), times: Times::Once, is_other: false };
+            resources.extend([builder(Thing::Instance, "builder"), builder(Thing::PrivateImage, "model")]);
+        }
+        let on_leftover = match random.random_range(0..4) {
+            0 | 1 => OnLeftover::Default,
+            2 => OnLeftover::Adopt,
+            _ => OnLeftover::Warn,
+        };
+        Self { resources, on_leftover }
+    }
+
+    /// How many of a kind an account is to have.
+    pub(super) fn wanted(&self, thing: Thing, is_other: bool) -> usize {
+        let of_it = self.resources.iter().filter(|resource| (resource.thing, resource.is_other) == (thing, is_other));
+        of_it.map(|resource| resource.times.number()).sum()
+    }
+
+    /// The addresses of all resources.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let each = self.resources.iter().flat_map(|resource| {
+            let whole = format!("{}.{}", resource.type_name(), resource.label);
+            (0..resource.times.number()).map(move |index| match resource.times {
+                Times::Once => whole.clone(),
+                Times::Count(_) => format!("{whole}[{index}]"),
+                Times::ForEach(_) => format!("{whole}[\"k{index}\"]"),
+            })
+        });
+        each.collect()
+    }
+
+    /// The configuration as HCL. Resources of one kind are named alike.
+    pub(super) fn hcl(&self) -> String {
+        let leftover = match self.on_leftover {
+            OnLeftover::Adopt => "on_leftover = \"adopt\"\n",
+            OnLeftover::Default => "",
+            OnLeftover::Warn => "on_leftover = \"warn\"\n",
+        };
+        let provider = format!("region = \"cn-east-1\"\nmax_retries = 2\n{leftover}");
+        let mut body = String::new();
+        if self.resources.iter().any(|resource| resource.is_other) {
+            let _ = writeln!(
+                body,
+                "variable \"other\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"other\"\n  api_token = var.other\n{provider}}}"
+            );
+        }
+        for resource in &self.resources {
+            body.push_str(&resource.hcl());
+        }
+        config_with(&provider, body)
+    }
+}
+
+impl Resource {
+    fn type_name(&self) -> &'static str {
+        match self.thing {
+            Thing::CloudDisk => "damodel_cloud_disk",
+            Thing::Instance => "damodel_instance",
+            Thing::PrivateImage => "damodel_private_image",
+        }
+    }
+
+    fn hcl(&self) -> String {
+        let mut more = match self.times {
+            Times::Once => String::new(),
+            Times::Count(count) => format!("  count = {count}\n"),
+            Times::ForEach(count) => {
+                let keys: Vec<String> = (0..count).map(|index| format!("k{index}")).collect();
+                format!("  for_each = toset({keys:?})\n")
+            }
+        };
+        if self.is_other {
+            more.push_str("  provider = damodel.other\n");
+        }
+        let label = &self.label;
+        match self.thing {
+            Thing::CloudDisk => {
+                format!(
+                    "resource \"damodel_cloud_disk\" {label:?} {{\n{more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
+                )
+            }
+            Thing::Instance => {
+                let machine = Instance::new(label).text("name", "alike").to_string();
+                machine.replacen("{\n", &format!("{{\n{more}"), 1)
+            }
+            Thing::PrivateImage => format!(
+                "resource \"damodel_private_image\" {label:?} {{\n{more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
+            ),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What goes wrong in a run.
+
+use damodel::sandbox::{Action, Code, Shape, When};
+use rand::{RngExt, rngs::StdRng};
+
+/// What a run is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    Apply,
+    Destroy,
+    /// Replaces one of what there is.
+    Replace(usize),
+    /// Taints one of what there is, and applies.
+    Taint(usize),
+}
+
+/// How a run is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Break {
+    Core,
+    Interrupt,
+    None,
+    Provider,
+    Terminate,
+    TwoInterrupts,
+    Whole,
+}
+
+/// When a run is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// When its creates, this many, have arrived, of which none is answered.
+    Arrived { creates: usize, processed: bool },
+    /// When its creates, this many, were accepted and are waited for.
+    Accepted(usize),
+    /// When this many requests came.
+    Requests(usize),
+}
+
+/// Whose token a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Foreign,
+    Rotated,
+    Same,
+}
+
+/// A run that is disturbed.
+#[derive(Clone, Debug)]
+pub(super) struct Disturbance {
+    pub(super) aim: Aim,
+    pub(super) breaks: Break,
+    pub(super) moment: Moment,
+    pub(super) token: Token,
+    /// On which endpoint, when, and what.
+    pub(super) faults: Vec<(&'static str, When, Action)>,
+    /// Whether there is no stock while the run goes on, from this create on.
+    pub(super) sold_out_after: Option<i64>,
+    pub(super) parallelism: u32,
+    /// Whether the next run waits until the processes of this one have ended.
+    pub(super) is_patient: bool,
+    /// Whether `.terraform` is lost afterwards.
+    pub(super) loses_data: bool,
+}
+
+const CREATES: [&str; 3] = ["instance_create", "cloud_disk_create", "image_save"];
+const OTHERS: [&str; 13] = [
+    "*",
+    "cloud_disk_list",
+    "cloud_disk_release",
+    "cloud_disk_rename",
+    "cloud_disk_spec_list",
+    "image_delete",
+    "instance_detail",
+    "instance_list",
+    "instance_release",
+    "instance_rename",
+    "private_image_list",
+    "public_image_list",
+    "spec_list",
+];
+
+fn pick<T: Clone>(random: &mut StdRng, of: &[T]) -> T {
+    of[random.random_range(0..of.len())].clone()
+}
+
+impl Disturbance {
+    pub(super) fn random(random: &mut StdRng, is_first: bool) -> Self {
+        let aim = match random.random_range(0..10) {
+            0 if !is_first => Aim::Destroy,
+            1 if !is_first => Aim::Replace(random.random_range(0..100)),
+            2 if !is_first => Aim::Taint(random.random_range(0..100)),
+            _ => Aim::Apply,
+        };
+        let breaks = pick(
+            random,
+            &[
+                Break::Core,
+                Break::Core,
+                Break::Whole,
+                Break::Whole,
+                Break::Provider,
+                Break::Provider,
+                Break::Interrupt,
+                Break::TwoInterrupts,
+                Break::Terminate,
+                Break::None,
+            ],
+        );
+        let moment = match random.random_range(0..4) {
+            0 => Moment::Arrived { creates: random.random_range(1..=3), processed: random.random_bool(0.6) },
+            1 => Moment::Accepted(random.random_range(1..=3)),
+            _ => Moment::Requests(random.random_range(1..=30)),
+        };
+        let faults = (0..random.random_range(0..3)).map(|_| fault(random)).collect();
+        let token = match random.random_range(0..8) {
+            0 => Token::Foreign,
+            1 | 2 => Token::Rotated,
+            _ => Token::Same,
+        };
+        Self {
+            aim,
+            breaks,
+            moment,
+            token,
+            faults,
+            sold_out_after: random.random_bool(0.15).then(|| random.random_range(0..3)),
+            parallelism: pick(random, &[1, 10, 10, 10, 30]),
+            is_patient: random.random_bool(0.6),
+            loses_data: random.random_bool(0.15),
+        }
+    }
+}
+
+fn fault(random: &mut StdRng) -> (&'static str, When, Action) {
+    let processed = random.random_bool(0.5);
+    let endpoint = if random.random_bool(0.5) { pick(random, &CREATES) } else { pick(random, &OTHERS) };
+    let when = match random.random_range(0..3) {
+        0 => When::Next(random.random_range(1..=3)),
+        1 => When::Nth(random.random_range(1..=4)),
+        _ => When::Probability(0.3),
+    };
+    let code_n = pick(
+        random,
+        &[
+            Code::InternalError,
+            Code::InvalidToken,
+            Code::ResourceInsufficient,
+            Code::BalanceNotEnough,
+            Code::InstanceNotExistOrNoPrivilege,
+        ],
+    );
+    let action = match random.random_range(0..12) {
+        0 => Action::DropAfter,
+        1 => Action::DropBefore,
+        2 => Action::Error { code_n, processed },
+        3 if CREATES.contains(&endpoint) => Action::FailCreation,
+        4 => Action::Hang { limit_ms: 2000, processed },
+        5 => Action::Html { status: pick(random, &[200, 504]), processed },
+        6 => Action::LateVisibility { ms: 0, reads: random.random_range(1..=3) },
+        7 => Action::Slow { ms: 700 },
+        8 => Action::Status { status: pick(random, &[500, 502, 503]), processed },
+        9 => Action::TooManyRequests { retry_after_seconds: Some(1) },
+        10 => Action::Truncated,
+        _ => Action::Misshapen { shape: pick(random, &[Shape::Empty, Shape::Number, Shape::Renamed, Shape::Text]) },
+    };
+    (endpoint, when, action)
+}

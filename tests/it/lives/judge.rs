@@ -1,0 +1,251 @@
+//! What the ledger says of a life.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use damodel::sandbox::{LifeEvent, LifeKind, Mutation, Thing};
+use serde_json::Value;
+
+use super::{
+    configuration::{Configuration, OnLeftover},
+    disturbance::Aim,
+    life::state_file,
+};
+use crate::support::terraform::{Diagnostic, Site, Workspace};
+
+/// Something in the state.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Held {
+    pub(super) address: String,
+    /// As the ledger calls it.
+    pub(super) uid: String,
+    is_tainted: bool,
+}
+
+/// Why something may have been left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Excuse {
+    /// It was answered, and the core did not keep it: it is only reported.
+    Answered,
+    /// Its note was lost, when so many things had happened.
+    Lost { events: usize },
+}
+
+/// What has happened so far.
+#[derive(Debug)]
+pub(super) struct Story {
+    /// What the sandbox has from the start.
+    seed: BTreeSet<String>,
+    /// Whether a run has another account's token.
+    has_foreign: bool,
+    /// What may have been left behind, and why.
+    excused: BTreeMap<String, Excuse>,
+    /// Before the run.
+    held: Vec<Held>,
+    aim: Aim,
+    requests: usize,
+}
+
+/// All that the state holds.
+pub(super) fn held(workspace: &Workspace<'_>) -> Vec<Held> {
+    let state = state_file(workspace);
+    let resources = state["resources"].as_array().cloned().unwrap_or_default();
+    let each = resources.iter().filter(|resource| resource["mode"] == "managed").flat_map(|resource| {
+        let whole = format!("{}.{}", resource["type"].as_str().unwrap(), resource["name"].as_str().unwrap());
+        resource["instances"].as_array().unwrap().iter().filter_map(move |instance| {
+            let key =
+                if instance["index_key"].is_null() { String::new() } else { format!("[{}]", instance["index_key"]) };
+            let attributes = &instance["attributes"];
+            let uid = if attributes["uid"].is_string() { &attributes["uid"] } else { &attributes["id"] };
+            Some(Held {
+                address: format!("{whole}{key}"),
+                uid: uid.as_str()?.to_owned(),
+                is_tainted: instance["status"] == "tainted",
+            })
+        })
+    });
+    each.collect()
+}
+
+/// What all runs said, without the frame of their JSON.
+pub(super) fn digest(workspace: &Workspace<'_>) -> String {
+    let message = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let detail = line["diagnostic"]["detail"].as_str().unwrap_or_default();
+        Some(format!("{}  {}", line["@message"].as_str()?, detail.replace('\n', " ")))
+    };
+    let text = workspace.transcript();
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.contains("development overrides"));
+    lines.map(|line| message(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+}
+
+/// Everything of the account that exists.
+fn live(site: &Site) -> BTreeSet<String> {
+    let ledger = site.ledger();
+    [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().flat_map(|thing| ledger.live(thing)).collect()
+}
+
+impl Story {
+    pub(super) fn begin(site: &Site, has_foreign: bool) -> Self {
+        let seed = live(site);
+        Self { seed, has_foreign, excused: BTreeMap::new(), held: Vec::new(), aim: Aim::Apply, requests: 0 }
+    }
+
+    pub(super) fn run_begins(&mut self, workspace: &Workspace<'_>, aim: Aim) {
+        self.held = held(workspace);
+        self.aim = aim;
+        self.requests = workspace.site.ledger().requests.len();
+    }
+
+    /// Looks at what a run has released, and notes what it cannot have known.
+    pub(super) fn run_ends(&mut self, workspace: &Workspace<'_>, said: &str, is_broken: bool) {
+        let ledger = workspace.site.ledger();
+        let any_replaced = self.held.iter().any(|held| held.is_tainted);
+        for request in ledger.requests.iter().skip(self.requests) {
+            for uid in &request.released {
+                let before = self.held.iter().find(|held| held.uid == *uid);
+                // What hangs on something that is replaced is replaced with it.
+                let is_asked = self.aim != Aim::Apply || any_replaced;
+                assert!(
+                    before.is_some() && is_asked,
+                    "{uid} was released, and nobody asked for it: {before:?}\n{said}"
+                );
+            }
+        }
+        if is_broken {
+            for uid in self.answered_and_not_kept(workspace) {
+                self.excused.entry(uid).or_insert(Excuse::Answered);
+            }
+        }
+    }
+
+    fn answered_and_not_kept(&self, workspace: &Workspace<'_>) -> Vec<String> {
+        let (held, life) = (held(workspace), workspace.site.ledger().life);
+        let answered = workspace.notes().into_iter().filter(|note| note.phase() == "handed_over");
+        let uids = answered.filter_map(|note| {
+            let marker = note.content["marker"].as_str()?.to_owned();
+            let is_birth = |event: &&LifeEvent| event.kind == LifeKind::Created && event.name == marker;
+            life.iter().rfind(is_birth).map(|event| event.uid.clone())
+        });
+        uids.filter(|uid| held.iter().all(|held| held.uid != *uid)).collect()
+    }
+
+    /// Notes what nothing can know any more when `.terraform` is lost.
+    pub(super) fn data_is_lost(&mut self, workspace: &Workspace<'_>) {
+        let (held, events) = (held(workspace), workspace.site.ledger().life.len());
+        for uid in live(workspace.site).difference(&self.seed) {
+            if held.iter().all(|held| held.uid != *uid) {
+                // By the time that a fresh runner is there, it is visible.
+                workspace.site.mutate(Mutation::Hide { uid: uid.clone(), reads: 0 });
+                self.excused.insert(uid.clone(), Excuse::Lost { events });
+            }
+        }
+    }
+
+    /// Whether the other account has it, though the resource is the main account's.
+    pub(super) fn is_foreign(&self, workspace: &Workspace<'_>, held: &Held) -> bool {
+        let state = state_file(workspace);
+        let resources = state["resources"].as_array().cloned().unwrap_or_default();
+        let is_aliased = resources.iter().any(|resource| {
+            let whole = format!("{}.{}", resource["type"].as_str().unwrap(), resource["name"].as_str().unwrap());
+            (held.address == whole || held.address.starts_with(&format!("{whole}[")))
+                && resource["provider"].as_str().is_some_and(|provider| provider.ends_with(".other"))
+        });
+        let life = workspace.site.ledger().life;
+        !is_aliased && life.iter().any(|event| event.uid == held.uid && event.account == "other")
+    }
+
+    /// Holds the end of a life to the ledger. `said` is what the last runs said.
+    pub(super) fn judge(&self, workspace: &Workspace<'_>, wanted: &Configuration, said: &[Diagnostic]) {
+        let site = workspace.site;
+        let (held, ledger) = (held(workspace), site.ledger());
+        let account = |uid: &str| {
+            ledger.life.iter().find(|event| event.uid == uid).map(|event| (event.thing, event.account == "other"))
+        };
+        let tell = || format!("{self:#?}\n{}", digest(workspace));
+        assert!(held.iter().all(|held| !held.is_tainted), "{held:#?}\n{}", tell());
+        let addresses: BTreeSet<&str> = held.iter().map(|held| held.address.as_str()).collect();
+        let all = wanted.addresses();
+        assert_eq!(addresses, all.iter().map(String::as_str).collect(), "{}", tell());
+        let uids: BTreeSet<&String> = held.iter().map(|held| &held.uid).collect();
+        assert_eq!(uids.len(), held.len(), "one thing at two addresses: {held:#?}\n{}", tell());
+
+        let live = live(site);
+        assert!(uids.iter().all(|uid| live.contains(*uid)), "the state holds what is gone: {held:#?}\n{}", tell());
+        for (thing, is_other) in [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage]
+            .map(|thing| [(thing, false), (thing, true)])
+            .concat()
+        {
+            let count = uids.iter().filter(|uid| account(uid) == Some((thing, is_other))).count();
+            assert_eq!(
+                count,
+                wanted.wanted(thing, is_other),
+                "{thing:?} of the {} account\n{}",
+                if is_other { "other" } else { "main" },
+                tell()
+            );
+        }
+        let words: String = said.iter().map(Diagnostic::text).collect();
+        for uid in live.difference(&self.seed).filter(|uid| !uids.contains(uid)) {
+            let names = self.names(site, uid);
+            let thing = account(uid);
+            let is_excused = match self.excused.get(uid) {
+                Some(Excuse::Answered) => true,
+                // A create that could have met it was made only where a warning is all that is wanted.
+                Some(Excuse::Lost { events }) => {
+                    let of_its_kind = |event: &&LifeEvent| {
+                        event.kind == LifeKind::Created && Some((event.thing, event.account == "other")) == thing
+                    };
+                    let is_told_apart = wanted.on_leftover == OnLeftover::Warn || self.is_renamed(site, uid);
+                    is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
+                }
+                None => self.has_foreign && thing.is_some_and(|(_, is_other)| is_other),
+            };
+            assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
+            // Of what lost its note, nothing is known but the marker, which the create that meets it tells.
+            let is_told = names.iter().any(|name| words.contains(name));
+            let is_unknowable = matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
+            assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());
+        }
+        self.judge_secrets(workspace);
+    }
+
+    /// Holds what is left after the destroy to what was excused.
+    pub(super) fn judge_end(&self, workspace: &Workspace<'_>) {
+        assert_eq!(held(workspace), [], "{}", digest(workspace));
+        let account =
+            |uid: &str| workspace.site.ledger().life.iter().any(|event| event.uid == uid && event.account == "other");
+        for uid in live(workspace.site).difference(&self.seed) {
+            assert!(
+                self.excused.contains_key(uid) || account(uid),
+                "{uid} is left after the destroy\n{}",
+                workspace.transcript()
+            );
+        }
+        self.judge_secrets(workspace);
+    }
+
+    fn judge_secrets(&self, workspace: &Workspace<'_>) {
+        let transcript = workspace.transcript();
+        for secret in workspace.site.secrets() {
+            assert!(!transcript.contains(&secret), "a secret is in an output");
+        }
+    }
+
+    /// What a text can call it: its uid, its database id, and the name that was sent.
+    fn names(&self, site: &Site, uid: &str) -> Vec<String> {
+        let state = site.sandbox().state();
+        let disks = state["disks"].as_array().unwrap();
+        let id = disks.iter().find(|disk| disk["uid"] == uid).map(|disk| disk["id"].to_string());
+        let life = site.ledger().life;
+        let marker = life
+            .iter()
+            .find(|event| event.uid == uid && event.kind == LifeKind::Created)
+            .map(|event| event.name.clone());
+        [Some(uid.to_owned()), id, marker].into_iter().flatten().collect()
+    }
+
+    /// Whether it bears the name that was wanted, so that nothing tells whose it was.
+    fn is_renamed(&self, site: &Site, uid: &str) -> bool {
+        site.ledger().life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed)
+    }
+}

@@ -1,0 +1,257 @@
+//! One life: disturbed runs, and the runs by which an operator puts everything right.
+
+use std::{collections::BTreeSet, fs, time::Duration};
+
+use damodel::sandbox::{Action, Mutation, Options, Thing, When};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_json::Value;
+
+use super::{
+    configuration::Configuration,
+    disturbance::{Aim, Break, Disturbance, Moment, Token},
+    judge::{Held, Story, digest, held},
+};
+use crate::support::terraform::{Cli, Diagnostic, Site, Started, Workspace};
+
+const TOKEN: &str = "DAMODEL_API_TOKEN";
+/// How long a disturbed run may go on before its operator ends it.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// As many applies as an operator would try in the end.
+const APPLIES: usize = 8;
+/// More GPUs than any life wants.
+const STOCK: i64 = 64;
+
+/// A life.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    seed: u64,
+    configuration: Configuration,
+    disturbances: Vec<Disturbance>,
+    /// Whether everything is destroyed in the end.
+    ends: bool,
+}
+
+impl Life {
+    pub(super) fn of(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let configuration = Configuration::random(&mut random);
+        let runs = random.random_range(2..=5);
+        let disturbances = (0..runs).map(|number| Disturbance::random(&mut random, number == 0)).collect();
+        Self { seed, configuration, disturbances, ends: random.random_bool(0.3) }
+    }
+
+    pub(super) fn live(&self, cli: &Cli) {
+        let options = Options { creation: Duration::from_millis(300), seed: self.seed, ..Site::options() };
+        let site = Site::with(options);
+        let workspace = Workspace::new(cli, &site);
+        workspace.set_env("TF_VAR_other", &site.token_of("other"));
+        workspace.write(&self.configuration.hcl());
+        let has_foreign = self.disturbances.iter().any(|it| it.token == Token::Foreign);
+        let mut story = Story::begin(&site, has_foreign);
+        for disturbance in &self.disturbances {
+            self.disturbed(&workspace, disturbance, &mut story);
+        }
+        workspace.set_env(TOKEN, site.token());
+        let said = self.put_right(&workspace, &mut story);
+        story.judge(&workspace, &self.configuration, &said);
+        if self.ends {
+            let (done, said) = workspace.try_destroy();
+            assert!(done, "{said:#?}");
+            story.judge_end(&workspace);
+        }
+    }
+
+    /// A run in which something breaks.
+    fn disturbed(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, story: &mut Story) {
+        let site = workspace.site;
+        match disturbance.token {
+            Token::Foreign => workspace.set_env(TOKEN, &site.token_of("other")),
+            Token::Rotated => workspace.set_env(TOKEN, &site.rotated_token()),
+            Token::Same => {}
+        }
+        let addresses = self.configuration.addresses();
+        let one = |number: usize| addresses[number % addresses.len()].clone();
+        let parallelism = format!("-parallelism={}", disturbance.parallelism);
+        let mut arguments = vec![parallelism, "-lock=false".to_owned()];
+        match disturbance.aim {
+            Aim::Apply => {}
+            Aim::Destroy => arguments.push("-destroy".to_owned()),
+            Aim::Replace(number) => arguments.push(format!("-replace={}", one(number))),
+            Aim::Taint(number) => {
+                workspace.run(&["taint", "-lock=false", "-allow-missing", &one(number)]);
+            }
+        }
+        story.run_begins(workspace, disturbance.aim);
+        for (endpoint, when, action) in &disturbance.faults {
+            site.arm(endpoint, *when, action.clone());
+        }
+        if let Moment::Arrived { processed, .. } = disturbance.moment {
+            for endpoint in ["instance_create", "cloud_disk_create", "image_save"] {
+                site.arm(endpoint, When::Always, Action::Hang { limit_ms: 120_000, processed });
+            }
+        }
+        if matches!(disturbance.moment, Moment::Accepted(_)) {
+            site.stick();
+        }
+        if let Some(left) = disturbance.sold_out_after {
+            stock(site, left);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut started = Started::apply_with(workspace, &arguments);
+        self.broken(workspace, disturbance, &mut started);
+        let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
+        let said = started.ended(is_patient);
+        site.sandbox().clear_faults();
+        site.unstick();
+        stock(site, STOCK);
+        age_what_was_never_made(workspace);
+        story.run_ends(workspace, &said, disturbance.breaks != Break::None);
+        if disturbance.token == Token::Foreign {
+            self.undo_foreign(workspace, story);
+            workspace.set_env(TOKEN, site.token());
+        }
+        if disturbance.loses_data {
+            story.data_is_lost(workspace);
+            workspace.lose_data_directory();
+        }
+    }
+
+    /// Breaks a run at its moment. One that comes to no end is interrupted, twice, and killed.
+    fn broken(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, started: &mut Started<'_>) {
+        let site = workspace.site;
+        let before = site.ledger().requests.len();
+        let has_come = || match disturbance.moment {
+            Moment::Accepted(count) => {
+                workspace.notes().iter().filter(|note| note.phase() == "accepted").count() >= count
+            }
+            Moment::Arrived { creates, .. } => {
+                let ledger = site.ledger();
+                let requests = ledger.requests.iter().skip(before);
+                let is_create = |name: &str| name.ends_with("_create") || name == "image_save";
+                requests.filter(|request| request.endpoint.as_deref().is_some_and(is_create)).count() >= creates
+            }
+            Moment::Requests(count) => site.ledger().requests.len() - before >= count,
+        };
+        started.until_or_ended(PATIENCE, has_come);
+        match disturbance.breaks {
+            Break::Core => started.kill_core(),
+            Break::Interrupt => started.interrupt(),
+            Break::None => {}
+            Break::Provider => started.kill_provider(),
+            Break::Terminate => started.terminate(),
+            Break::TwoInterrupts => {
+                started.interrupt();
+                started.says("Interrupt received");
+                started.interrupt();
+            }
+            Break::Whole => started.kill(),
+        }
+        // What hangs or sticks is let go where nobody was killed: an operator looks and waits.
+        if matches!(disturbance.breaks, Break::Core | Break::Whole) {
+            return;
+        }
+        if disturbance.breaks == Break::None || disturbance.breaks == Break::Provider {
+            site.unstick();
+        }
+        for _ in 0..2 {
+            if started.until_or_ended(PATIENCE, || false) {
+                return;
+            }
+            started.interrupt();
+        }
+        if !started.until_or_ended(PATIENCE, || false) {
+            started.kill();
+        }
+    }
+
+    /// Destroys what a run under another account's token has made there: the state of this configuration is the main account's.
+    fn undo_foreign(&self, workspace: &Workspace<'_>, story: &mut Story) {
+        for _ in 0..3 {
+            let foreign: Vec<Held> =
+                held(workspace).into_iter().filter(|held| story.is_foreign(workspace, held)).collect();
+            if foreign.is_empty() {
+                return;
+            }
+            story.run_begins(workspace, Aim::Destroy);
+            let targets: Vec<String> = foreign.iter().map(|held| format!("-target={}", held.address)).collect();
+            let mut arguments = vec!["apply", "-json", "-auto-approve", "-input=false", "-destroy", "-lock=false"];
+            arguments.extend(targets.iter().map(String::as_str));
+            let run = workspace.run(&arguments);
+            story.run_ends(workspace, &run.stdout, false);
+        }
+        assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, held)), "{}", digest(workspace));
+    }
+
+    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it said.
+    fn put_right(&self, workspace: &Workspace<'_>, story: &mut Story) -> Vec<Diagnostic> {
+        for _ in 0..APPLIES {
+            story.run_begins(workspace, Aim::Apply);
+            let run = workspace.run(&["apply", "-json", "-auto-approve", "-input=false", "-lock=false"]);
+            story.run_ends(workspace, &run.stdout, false);
+            let said = Diagnostic::of_lines(&run.stdout);
+            if run.code == Some(0) {
+                let planned = workspace.try_plan(&["-lock=false"]);
+                workspace.settled();
+                return [said, planned].concat();
+            }
+            for error in said.iter().filter(|said| said.is_error()) {
+                import(workspace, error);
+            }
+        }
+        panic!("no apply succeeds\n{}", digest(workspace));
+    }
+}
+
+/// Follows the advice of an error to import something.
+fn import(workspace: &Workspace<'_>, error: &Diagnostic) {
+    let text = error.text();
+    let commands: BTreeSet<&str> =
+        text.split("terraform import ").skip(1).filter_map(|rest| rest.split_whitespace().nth(1)).collect();
+    let Some(address) = &error.address else { return };
+    if let Some(id) = commands.first() {
+        let id = id.trim_end_matches(['.', ',', ';', '`', '"']);
+        workspace.run(&["import", "-no-color", "-input=false", "-lock=false", address, id]);
+    }
+}
+
+/// Lets this many GPUs of the specification 103 be free.
+fn stock(site: &Site, stock: i64) {
+    site.mutate(Mutation::SetSpec {
+        spec_id: 103,
+        hourly_price: None,
+        daily_price: None,
+        monthly_price: None,
+        stock: Some(stock),
+        node_limit: None,
+        highest_cuda: None,
+        enabled: None,
+    });
+}
+
+/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until they are over.
+fn age_what_was_never_made(workspace: &Workspace<'_>) {
+    let ledger = workspace.site.ledger();
+    for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {
+        let is_image = note.content["kind"] == "private_image";
+        let live = ledger.live(Thing::PrivateImage);
+        let is_made = ledger
+            .life
+            .iter()
+            .any(|event| note.content["marker"] == event.name.as_str() && (!is_image || live.contains(&event.uid)));
+        if !is_made {
+            for moment in ["begun_at", "updated_at"] {
+                note.content[moment] = (note.content[moment].as_i64().unwrap_or_default() - 900).into();
+            }
+            // Its run may have ended it by now.
+            if note.path.exists() {
+                fs::write(&note.path, note.content.to_string()).unwrap();
+            }
+        }
+    }
+}
+
+/// The state as its file has it; nothing where there is none, or where the core was killed while it wrote.
+pub(super) fn state_file(workspace: &Workspace<'_>) -> Value {
+    let file = workspace.directory().join("terraform.tfstate");
+    fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}

@@ -1,0 +1,62 @@
+//! Random lives: configurations that are applied while everything breaks, and then by an apply that succeeds.
+//!
+//! The oracle is the sandbox's ledger. In the end every thing that exists is in the state, or was named by the last run and could not be
+//! known; nothing was bought twice, nothing was released that no run wanted released, no output holds a secret, and the plan is empty.
+//!
+//! A life follows from its seed alone, but for the moments at which its processes are killed. To repeat one:
+//! `LIVES_SEED=<seed> cargo test --test it lives::`; to try more, set `LIVES_RUNS` to their number.
+
+mod configuration;
+mod disturbance;
+mod judge;
+mod life;
+
+use std::{
+    env,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use self::life::Life;
+use crate::support::terraform::each_cli;
+
+const RUNS: u64 = 40;
+const FIRST_SEED: u64 = 1;
+/// As many at once as keep two processors busy while things are waited for.
+const AT_ONCE: usize = 4;
+
+#[test]
+fn nothing_is_lost_or_made_twice_whatever_breaks() {
+    let number = |name: &str| env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let seeds = match (number("LIVES_SEED"), number("LIVES_RUNS")) {
+        (Some(seed), runs) => seed..seed + runs.unwrap_or(1),
+        (None, runs) => FIRST_SEED..FIRST_SEED + runs.unwrap_or(RUNS),
+    };
+    each_cli(|cli| {
+        let next = AtomicU64::new(seeds.start);
+        let failures = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= seeds.end {
+                            return;
+                        }
+                        let life = Life::of(seed);
+                        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| life.live(cli))) {
+                            let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                            failures.lock().unwrap().push(format!("LIVES_SEED={seed}: {life:#?}\n{text}"));
+                        }
+                    }
+                });
+            }
+        });
+        let failures = failures.into_inner().unwrap();
+        assert!(failures.is_empty(), "{} lives failed\n{}", failures.len(), failures.join("\n\n"));
+    });
+}

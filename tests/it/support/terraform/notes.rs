@@ -1,0 +1,76 @@
+//! The notes that creates leave in the pending directory, and what becomes of it.
+
+use std::{
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use super::Workspace;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A note of a create.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Value,
+}
+
+impl Note {
+    pub(crate) fn phase(&self) -> &str {
+        self.content["phase"].as_str().unwrap_or_default()
+    }
+}
+
+impl Workspace<'_> {
+    /// Where the notes of this configuration are.
+    pub(crate) fn pending(&self) -> PathBuf {
+        self.directory().join(".terraform").join("damodel-pending")
+    }
+
+    /// The notes there are, by the names of their files.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let Ok(files) = fs::read_dir(self.pending()) else { return Vec::new() };
+        let mut notes: Vec<Note> = files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
+            .filter_map(|path| {
+                // It may be gone by now.
+                let content: Value = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+                content["phase"].is_string().then_some(Note { path, content })
+            })
+            .collect();
+        notes.sort_by(|a, b| a.path.cmp(&b.path));
+        notes
+    }
+
+    /// Waits until so many notes are in this phase.
+    pub(crate) fn await_notes(&self, phase: &str, count: usize) {
+        let begun = Instant::now();
+        while self.notes().iter().filter(|note| note.phase() == phase).count() < count {
+            assert!(begun.elapsed() < DEADLINE, "never came: {count} notes {phase}: {:#?}", self.notes());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets the next run be one some minutes later.
+    pub(crate) fn minutes_pass(&self) {
+        for mut note in self.notes() {
+            for moment in ["begun_at", "updated_at"] {
+                if let Some(seconds) = note.content[moment].as_i64() {
+                    note.content[moment] = (seconds - 900).into();
+                }
+            }
+            fs::write(&note.path, note.content.to_string()).unwrap();
+        }
+    }
+
+    /// Loses `.terraform`, as a fresh runner of CI has it.
+    pub(crate) fn lose_data_directory(&self) {
+        let _ = fs::remove_dir_all(self.directory().join(".terraform"));
+    }
+}

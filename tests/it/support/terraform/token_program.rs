@@ -1,0 +1,27 @@
+//! Programs that print the token.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use super::Workspace;
+
+impl Workspace<'_> {
+    /// Writes a program beside the working directory, whose `$HERE` is that place, and lets the environment have no token. Returns the
+    /// argument that names it.
+    pub(crate) fn token_program(&self, script: &str) -> String {
+        let program = self.beside("token-program");
+        let here = program.parent().unwrap().display();
+        fs::write(&program, format!("#!/bin/sh\nHERE='{here}'\n{script}\n")).unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        self.remove_env("DAMODEL_API_TOKEN");
+        format!("api_token_command = [{:?}]", program.display().to_string())
+    }
+
+    /// A program that prints another token of the main account each time.
+    pub(crate) fn changing_tokens(&self) -> String {
+        let tokens: Vec<String> = (0..40).map(|_| self.site.rotated_token()).collect();
+        fs::write(self.beside("tokens"), tokens.join("\n")).unwrap();
+        self.token_program(
+            "n=1\nwhile ! mkdir \"$HERE/taken-$n\" 2>/dev/null; do n=$((n + 1)); done\nsed -n \"${n}p\" \"$HERE/tokens\"",
+        )
+    }
+}
