@@ -45,11 +45,7 @@ pub struct CreateOptions<K> {
 
 impl<K> Default for CreateOptions<K> {
     fn default() -> Self {
-        Self {
-            wait_for_capacity: None,
-            before_sending: BeforeSending::default(),
-            while_busy: WhileBusy::default(),
-        }
+        Self { wait_for_capacity: None, before_sending: BeforeSending::default(), while_busy: WhileBusy::default() }
     }
 }
 

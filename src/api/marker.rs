@@ -57,7 +57,9 @@ mod tests {
         assert_eq!(marked("web-beef000000ab", Some("web"), "cafe0123"), Some(Marked::Another));
         assert_eq!(marked("web-000000ab", Some("web"), "0000"), Some(Marked::Another));
         assert_eq!(marked("tf-beef000000ab", None, "beef0123"), Some(Marked::Own));
-        for other in ["web", "web-1", "web-BEEF000000AB", "web-x-beef000000ab", "webb-beef000000ab", "web-beef000000abc"] {
+        for other in
+            ["web", "web-1", "web-BEEF000000AB", "web-x-beef000000ab", "webb-beef000000ab", "web-beef000000abc"]
+        {
             assert_eq!(marked(other, Some("web"), "beef0123"), None, "{other}");
         }
     }

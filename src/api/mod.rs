@@ -85,16 +85,18 @@ pub use code::Code;
 pub use context::Context;
 pub use create::{Accepted, BeforeSending, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy};
 pub use create_cloud_disk::CreateCloudDisk;
-pub use create_instance::{
-    CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector,
-};
+pub use create_instance::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
 pub use endpoint::{Effect, Endpoint};
-pub use error::{Cause, Error, HeldElsewhere, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded};
+pub use error::{
+    Cause, Error, HeldElsewhere, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded,
+};
 pub use instances::InstanceFilter;
 pub use listing::Listing;
 pub use marker::{Marked, marked};
 pub use object::{Object, Objects};
-pub use pending::{Entry, HandedOver, Ids, Journal, Kind, Listed, Owner, Phase, Record as PendingRecord, Report, Unreadable};
+pub use pending::{
+    Entry, HandedOver, Ids, Journal, Kind, Listed, Owner, Phase, Record as PendingRecord, Report, Unreadable,
+};
 pub use presence::{Absence, Account, LastSeen, Presence};
 pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
 pub use public_images::PublicImageFilter;

@@ -80,14 +80,14 @@ impl Client {
     ) -> Result<Absence, Error> {
         let fingerprint = self.fingerprint(context).await?;
         let age = jiff::Timestamp::now().as_second().saturating_sub(last_seen.made_at);
-        let account = if last_seen.account == Some(fingerprint.as_str()) || self.witness().vouches(witness, context).await
-        {
-            Account::Same
-        } else if last_seen.account.is_some() {
-            Account::Other
-        } else {
-            Account::Unknown
-        };
+        let account =
+            if last_seen.account == Some(fingerprint.as_str()) || self.witness().vouches(witness, context).await {
+                Account::Same
+            } else if last_seen.account.is_some() {
+                Account::Other
+            } else {
+                Account::Unknown
+            };
         Ok(Absence { account, is_young: age < last_seen.grace.as_secs().cast_signed() })
     }
 }

@@ -43,7 +43,11 @@ impl Client {
         .await
     }
 
-    async fn ask_public_images(&self, filter: &PublicImageFilter, context: &Context) -> Result<Listing<PublicImage>, Error> {
+    async fn ask_public_images(
+        &self,
+        filter: &PublicImageFilter,
+        context: &Context,
+    ) -> Result<Listing<PublicImage>, Error> {
         let mut request = Request::new(Endpoint::PublicImageList);
         if let Some(label) = &filter.label {
             request = request.query("label", label);

@@ -62,12 +62,7 @@ pub(super) struct Token {
 
 impl Tokens {
     pub(super) fn new(source: Option<TokenSource>) -> Self {
-        Self {
-            source,
-            printed: Flight::default(),
-            has_printed: Arc::default(),
-            generation: AtomicU64::new(0),
-        }
+        Self { source, printed: Flight::default(), has_printed: Arc::default(), generation: AtomicU64::new(0) }
     }
 
     /// The token. Cancel-safe.
@@ -261,8 +256,10 @@ mod tests {
     async fn program_that_worked_and_fails_once_is_run_again() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");
-        let script =
-            format!("echo x >> {0}; n=$(wc -l < {0}); [ $n -ne 2 ] || exit 1; printf 'token-%s\\n' $n", count.display());
+        let script = format!(
+            "echo x >> {0}; n=$(wc -l < {0}); [ $n -ne 2 ] || exit 1; printf 'token-%s\\n' $n",
+            count.display()
+        );
         let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
         let first = tokens.current().await.unwrap();
         assert!(tokens.forget(&first));

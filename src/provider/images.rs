@@ -160,12 +160,7 @@ fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> 
 }
 
 /// The address of an image of which the number and kind are known; none where the lists cannot tell.
-pub(super) async fn address(
-    id: i64,
-    kind: &str,
-    client: &Client,
-    limits: &Context,
-) -> Result<Option<String>, Error> {
+pub(super) async fn address(id: i64, kind: &str, client: &Client, limits: &Context) -> Result<Option<String>, Error> {
     Ok(match kind {
         "public" => {
             let listing = client.api.public_images(&PublicImageFilter::default(), limits).await?;

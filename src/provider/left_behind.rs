@@ -38,7 +38,9 @@ fn warning(record: &PendingRecord, account: Option<&str>, client: &Client) -> Di
     let id = record.ids.as_ref().map(|ids| ids.id.as_str());
     let name = &record.marker;
     let whose = match account {
-        _ if client.base_url().as_deref() != Some(&record.base_url) => format!("at another service, {}", record.base_url),
+        _ if client.base_url().as_deref() != Some(&record.base_url) => {
+            format!("at another service, {}", record.base_url)
+        }
         Some(account) if account == record.account => "in this account".to_owned(),
         _ => "with another API token, perhaps of another account".to_owned(),
     };

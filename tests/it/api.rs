@@ -10,8 +10,7 @@ use std::{
 
 use damodel::api::{
     BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, CreateOptions, Error, ImageSelector, InstanceStatus,
-    InstanceUid, Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector,
-    TokenSource,
+    InstanceUid, Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
 };
 use rstest::rstest;
 use secrecy::ExposeSecret;

@@ -5,8 +5,8 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use clap::Parser;
 use damodel::{
     api::{
-        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, Instance,
-        ImageSelector, Journal, PlainHttp, Settings, SpecSelector, TokenSource,
+        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, ImageSelector, Instance,
+        Journal, PlainHttp, Settings, SpecSelector, TokenSource,
     },
     commands::pending::{Arguments, Error, run_to},
     provider::Environment,

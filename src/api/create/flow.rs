@@ -35,7 +35,7 @@ enum Sent<K> {
     /// The service took it on.
     Accepted(Box<Accepted<K>>),
     /// Two complete lists after the visibility window lack what it may have made; why there was no answer.
-    Nothing(Entry, Error),
+    Nothing(Box<Entry>, Error),
 }
 
 impl<C: Creation> Flow<C> {
@@ -67,16 +67,16 @@ impl<C: Creation> Flow<C> {
             Sent::Accepted(accepted) => Ok(*accepted),
             Sent::Nothing(entry, error) if self.context.remaining() > VISIBILITY_WINDOW => {
                 tracing::warn!(%error, "nothing was made: the create is sent once more");
-                match self.send(self.sending(entry, &account).await?).await? {
+                match self.send(self.sending(*entry, &account).await?).await? {
                     Sent::Accepted(accepted) => Ok(*accepted),
                     Sent::Nothing(entry, error) => {
-                        self.discard(entry).await;
+                        self.discard(*entry).await;
                         Err(error)
                     }
                 }
             }
             Sent::Nothing(entry, error) => {
-                self.discard(entry).await;
+                self.discard(*entry).await;
                 Err(error)
             }
         }
@@ -96,8 +96,7 @@ impl<C: Creation> Flow<C> {
         let wanted_name = self.creation.wanted_name().map(str::to_owned);
         let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
         blocking(move || {
-            let wanted =
-                Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
+            let wanted = Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
             journal.begin(&Begin { wanted, marker: &marker, wanted_name: wanted_name.as_deref() }, &random)
         })
         .await
@@ -188,11 +187,9 @@ impl<C: Creation> Flow<C> {
         let marker = &sent.marker;
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
         match (self.settle(&sent, until).await?, cause) {
-            (Settled::Found(made), _) => {
-                Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await)))
-            }
+            (Settled::Found(made), _) => Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await))),
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if error.outcome_is_unknown() => {
-                Ok(Sent::Nothing(entry, error))
+                Ok(Sent::Nothing(Box::new(entry), error))
             }
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) => {
                 self.discard(entry).await;

@@ -100,12 +100,7 @@ impl<C: Creation> Flow<C> {
         Ok(Settled::NotSeen { conclusive: false, cause })
     }
 
-    async fn look(
-        &self,
-        sent: &Record,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Sought<C::Object>, Error> {
+    async fn look(&self, sent: &Record, freshness: Freshness, context: &Context) -> Result<Sought<C::Object>, Error> {
         let listing = self.client.objects::<C::Object>().all(freshness, context).await?;
         Ok(self.sought(&listing, sent))
     }

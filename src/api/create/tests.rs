@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Code, CreateInstance, Ending, Endpoint, Follower, ImageSelector, Instance, Marked, Phase, Progress, Random, Settings,
-    SpecSelector, TokenSource, marked,
+    Code, CreateInstance, Ending, Endpoint, Follower, ImageSelector, Instance, Marked, Phase, Progress, Random,
+    Settings, SpecSelector, TokenSource, marked,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
@@ -168,9 +168,8 @@ async fn a_create_without_an_answer_is_found_by_its_marker_and_never_sent_again(
 #[tokio::test(start_paused = true)]
 async fn a_create_without_an_answer_that_made_nothing_is_sent_once_more_and_then_ended() {
     let (_folder, journal) = journal();
-    let (client, ledger) = serve(|request| async move {
-        if request.endpoint == Endpoint::InstanceCreate { lost() } else { page(&[]) }
-    });
+    let (client, ledger) =
+        serve(|request| async move { if request.endpoint == Endpoint::InstanceCreate { lost() } else { page(&[]) } });
     let start = Instant::now();
     let error = create_one(&client, &journal, 1800).await.unwrap_err();
     assert!(matches!(error, Error::NoAnswer { .. }), "{error}");

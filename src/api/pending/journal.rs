@@ -76,10 +76,16 @@ pub struct Journal {
 #[derive(Debug)]
 struct Reading {
     at: Instant,
-    notes: Vec<(PathBuf, Record)>,
-    unreadable: Vec<Unreadable>,
+    files: Files,
     /// Whether another run may still write: then the directory is read again.
     is_final: bool,
+}
+
+/// The files of the directory, each read or not.
+#[derive(Debug, Default)]
+struct Files {
+    notes: Vec<(PathBuf, Record)>,
+    unreadable: Vec<Unreadable>,
 }
 
 /// All that the journal holds.
@@ -226,11 +232,11 @@ impl Journal {
     fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, Record)>, Error> {
         let reading = self.read()?;
         let Some(reading) = reading.as_ref() else { return Ok(Vec::new()) };
-        if let Some(unreadable) = reading.unreadable.first() {
+        if let Some(unreadable) = reading.files.unreadable.first() {
             let reason = io::Error::other(unreadable.reason.clone());
             return Err(failed(&unreadable.path, "read", reason));
         }
-        let mut left: Vec<_> = reading.notes.iter().filter(|(_, record)| wanted.is(record)).cloned().collect();
+        let mut left: Vec<_> = reading.files.notes.iter().filter(|(_, record)| wanted.is(record)).cloned().collect();
         left.sort_by_key(|(_, record)| {
             (record.account != wanted.account, record.phase == Phase::Sent, record.begun_at)
         });
@@ -246,13 +252,7 @@ impl Journal {
         Ok(left.into_iter().map(|(_, record)| record).collect())
     }
 
-    fn claim_file(
-        &self,
-        path: &Path,
-        seen: &Record,
-        wanted: &Wanted<'_>,
-        random: &Random,
-    ) -> Result<Claim, Error> {
+    fn claim_file(&self, path: &Path, seen: &Record, wanted: &Wanted<'_>, random: &Random) -> Result<Claim, Error> {
         let is_own = seen.account == wanted.account;
         let lock_path = path.with_extension("lock");
         let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {
@@ -301,7 +301,7 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read; one that does not exist is empty.
     pub fn list(&self) -> Result<Report, Error> {
-        let (notes, unreadable) = self.read_files()?;
+        let Files { notes, unreadable } = self.read_files()?;
         let mut entries: Vec<Listed> = notes
             .into_iter()
             .map(|(path, record)| {
@@ -327,7 +327,7 @@ impl Journal {
         };
         let mut found = Vec::new();
         if let Some(reading) = self.read()?.as_mut() {
-            reading.notes.retain(|(path, record)| {
+            reading.files.notes.retain(|(path, record)| {
                 let is_it = is_it(record);
                 if is_it {
                     found.push(path.clone());
@@ -348,7 +348,7 @@ impl Journal {
     /// A directory that cannot be read.
     pub fn never_shown(&self, kind: Kind, key: &str) -> Result<Vec<String>, Error> {
         let reading = self.read()?;
-        let notes = reading.iter().flat_map(|reading| &reading.notes).map(|(_, record)| record);
+        let notes = reading.iter().flat_map(|reading| &reading.files.notes).map(|(_, record)| record);
         let of_another_run = |record: &&Record| {
             record.phase == Phase::HandedOver
                 && record.kind == kind
@@ -403,30 +403,31 @@ impl Journal {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
         if !serves {
-            let (notes, unreadable) = self.read_files()?;
-            let is_final = notes.iter().filter(|(path, _)| !is_handed_over(path)).all(|(path, _)| {
-                match holder_of(&path.with_extension("lock")) {
-                    Some(Some(holder)) => holder.is_sibling(&self.owner),
-                    Some(None) => false,
-                    None => true,
-                }
-            });
-            *reading = Some(Reading { at: Instant::now(), notes, unreadable, is_final });
+            let files = self.read_files()?;
+            let is_final =
+                files.notes.iter().filter(|(path, _)| !is_handed_over(path)).all(|(path, _)| {
+                    match holder_of(&path.with_extension("lock")) {
+                        Some(Some(holder)) => holder.is_sibling(&self.owner),
+                        Some(None) => false,
+                        None => true,
+                    }
+                });
+            *reading = Some(Reading { at: Instant::now(), files, is_final });
         }
         Ok(reading)
     }
 
-    fn read_files(&self) -> Result<(Vec<(PathBuf, Record)>, Vec<Unreadable>), Error> {
-        let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
+    fn read_files(&self) -> Result<Files, Error> {
+        let mut files = Files::default();
         for path in self.files()? {
             match read(&path) {
-                Ok(record) => notes.push((path, record)),
+                Ok(record) => files.notes.push((path, record)),
                 // Finished while we looked.
                 Err(_) if !path.exists() => {}
-                Err(reason) => unreadable.push(Unreadable { path, reason }),
+                Err(reason) => files.unreadable.push(Unreadable { path, reason }),
             }
         }
-        Ok((notes, unreadable))
+        Ok(files)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {

@@ -177,7 +177,8 @@ fn a_record_of_another_account_is_examined_by_one_and_left_as_it_is() {
     let path = journal.list().unwrap().entries.remove(0).path;
     let text = fs::read(&path).unwrap();
     let other = Wanted { account: "account-2", ..wanted("key") };
-    let claimed = |passed_over: &[std::path::PathBuf]| next(&journal).claim(&other, passed_over, &Random::default()).unwrap();
+    let claimed =
+        |passed_over: &[std::path::PathBuf]| next(&journal).claim(&other, passed_over, &Random::default()).unwrap();
     let Claim::Foreign(examined) = claimed(&[]) else { panic!("not examined") };
     match claimed(&[]) {
         Claim::Held(Some(holder)) => assert!(holder.examines),

@@ -1,7 +1,8 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Code, Context, Error, Instance, Kind, Listed, Object, PendingRecord, Phase, Presence, PrivateImage,
+    Client, CloudDisk, Code, Context, Error, Instance, Kind, Listed, Object, PendingRecord, Phase, Presence,
+    PrivateImage,
 };
 
 /// The status of what the service shows as gone.
@@ -114,9 +115,7 @@ impl Service {
                 Fate::Alive { uid: id.to_owned(), status }
             }
             Presence::Released => Fate::Gone { status: RELEASED.to_owned() },
-            Presence::Unproved { reason } => {
-                Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer }
-            }
+            Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer },
         })
     }
 

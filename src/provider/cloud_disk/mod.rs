@@ -19,14 +19,12 @@ pub(super) use self::{
 };
 use super::{
     Client, lifecycle,
-    lifecycle::{AfterRefusal, Found, Free, Managed, ManagedExt as _, Release},
+    lifecycle::{AfterRefusal, Common, Found, Free, Managed, ManagedExt as _, Release},
     words::{AVAILABLE, MOUNTED, MOUNTING, STARTING, capitalized, disk_status},
 };
 use crate::{
     api::{self, Accepted, Code, Context as Limits, CreateCloudDisk, Listing},
-    framework::{
-        Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update,
-    },
+    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update},
 };
 
 /// The resource.
@@ -59,28 +57,16 @@ impl Managed for CloudDisk {
         update::update(change, context).await
     }
 
-    fn id(&self) -> Option<&str> {
-        self.id.as_str()
+    fn common(&self) -> Common<'_> {
+        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
     }
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_str()
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.status.as_str()
-    }
-
-    fn is_protected(&self) -> bool {
-        self.deletion_protection.known() == Some(&true)
-    }
-
-    fn rename(&mut self, name: String) {
-        self.name = Attr::Known(name);
+    fn name_mut(&mut self) -> &mut Attr<String> {
+        &mut self.name
     }
 
     fn hint(&self) -> Option<&str> {
-        self.uid.as_str().or(self.name())
+        self.uid.as_str().or_else(|| self.name())
     }
 
     fn take_record(&mut self, disk: &api::CloudDisk) {

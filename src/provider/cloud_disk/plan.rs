@@ -2,12 +2,7 @@ use super::model::CloudDisk;
 use crate::{
     api::{self, CloudDiskSpecFilter},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{
-        Client,
-        client::planning_limits,
-        errors::Failure,
-        lifecycle::ManagedExt as _,
-    },
+    provider::{Client, client::planning_limits, errors::Failure, lifecycle::ManagedExt as _},
 };
 
 /// Refines a plan: no disk shrinks, and none is larger than its specification allows.

@@ -68,9 +68,7 @@ impl DataSource for Single {
                 && config.name.as_str().is_none_or(|name| disk.name.as_deref() == Some(name))
         };
         match choice.one(&listing.records, matches) {
-            Ok(disk) => {
-                Outcome::present(Record::of(disk), Private::default())
-            }
+            Ok(disk) => Outcome::present(Record::of(disk), Private::default()),
             Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }

@@ -31,7 +31,7 @@ use super::{
     Client,
     errors::Failure,
     lifecycle,
-    lifecycle::{AfterRefusal, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
+    lifecycle::{AfterRefusal, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
     words::capitalized,
 };
 use crate::{
@@ -76,31 +76,19 @@ impl Managed for Instance {
     }
 
     async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
-        update::update(change, context).await
+        Box::pin(update::update(change, context)).await
     }
 
     fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
         generate::generate(config, diagnostics);
     }
 
-    fn id(&self) -> Option<&str> {
-        self.id.as_str()
+    fn common(&self) -> Common<'_> {
+        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
     }
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_str()
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.status.as_str()
-    }
-
-    fn is_protected(&self) -> bool {
-        self.deletion_protection.known() == Some(&true)
-    }
-
-    fn rename(&mut self, name: String) {
-        self.name = Attr::Known(name);
+    fn name_mut(&mut self) -> &mut Attr<String> {
+        &mut self.name
     }
 
     fn take_record(&mut self, instance: &api::Instance) {

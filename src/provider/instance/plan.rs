@@ -8,13 +8,7 @@ use super::{
 use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{
-        Client,
-        client::planning_limits,
-        lifecycle::{Managed as _, ManagedExt as _},
-        replacement,
-        words::capitalized,
-    },
+    provider::{Client, client::planning_limits, lifecycle::ManagedExt as _, replacement, words::capitalized},
 };
 
 /// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.

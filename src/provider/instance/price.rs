@@ -10,8 +10,8 @@ use crate::{
     provider::{
         Client,
         errors::Failure,
-        pricing::{EstimatedCost, Order, estimate},
         lifecycle::ManagedExt as _,
+        pricing::{EstimatedCost, Order, estimate},
     },
 };
 
@@ -76,7 +76,11 @@ fn now() -> i64 {
 /// Asks for the price once more before something is bought: above the quote or the budget nothing is, and nothing of another code
 /// than the configuration's. The cost that the state
 /// keeps is the planned one, or the live one where the plan knew none.
-pub(super) async fn confirm(planned: &Instance, client: &Client, limits: &Context) -> Result<Attr<EstimatedCost>, Diagnostic> {
+pub(super) async fn confirm(
+    planned: &Instance,
+    client: &Client,
+    limits: &Context,
+) -> Result<Attr<EstimatedCost>, Diagnostic> {
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
     let quoted = planned.estimated_cost.known();
     let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();

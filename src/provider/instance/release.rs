@@ -27,8 +27,11 @@ impl Release<'_, Instance> {
             )));
         }
         let wanted = state.on_unreleasable.as_str().and_then(OnUnreleasable::parse);
-        let until =
-            state.release_time.as_str().or(state.rent_deadline.as_str()).unwrap_or("a time that the service does not report");
+        let until = state
+            .release_time
+            .as_str()
+            .or(state.rent_deadline.as_str())
+            .unwrap_or("a time that the service does not report");
         Some(match self.client.on_unreleasable.or(wanted) {
             Some(OnUnreleasable::Abandon) if state.auto_renew.known() == Some(&true) => {
                 Forbidden::Kept(Diagnostic::error(

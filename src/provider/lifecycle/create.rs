@@ -11,10 +11,13 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, noun, not_accepted};
+use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, not_accepted, noun};
 use crate::{
-    api::{self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission, Sighting},
-    framework::{Context, Create, Diagnostic, Diagnostics, Outcome, Private},
+    api::{
+        self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission,
+        Sighting,
+    },
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };
 
@@ -46,10 +49,11 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
     };
     let key = create_key::<M>(&request, client);
     let guard = Guard::new(&planned, &key, &context.client);
-    let mut options = CreateOptions::default();
-    options.wait_for_capacity = planned.wait_for_capacity();
-    options.while_busy = M::WHILE_BUSY;
-    options.before_sending = guard.question();
+    let options = CreateOptions {
+        wait_for_capacity: planned.wait_for_capacity(),
+        while_busy: M::WHILE_BUSY,
+        before_sending: guard.question(),
+    };
     let objects = client.api.objects::<M::Object>();
     let accepted = objects.create(request, &key, &client.journal, options, &limits).await;
     let (confirmed, mut diagnostics) = guard.end();
@@ -148,7 +152,7 @@ impl<M: Managed> Creation<'_, M> {
         tracing::info!(kind = M::Object::KIND.as_str(), id = accepted.id(), "accepted");
         self.state.take_record(&accepted.made);
         if let Some(name) = accepted.rename_to.clone().or_else(|| accepted.made.name().map(str::to_owned)) {
-            self.state.rename(name);
+            *self.state.name_mut() = Attr::Known(name);
         }
         absence::made(&mut self.private, self.client, &self.limits).await;
         if accepted.origin == Origin::Adopted {
@@ -158,7 +162,7 @@ impl<M: Managed> Creation<'_, M> {
         self.rename(&accepted).await;
         M::look_after_create(self, &accepted).await;
         if let Some(name) = accepted.rename_to.clone() {
-            self.state.rename(name);
+            *self.state.name_mut() = Attr::Known(name);
         }
         self.hand_over(accepted.entry).await;
     }

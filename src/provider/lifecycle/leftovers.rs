@@ -1,7 +1,7 @@
 //! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over and is in no
 //! state.
 
-use super::{Managed, Record, noun};
+use super::{Managed, ManagedExt as _, Record, noun};
 use crate::{
     api::{self, Context as Limits, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},

@@ -23,7 +23,7 @@ use super::Client;
 use crate::{
     api::{self, Accepted, Code, Context as Limits, Creation as Request, Listing, Object, WhileBusy},
     framework::{
-        self, Context, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
+        self, Attr, Context, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
         PlanContext, Private, Schema, State, Update, Value, timeouts::DefaultTimeouts, to_value,
     },
 };
@@ -72,24 +72,15 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Mends a configuration that was made of a state.
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
 
-    /// Its `id`.
-    fn id(&self) -> Option<&str>;
+    /// The attributes that every kind has.
+    fn common(&self) -> Common<'_>;
 
-    /// Its `name`.
-    fn name(&self) -> Option<&str>;
-
-    /// Its `status`.
-    fn status(&self) -> Option<&str>;
-
-    /// Whether deletion_protection is true.
-    fn is_protected(&self) -> bool;
-
-    /// Sets the name.
-    fn rename(&mut self, name: String);
+    /// Its `name`, to be set.
+    fn name_mut(&mut self) -> &mut Attr<String>;
 
     /// What a search finds it by, beside its id.
     fn hint(&self) -> Option<&str> {
-        self.name()
+        self.common().name.as_str()
     }
 
     /// Takes over what a list shows.
@@ -179,21 +170,28 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
 
     /// What a release that the service forbids for good comes to; none when it is an error like others.
-    fn forbidden(
-        _release: &Release<'_, Self>,
-        _error: &api::Error,
-    ) -> impl Future<Output = Option<Forbidden>> + Send {
+    fn forbidden(_release: &Release<'_, Self>, _error: &api::Error) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
 
     /// Finds what an import id names.
-    fn find(id: &str, client: &Client, limits: &Limits) -> impl Future<Output = Result<Found<Self>, api::Error>> + Send;
+    fn find(id: &str, client: &Client, limits: &Limits)
+    -> impl Future<Output = Result<Found<Self>, api::Error>> + Send;
 
     /// Marks a state that was imported.
     fn imported(&mut self, _private: &mut Private) {}
 
     /// The objects of this kind that there were before this run made any.
     fn before(client: &Client) -> &tokio::sync::OnceCell<Arc<Listing<Self::Object>>>;
+}
+
+/// The attributes that every kind has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common<'a> {
+    pub(super) id: &'a Attr<String>,
+    pub(super) name: &'a Attr<String>,
+    pub(super) status: &'a Attr<String>,
+    pub(super) deletion_protection: &'a Attr<bool>,
 }
 
 /// What a release that the service forbids for good comes to.
@@ -206,6 +204,22 @@ pub(super) enum Forbidden {
 
 /// What every model has, beside what its kind says.
 pub(super) trait ManagedExt: Managed {
+    fn id(&self) -> Option<&str> {
+        self.common().id.as_str()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.common().name.as_str()
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.common().status.as_str()
+    }
+
+    fn is_protected(&self) -> bool {
+        self.common().deletion_protection.known() == Some(&true)
+    }
+
     /// As an error names it: `instance "trainer" (ins-…)`.
     fn title(&self) -> String {
         super::words::title(noun::<Self>(), self.name(), self.id())

@@ -1,6 +1,6 @@
 //! What every plan begins with, and what a plan knows of the run's own pending records.
 
-use super::{Managed, create_key, noun};
+use super::{Managed, ManagedExt as _, create_key, noun};
 use crate::{
     api::{Object, PendingRecord, Phase},
     framework::{Diagnostic, Diagnostics, Plan, PlanContext, PlanKind},
@@ -50,14 +50,16 @@ fn softened(said: Diagnostics) -> Diagnostics {
 fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
     let noun = capitalized(noun::<M>());
     let (summary, what) = match (&record.ids, record.phase) {
-        (Some(ids), Phase::Accepted) => (
-            format!("{noun} {} was created by an earlier run", ids.id),
-            "It is not in the state yet.",
-        ),
+        (Some(ids), Phase::Accepted) => {
+            (format!("{noun} {} was created by an earlier run", ids.id), "It is not in the state yet.")
+        }
         _ => (
             format!("{noun} {:?} may have been created by an earlier run", record.marker),
             "That run ended before the service answered.",
         ),
     };
-    Diagnostic::warning(summary, format!("{what} An apply of this configuration adopts it instead of creating another."))
+    Diagnostic::warning(
+        summary,
+        format!("{what} An apply of this configuration adopts it instead of creating another."),
+    )
 }

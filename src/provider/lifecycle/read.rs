@@ -30,11 +30,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Cl
     }
 }
 
-async fn look<M: Managed>(
-    state: &M,
-    client: &Client,
-    limits: &Limits,
-) -> Result<Presence<M::Object>, api::Error> {
+async fn look<M: Managed>(state: &M, client: &Client, limits: &Limits) -> Result<Presence<M::Object>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let Some(key) = state.key() else { return Ok(Presence::Unproved { reason: "its id in the state cannot be read" }) };
     if let Some(shown) = glance::<M>(&key, client, limits).await? {

@@ -8,14 +8,7 @@ use super::{
 use crate::{
     api::{Account, InstanceUid, Presence},
     framework::{Context, Diagnostic, Outcome, State},
-    provider::{
-        Client,
-        access::Access,
-        client::limits,
-        errors::Failure,
-        lifecycle::absence,
-        words::capitalized,
-    },
+    provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized},
     ssh,
 };
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     framework::{Diagnostic, Path},
-    provider::{words::capitalized, ssh_failure::SshFailure},
+    provider::{ssh_failure::SshFailure, words::capitalized},
 };
 
 /// How many lines of a log an error shows.

@@ -19,8 +19,8 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        llama_chat::{self, Health},
         lifecycle::absence::{self, Subject},
+        llama_chat::{self, Health},
     },
 };
 

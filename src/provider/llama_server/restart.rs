@@ -25,10 +25,10 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        words::capitalized,
         ssh::{Login, NoTarget, Ssh, WriteOnly, unpinned},
         ssh_failure::{SshFailure, no_credentials},
         ssh_schema,
+        words::capitalized,
     },
     ssh,
 };

@@ -20,7 +20,7 @@ pub(super) use self::{
 };
 use super::{
     Client, lifecycle,
-    lifecycle::{AfterRefusal, Found, Managed, ManagedExt as _},
+    lifecycle::{AfterRefusal, Common, Found, Managed, ManagedExt as _},
     words::{capitalized, image_status},
 };
 use crate::{
@@ -61,24 +61,12 @@ impl Managed for PrivateImage {
         update::update(change, context).await
     }
 
-    fn id(&self) -> Option<&str> {
-        self.id.as_str()
+    fn common(&self) -> Common<'_> {
+        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
     }
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_str()
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.status.as_str()
-    }
-
-    fn is_protected(&self) -> bool {
-        self.deletion_protection.known() == Some(&true)
-    }
-
-    fn rename(&mut self, name: String) {
-        self.name = Attr::Known(name);
+    fn name_mut(&mut self) -> &mut Attr<String> {
+        &mut self.name
     }
 
     fn take_record(&mut self, image: &api::PrivateImage) {
