@@ -11,7 +11,8 @@ use damodel::{
     protocol::{
         self,
         tfplugin6::{
-            DynamicValue, plan_resource_change, read_resource, upgrade_resource_state, validate_resource_config,
+            DynamicValue, apply_resource_change, plan_resource_change, read_resource, upgrade_resource_state,
+            validate_resource_config,
         },
     },
     provider::{Damodel, Environment},
@@ -33,6 +34,7 @@ pub(crate) fn serve() -> ExitCode {
         let behind = protocol::service(provider, ends, options.work.clone());
         let routes = behind
             .into_axum_router()
+            .route("/tfplugin6.Provider/ApplyResourceChange", post(|body: Bytes| async move { answer(&body, apply) }))
             .route("/tfplugin6.Provider/PlanResourceChange", post(|body: Bytes| async move { answer(&body, plan) }))
             .route("/tfplugin6.Provider/ReadResource", post(|body: Bytes| async move { answer(&body, read) }))
             .route(
@@ -45,6 +47,14 @@ pub(crate) fn serve() -> ExitCode {
             );
         plugin::serve(Router::into(routes), &environment, options).await
     })
+}
+
+fn apply(asked: apply_resource_change::Request) -> apply_resource_change::Response {
+    apply_resource_change::Response {
+        new_state: asked.planned_state,
+        private: asked.planned_private,
+        ..Default::default()
+    }
 }
 
 fn plan(asked: plan_resource_change::Request) -> plan_resource_change::Response {

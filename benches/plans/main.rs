@@ -1,5 +1,5 @@
-//! A plan of 1,000 disks, beside the same plan through a plugin that does nothing: `cargo bench --bench plans`. Measured, not tested,
-//! since a busy machine is no fault. Needs Terraform (or OpenTofu) 1.7 on PATH.
+//! Plans of 1,000 and 10,000 disks and applies of 100 and 1,000, beside the same through a plugin that does nothing:
+//! `cargo bench --bench plans`. Measured, not tested, since a busy machine is no fault. Needs Terraform or OpenTofu on PATH.
 //!
 //! The program plays three parts, told by the variable `MEASURE_AS`: without one it measures; as `wrapper` it stands between the core
 //! and a plugin, and writes down what that took; as `echo` it is the plugin that does nothing.
@@ -13,7 +13,7 @@ use std::{
     io::{self, Write},
     path::Path,
     process::{Command, ExitCode, ExitStatus},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use nix::sys::{
@@ -23,8 +23,14 @@ use nix::sys::{
 
 use self::world::World;
 
-/// How often each plan is made; the median counts.
+/// How often the small ones are measured; the median counts.
 const SAMPLES: usize = 3;
+
+/// From the create of a disk to its being available, in the applies.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// The same in the apply that shows how soon a disk is seen to be available.
+const LONG_WAIT: Duration = Duration::from_secs(20);
 
 /// The program that the wrapper runs, and where it writes what that took.
 const PLUGIN: &str = "MEASURE_PLUGIN";
@@ -57,51 +63,81 @@ fn cpu_ms(usage: &Usage) -> i64 {
     usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
 }
 
-/// What a plan took.
+/// What a command took.
 struct Sample {
-    wall_ms: u128,
+    wall_ms: i64,
     /// Of all processes of the plugin.
     cpu_ms: i64,
     /// Of the largest process of the plugin.
     peak_kib: i64,
-    requests: usize,
+    requests: i64,
 }
 
 fn measure() {
-    let world = World::with_disks_in_the_state();
     let provider = Path::new(env!("CARGO_BIN_EXE_terraform-provider-damodel"));
     let echo = env::current_exe().unwrap();
+    let plugins = [("echo", &*echo), ("damodel", provider)];
     let mut out = io::stdout().lock();
-    writeln!(out, "a plan of {} disks, medians of {SAMPLES}", world::DISKS).unwrap();
-    for (name, plugin) in [("echo", &*echo), ("damodel", provider)] {
-        let samples: Vec<Sample> = (0..SAMPLES).map(|_| sample(&world, plugin)).collect();
-        let median = |of: fn(&Sample) -> i64| {
-            let mut values: Vec<i64> = samples.iter().map(of).collect();
-            values.sort_unstable();
-            values[SAMPLES / 2]
-        };
-        writeln!(
-            out,
-            "{name:>8}: {:>5} ms, plugin CPU {:>5} ms, plugin memory {:.1} MiB, {} requests",
-            median(|sample| i64::try_from(sample.wall_ms).unwrap()),
-            median(|sample| sample.cpu_ms),
-            f64::from(i32::try_from(median(|sample| sample.peak_kib)).unwrap()) / 1024.0,
-            median(|sample| i64::try_from(sample.requests).unwrap()),
-        )
+    writeln!(out, "{:<24}{:>9}{:>10}{:>12}{:>13}{:>10}", "", "plugin", "wall ms", "its CPU ms", "its MiB", "requests")
         .unwrap();
+    for (disks, samples) in [(1000, SAMPLES), (10_000, 1)] {
+        let world = World::with_disks_in_the_state(disks);
+        for (name, plugin) in plugins {
+            let taken = (0..samples).map(|_| plan(&world, plugin)).collect();
+            row(&mut out, &format!("plan of {disks} disks"), name, taken);
+        }
     }
+    for (disks, samples) in [(100, SAMPLES), (1000, 1)] {
+        for (name, plugin) in plugins {
+            let taken = (0..samples).map(|_| apply(&World::without_disks(disks, WAIT), plugin)).collect();
+            row(&mut out, &format!("apply of {disks} disks"), name, taken);
+        }
+    }
+    let world = World::without_disks(10, LONG_WAIT);
+    apply(&world, provider);
+    let late = world.from_ready_to_seen(LONG_WAIT);
+    writeln!(
+        out,
+        "seen {} ms after it was ready, median of 10 disks that took {} s",
+        late.as_millis(),
+        LONG_WAIT.as_secs()
+    )
+    .unwrap();
 }
 
-fn sample(world: &World, plugin: &Path) -> Sample {
+/// Prints the medians.
+fn row(out: &mut impl Write, what: &str, plugin: &str, samples: Vec<Sample>) {
+    let median = |of: fn(&Sample) -> i64| {
+        let mut values: Vec<i64> = samples.iter().map(of).collect();
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    let mib = f64::from(i32::try_from(median(|sample| sample.peak_kib)).unwrap()) / 1024.0;
+    let [wall, cpu, requests] = [median(|it| it.wall_ms), median(|it| it.cpu_ms), median(|it| it.requests)];
+    writeln!(out, "{what:<24}{plugin:>9}{wall:>10}{cpu:>12}{mib:>13.1}{requests:>10}").unwrap();
+}
+
+/// A plan that has nothing to do.
+fn plan(world: &World, plugin: &Path) -> Sample {
+    sample(world, plugin, &["plan", "-no-color", "-input=false", "-detailed-exitcode"], "No changes")
+}
+
+/// An apply that makes everything.
+fn apply(world: &World, plugin: &Path) -> Sample {
+    sample(world, plugin, &["apply", "-no-color", "-input=false", "-auto-approve"], "Apply complete!")
+}
+
+/// Runs a command that has to succeed and to say this.
+fn sample(world: &World, plugin: &Path, arguments: &[&str], expected: &str) -> Sample {
     let report = world.path("report");
     let _ = fs::remove_file(&report);
     let before = world.requests();
     let begun = Instant::now();
-    let mut plan = world.command(&["plan", "-no-color", "-input=false", "-detailed-exitcode"]);
-    let plan = plan.env("MEASURE_AS", "wrapper").env(PLUGIN, plugin).env(REPORT, &report).output().unwrap();
-    let wall_ms = begun.elapsed().as_millis();
-    let said = String::from_utf8_lossy(&plan.stdout);
-    assert!(plan.status.success() && said.contains("No changes"), "{said}{}", String::from_utf8_lossy(&plan.stderr));
+    let mut command = world.command(arguments);
+    let run = command.env("MEASURE_AS", "wrapper").env(PLUGIN, plugin).env(REPORT, &report).output().unwrap();
+    let wall_ms = i64::try_from(begun.elapsed().as_millis()).unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && said.contains(expected), "{said}{}", String::from_utf8_lossy(&run.stderr));
     // Each start of the plugin is a line.
     let report = fs::read_to_string(&report).unwrap();
     let lines = report.lines().map(|line| line.split_once(' ').unwrap());
@@ -111,6 +147,6 @@ fn sample(world: &World, plugin: &Path) -> Sample {
         wall_ms,
         cpu_ms: cpu.iter().sum(),
         peak_kib: peak.into_iter().max().unwrap(),
-        requests: world.requests() - before,
+        requests: i64::try_from(world.requests() - before).unwrap(),
     }
 }

@@ -1,19 +1,17 @@
-//! A sandbox with disks, and a working directory whose state holds them.
+//! A sandbox with disks, and a working directory whose configuration wants them.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
-use damodel::sandbox::{Options, Running, Sandbox};
+use damodel::sandbox::{LifeKind, Options, Running, Sandbox, Thing};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-
-/// How many.
-pub(crate) const DISKS: u32 = 1000;
 
 pub(crate) struct World {
     running: Running,
@@ -22,10 +20,25 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Takes over all generated disks, so that the next plan has nothing to do.
-    pub(crate) fn with_disks_in_the_state() -> Self {
+    /// The state holds this many disks, and the next plan has nothing to do.
+    pub(crate) fn with_disks_in_the_state(disks: u32) -> Self {
+        let world = Self::start(Options { generate_disks: disks, ..Options::default() });
+        let generated = world.disks();
+        world.import(&generated[0]);
+        world.hold(&generated);
+        world.configure(&counted(disks, "  lifecycle {\n    ignore_changes = all\n  }\n"));
+        world
+    }
+
+    /// The configuration wants this many disks, and there is none; each takes this long from its create to being available.
+    pub(crate) fn without_disks(disks: u32, wait: Duration) -> Self {
+        let world = Self::start(Options { disk_change: wait, ..Options::default() });
+        world.configure(&counted(disks, ""));
+        world
+    }
+
+    fn start(options: Options) -> Self {
         let runtime = Runtime::new().unwrap();
-        let options = Options { generate_disks: DISKS, ..Options::default() };
         let running = runtime.block_on(Sandbox::start(options)).unwrap();
         let world = Self { running, root: tempfile::tempdir().unwrap(), _runtime: runtime };
         for folder in ["bin", "work"] {
@@ -38,24 +51,26 @@ impl World {
             .concat();
         let settings = format!("provider_installation {{\n  dev_overrides {{\n{overrides}  }}\n  direct {{}}\n}}\n");
         fs::write(world.path("cli.tfrc"), settings).unwrap();
-        let main = world.path("work").join("main.tf");
-        fs::write(&main, importing(&world.disks())).unwrap();
-        world.import();
-        fs::write(&main, counted()).unwrap();
-        world.count();
         world
     }
 
-    fn disks(&self) -> Vec<String> {
-        let state = self.running.sandbox.state();
-        let disks = state["disks"].as_array().unwrap().iter();
-        let generated = disks.filter(|disk| disk["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
-        generated.map(|disk: &Value| disk["id"].to_string()).collect()
+    fn configure(&self, text: &str) {
+        fs::write(self.path("work").join("main.tf"), text).unwrap();
     }
 
-    fn import(&self) {
-        let mut import = self.command(&["apply", "-auto-approve", "-no-color", "-input=false", "-parallelism=50"]);
+    /// The generated disks, as the sandbox keeps them.
+    fn disks(&self) -> Vec<Value> {
+        let state = self.running.sandbox.state();
+        let disks = state["disks"].as_array().unwrap().iter();
+        let is_generated = |disk: &&Value| disk["name"].as_str().is_some_and(|name| name.starts_with("generated-"));
+        disks.filter(is_generated).cloned().collect()
+    }
+
+    fn import(&self, disk: &Value) {
+        self.configure(&counted(1, ""));
+        let mut import = self.command(&["import", "-no-color", "-input=false", "damodel_cloud_disk.x[0]"]);
         let import = import
+            .arg(disk["id"].to_string())
             .env("MEASURE_AS", "wrapper")
             .env("MEASURE_PLUGIN", env!("CARGO_BIN_EXE_terraform-provider-damodel"))
             .env("MEASURE_REPORT", self.path("unread"))
@@ -64,15 +79,23 @@ impl World {
         assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
     }
 
-    /// Lets the state hold the disks by number, not by key: a thousand keys keep the core busier than everything that is measured.
-    fn count(&self) {
+    /// Lets the state hold all disks as it holds the one that was imported: thousands of imports would be another measurement.
+    fn hold(&self, disks: &[Value]) {
         let file = self.path("work").join("terraform.tfstate");
         let mut state: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        let resource = &mut state["resources"][0];
-        resource["each"] = "list".into();
-        for (index, instance) in resource["instances"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let instances = &mut state["resources"][0]["instances"];
+        let imported = instances[0].clone();
+        let held = disks.iter().enumerate().map(|(index, disk)| {
+            let mut instance = imported.clone();
             instance["index_key"] = index.into();
-        }
+            let attributes = &mut instance["attributes"];
+            attributes["id"] = disk["id"].to_string().into();
+            for name in ["uid", "name", "size_gb", "mount_path"] {
+                attributes[name] = disk[name].clone();
+            }
+            instance
+        });
+        *instances = held.collect();
         fs::write(file, state.to_string()).unwrap();
     }
 
@@ -84,6 +107,20 @@ impl World {
     /// How many requests there were.
     pub(crate) fn requests(&self) -> usize {
         self.running.sandbox.ledger().requests.len()
+    }
+
+    /// How long after a disk was ready it was seen to be, in the middle of all: the next request of its create gives it its name.
+    pub(crate) fn from_ready_to_seen(&self, wait: Duration) -> Duration {
+        let life = self.running.sandbox.ledger().life;
+        let moment = |uid: &str, kind| life.iter().rfind(|event| event.uid == uid && event.kind == kind).unwrap().at_ms;
+        let is_birth = |uid: &str| life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed);
+        let born = life.iter().filter(|event| event.thing == Thing::CloudDisk && event.kind == LifeKind::Created);
+        let mut late: Vec<i64> = born
+            .filter(|event| is_birth(&event.uid))
+            .map(|event| moment(&event.uid, LifeKind::Renamed) - event.at_ms - i64::try_from(wait.as_millis()).unwrap())
+            .collect();
+        late.sort_unstable();
+        Duration::from_millis(u64::try_from(late[late.len() / 2]).unwrap_or_default())
     }
 
     /// The command line with these arguments, not yet run.
@@ -107,22 +144,12 @@ fn core() -> &'static str {
     if has("terraform") { "terraform" } else { "tofu" }
 }
 
-const PROVIDER: &str = "terraform {\n  required_providers {\n    damodel = { source = \"damodel/damodel\" }\n  }\n}\nprovider \"damodel\" {\n  \
-                        region = \"cn-east-1\"\n}\n";
-
-/// The configuration that is planned.
-fn counted() -> String {
+/// A configuration of this many disks, with further lines. Numbers and not keys: a thousand keys keep the core busier than everything that
+/// is measured.
+fn counted(disks: u32, more: &str) -> String {
     format!(
-        "{PROVIDER}resource \"damodel_cloud_disk\" \"x\" {{\n  count   = {DISKS}\n  size_gb = 20\n  spec_id = 31\n  lifecycle {{\n    \
-         ignore_changes = all\n  }}\n}}\n"
-    )
-}
-
-/// The same, taking over all disks.
-fn importing(ids: &[String]) -> String {
-    format!(
-        "{PROVIDER}locals {{\n  ids = toset({ids:?})\n}}\nimport {{\n  for_each = local.ids\n  to       = damodel_cloud_disk.x[each.key]\n  \
-         id       = each.key\n}}\nresource \"damodel_cloud_disk\" \"x\" {{\n  for_each = local.ids\n  size_gb  = 20\n  spec_id  = 31\n  \
-         lifecycle {{\n    ignore_changes = all\n  }}\n}}\n"
+        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\nprovider \"damodel\" {{\n  region = \
+         \"cn-east-1\"\n}}\nresource \"damodel_cloud_disk\" \"x\" {{\n  count   = {disks}\n  name    = \"disk-${{count.index}}\"\n  size_gb = \
+         20\n  spec_id = 31\n{more}}}\n"
     )
 }

@@ -14,7 +14,6 @@ mod data_sources;
 mod disks;
 mod elements;
 mod endings;
-mod faults;
 mod forms;
 mod functions;
 mod identity;

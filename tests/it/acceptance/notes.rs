@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use damodel::sandbox::{Action, Mutation, Thing, When};
+use damodel::sandbox::{Action, LifeEvent, LifeKind, Mutation, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -134,14 +134,17 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
         fs::write(workspace.pending(), "").unwrap();
         let said = Diagnostic::of_lines(&started.ended(true));
         let state = workspace.state();
-        let (id, name) = (state.resource(address).id(), state.resource(address).value("name").as_str().unwrap());
-        assert!(!state.resource(address).is_tainted() && name.starts_with("x-"), "{name}: {said:#?}");
-        assert!(warnings(&said, &id).iter().any(|said| said.text().contains(name)), "{name}, {id}: {said:#?}");
+        let id = state.resource(address).id();
+        let of_it = |event: &LifeEvent| event.name.starts_with("x-") && event.kind == LifeKind::Created;
+        let marker = site.ledger().life.into_iter().find(of_it).unwrap().name;
+        assert!(!state.resource(address).is_tainted(), "{said:#?}");
+        assert!(warnings(&said, &id).iter().any(|said| said.text().contains(&marker)), "{marker}, {id}: {said:#?}");
         assert!(said.iter().all(|said| !said.is_error()), "{said:#?}");
 
         fs::remove_file(workspace.pending()).unwrap();
         let plan = workspace.apply_ok(&config(&body));
         assert_eq!(plan.actions(), [(address.to_owned(), "update".to_owned())]);
+        assert_eq!(plan.change(address).before("name"), marker.as_str());
         assert_eq!(workspace.state().resource(address).id(), id);
         workspace.finish();
     });

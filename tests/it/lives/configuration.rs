@@ -102,7 +102,6 @@ impl Configuration {
             OnLeftover::Default => "",
             OnLeftover::Warn => "on_leftover = \"warn\"\n",
         };
-        let leftover = if std::env::var_os("LIVES_PLAIN").is_some() { "" } else { leftover };
         let provider = format!("region = \"cn-east-1\"\nmax_retries = 2\n{leftover}");
         let mut body = String::new();
         if self.resources.iter().any(|resource| resource.is_other) {

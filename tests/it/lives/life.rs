@@ -1,6 +1,6 @@
 //! One life: disturbed runs, and the runs by which an operator puts everything right.
 
-use std::{collections::BTreeSet, env, fs, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use damodel::sandbox::{Action, Mutation, Options, Thing, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng};

@@ -9,6 +9,7 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     sys::signal::{Signal, kill, killpg},
     unistd::{Pid, getpgid},
 };
@@ -83,18 +84,18 @@ impl<'a> Started<'a> {
 
     /// Kills both at once: a core that survived its provider would be killed while it writes the state.
     pub(crate) fn kill(&self) {
-        killpg(self.group(), Signal::SIGKILL).unwrap();
+        self.signal(Signal::SIGKILL);
     }
 
     /// Ends both as a supervisor of jobs does: SIGTERM to the process group.
     pub(crate) fn terminate(&self) {
-        killpg(self.group(), Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
     }
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&mut self) {
         if !self.has_ended() {
-            killpg(self.group(), Signal::SIGINT).unwrap();
+            self.signal(Signal::SIGINT);
         }
     }
 
@@ -126,6 +127,12 @@ impl<'a> Started<'a> {
         let said = fs::read_to_string(&self.output).unwrap();
         self.workspace.note(&["apply"], Run { code: None, stdout: said.clone(), stderr: String::new() });
         said
+    }
+
+    /// Sends a signal to the core and its providers. They may have ended by now.
+    fn signal(&self, signal: Signal) {
+        let sent = killpg(self.group(), signal);
+        assert!(matches!(sent, Ok(()) | Err(Errno::ESRCH)), "{sent:?}");
     }
 
     fn group(&self) -> Pid {
