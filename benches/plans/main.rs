@@ -95,7 +95,7 @@ fn measure() {
     }
     let world = World::without_disks(10, LONG_WAIT);
     apply(&world, provider);
-    let late = world.from_ready_to_seen(LONG_WAIT);
+    let late = world.lateness(LONG_WAIT);
     writeln!(
         out,
         "seen {} ms after it was ready, median of 10 disks that took {} s",

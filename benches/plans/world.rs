@@ -110,13 +110,13 @@ impl World {
     }
 
     /// How long after a disk was ready it was seen to be, in the middle of all: the next request of its create gives it its name.
-    pub(crate) fn from_ready_to_seen(&self, wait: Duration) -> Duration {
+    pub(crate) fn lateness(&self, wait: Duration) -> Duration {
         let life = self.running.sandbox.ledger().life;
         let moment = |uid: &str, kind| life.iter().rfind(|event| event.uid == uid && event.kind == kind).unwrap().at_ms;
-        let is_birth = |uid: &str| life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed);
+        let is_named = |uid: &str| life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed);
         let born = life.iter().filter(|event| event.thing == Thing::CloudDisk && event.kind == LifeKind::Created);
         let mut late: Vec<i64> = born
-            .filter(|event| is_birth(&event.uid))
+            .filter(|event| is_named(&event.uid))
             .map(|event| moment(&event.uid, LifeKind::Renamed) - event.at_ms - i64::try_from(wait.as_millis()).unwrap())
             .collect();
         late.sort_unstable();
