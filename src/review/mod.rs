@@ -46,7 +46,7 @@ pub use self::{
     plan::{Check, Deferred, NotAPlan, Plan, Trigger},
     policy_file::NotAPolicy,
     prepaid::{Term, TermKind},
-    render::{Format, Style, render},
+    render::{Format, Style, code, render},
     replacements::{Forced, Replacement, Updated},
     report::{Counts, Forgotten, Report},
     reviewed::{Review, Reviewed},

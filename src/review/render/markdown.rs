@@ -94,7 +94,8 @@ fn cell(cell: &Cell) -> String {
 /// A text of the plan as a code span, in which nothing means anything: neither to Markdown nor to what the code hosts make of names
 /// and numbers in prose. What would end the span or the cell of the table is written as in a string of HCL, so that every text is
 /// one span (CommonMark, code spans; GitHub Flavored Markdown, tables).
-fn code(text: &str) -> String {
+#[must_use]
+pub fn code(text: &str) -> String {
     let text = visible(text, LONGEST);
     if text.trim().is_empty() {
         return "`\"\"`".to_owned();

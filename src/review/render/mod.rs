@@ -11,6 +11,8 @@ mod sarif;
 mod terminal;
 mod words;
 
+pub use self::markdown::code;
+
 use super::reviewed::Review;
 
 /// A form of a review.
