@@ -339,3 +339,52 @@ fn what_is_no_plan_gives_no_report() {
         assert!(run.stderr.starts_with(reason), "{}", run.stderr);
     }
 }
+
+/// Every command of the guide runs, as far as it is this program's: Terraform is a stand-in that shows a recorded plan.
+#[cfg(unix)]
+#[test]
+fn what_the_guide_shows_runs() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/reviews.md")).unwrap();
+    let site = Site::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for directory in ["bin", "plans", ".terraform/damodel-pending"] {
+        std::fs::create_dir_all(path(directory)).unwrap();
+    }
+    for plan in ["plan.json", "old.json", "network.json", "compute.json", "plans/a.json", "plans/b.json"] {
+        std::fs::copy(EVERYTHING, path(plan)).unwrap();
+    }
+    let show = "#!/bin/sh\ncase \"$1 $2\" in\n'show -json') cat plan.json ;;\n'state pull') echo '{\"version\": 4}' ;;\nesac\n";
+    std::fs::write(path("bin/terraform"), show).unwrap();
+    std::fs::set_permissions(path("bin/terraform"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(path("main.tf"), "resource \"damodel_instance\" \"created\" {\n}\n").unwrap();
+    std::fs::write(path("prod.tfstate"), "{\"version\": 4}").unwrap();
+    let own = std::path::Path::new(BINARY).parent().unwrap().display();
+    let search = format!("{}:{own}:/usr/bin:/bin", path("bin").display());
+    let is_own = |line: &&str| {
+        line.contains("terraform-provider-damodel review ") || line.contains("terraform-provider-damodel audit ")
+    };
+    let mut run = 0;
+    for line in guide.lines().filter(is_own) {
+        let command = line.trim_start().trim_start_matches("- run: ").trim_start_matches("- ");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(folder.path()).env_clear().env("PATH", &search);
+        shell.env("DAMODEL_BASE_URL", site.base_url()).env("DAMODEL_API_TOKEN", site.token());
+        let done = Run::of(shell.output().unwrap());
+        assert!(matches!(done.code, Some(0 | 3)), "{command}: {:?} {}", done.code, done.stderr);
+        run += 1;
+    }
+    assert!(run >= 14, "{run}");
+    let comment = std::fs::read_to_string(path("comment.md")).unwrap();
+    assert!(
+        comment.starts_with("<!-- damodel-review: prod -->\n")
+            && guide.contains("startswith(\"<!-- damodel-review: prod -->\")")
+    );
+    // The policy of the page is one.
+    let policy = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(path("review.toml"), policy).unwrap();
+    let judged = Command::new(BINARY).args(["review", "plan.json"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(judged.status.code(), Some(3), "{}", String::from_utf8_lossy(&judged.stderr));
+}
