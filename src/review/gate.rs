@@ -154,7 +154,7 @@ impl Policy {
         for (index, exception) in self.exceptions.iter().enumerate() {
             if exception.covers(rule, plan, address) {
                 used.insert(index);
-                covering = covering.or(Some(exception).filter(|exception| !exception.is_expired));
+                covering = covering.or_else(|| Some(exception).filter(|exception| !exception.is_expired));
             }
         }
         covering

@@ -60,7 +60,7 @@ impl Review {
         let violations: Vec<Finding> =
             findings.iter().filter(|finding| finding.level == Level::Error).cloned().collect();
         let is_asked = policy.asks() || !violations.is_empty();
-        let gate = is_asked.then(|| Verdict { passed: violations.is_empty(), violations });
+        let gate = is_asked.then_some(Verdict { passed: violations.is_empty(), violations });
         Self { plans, findings, gate }
     }
 

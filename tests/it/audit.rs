@@ -168,7 +168,7 @@ fn orphans_are_found_among_ten_thousand() {
     let before: usize = site.ledger().requests.len();
     let begun = Instant::now();
     let run = audit(&site, folder.path(), &["state.json", "--format", "json", "--fail-on", "unmanaged"]);
-    eprintln!("audit of {} objects: {:?}", objects.len(), begun.elapsed());
+    let _ = writeln!(std::io::stderr(), "audit of {} objects: {:?}", objects.len(), begun.elapsed());
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     let found: Value = serde_json::from_str(&run.stdout).unwrap();
     let nobodys = found["objects"].as_array().unwrap().iter().filter(|object| object["holder"] == "nobody");

@@ -202,6 +202,7 @@ fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.type_name().trim_start_matches("damodel_"))
 }
 
+#[expect(clippy::ref_option, reason = "serde hands a field over as it is")]
 fn price<S: Serializer>(price: &Option<BigDecimal>, serializer: S) -> Result<S::Ok, S::Error> {
     let number = price.as_ref().map(|price| {
         let text = price.with_scale_round(DIGITS, RoundingMode::HalfUp).normalized().to_plain_string();

@@ -30,9 +30,9 @@ pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result
             return Err(Error::NoDirectory(directory.clone()));
         }
         let failed = |path: PathBuf, reason: String| Error::Notes { path, reason };
-        let report = Journal::new(path.clone()).list().map_err(|error| failed(path, error.to_string()))?;
+        let report = Journal::new(&path).list().map_err(|error| failed(path, error.to_string()))?;
         if let Some(file) = report.unreadable.into_iter().next() {
-            return Err(failed(file.path, file.reason.to_string()));
+            return Err(failed(file.path, file.reason));
         }
         notes.extend(report.entries.into_iter().map(|entry| Note {
             kind: match entry.record.kind {

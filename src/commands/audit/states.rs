@@ -125,7 +125,7 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
             let attributes = instance
                 .get("attributes")
                 .filter(|attributes| !attributes.is_null())
-                .unwrap_or(&instance["attributes_flat"]);
+                .unwrap_or_else(|| &instance["attributes_flat"]);
             take(&mut held, kind, &format!("{module}{kind}.{name}{key}{deposed}"), attributes).ok_or_else(odd)?;
         }
     }

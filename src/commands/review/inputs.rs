@@ -52,7 +52,7 @@ impl Input {
     fn of_file(path: &Path) -> Result<Self, Error> {
         let place = path.display().to_string();
         let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
-        Ok(Self { place, folder: path.parent().unwrap_or(Path::new("")).to_owned(), document })
+        Ok(Self { place, folder: path.parent().map(Path::to_owned).unwrap_or_default(), document })
     }
 }
 
