@@ -35,6 +35,8 @@ struct Arguments {
 enum Command {
     /// Import blocks and the configuration of what the account already has
     Adopt(commands::adopt::Arguments),
+    /// Everything that is billed in the account, and who holds it: a state, a note, or nobody
+    Audit(Box<commands::audit::Arguments>),
     /// Prints what makes a shell complete this command line
     Completions(commands::completions::Arguments),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Adopt(arguments) => by_command(commands::adopt::run(arguments)),
+        Command::Audit(arguments) => by_command(commands::audit::run(*arguments)),
         Command::Completions(arguments) => {
             by_command(async move { commands::completions::run(arguments, Arguments::command()) })
         }

@@ -116,19 +116,36 @@ impl Error {
 ///
 /// When the service cannot be asked, or a file is there already or cannot be written. Nothing is written then.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
-    let said = adopt(&arguments, Environment::of_process()).await?;
+    let said = adopt(&arguments, Environment::of_process(), |_, _| true).await?;
     let mut out = io::stdout();
     out.write_all(said.to_string().as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
 }
 
-async fn adopt(arguments: &Arguments, environment: Environment) -> Result<Summary, Error> {
+/// Writes only what is meant of what the account has. Returns what is to be said of it.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn only(
+    arguments: &Arguments,
+    environment: Environment,
+    is_meant: impl Fn(Kind, &str) -> bool,
+) -> Result<String, Error> {
+    Ok(adopt(arguments, environment, is_meant).await?.to_string())
+}
+
+async fn adopt(
+    arguments: &Arguments,
+    environment: Environment,
+    is_meant: impl Fn(Kind, &str) -> bool,
+) -> Result<Summary, Error> {
     let inventory = Inventory::open(arguments, environment).await?;
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
     for (position, kind) in Kind::asked(&arguments.kind).into_iter().enumerate() {
         let found = inventory.things(kind, arguments).await.map_err(|error| error.of_kind(kind, position))?;
         summary.without_region += found.without_region;
-        for thing in &found.things {
+        for thing in found.things.iter().filter(|thing| is_meant(kind, &thing.id)) {
             match inventory.draft(kind, thing) {
                 Ok(draft) => drafts.push(draft),
                 Err(why) => summary.left_out.push(LeftOut { kind, id: thing.id.clone(), why }),

@@ -3,6 +3,7 @@
 //! Neither arguments nor environment are read here: clap does that, or `main` and hands them in.
 
 pub mod adopt;
+pub mod audit;
 pub mod completions;
 pub mod demo;
 pub mod docs;

@@ -1,43 +1,60 @@
-//! `terraform-provider-damodel review`: a plan as a report for a pull request, and as a gate.
+//! `terraform-provider-damodel review`: plans as a report for a pull request, and as a gate.
+
+mod inputs;
+mod policies;
+mod sources;
 
 use std::{
-    fs,
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
+    io::{self, IsTerminal, Read, Write},
+    path::PathBuf,
     process::{ExitCode, Termination},
 };
 
 use clap::{Parser, ValueEnum};
+use jiff::{Zoned, civil::Date};
 
-use crate::review::{Deny, Format, Money, NotAPlan, Plan, Policy, Report, render};
+use self::sources::Sources;
+use crate::review::{Baseline, Deny, Format, Money, NotAPlan, NotAPolicy, Plan, Review, Reviewed, Style, render};
 
-/// The exit code of a plan that does not pass.
+/// The exit code of plans that violate the gate.
 const VIOLATED: u8 = 3;
 
-/// Tells what a plan costs, destroys, replaces, buys ahead and puts into the state.
+/// Reports what plans cost, destroy, replace, buy ahead and put into the state.
 ///
 /// It reads what `terraform show -json PLANFILE` or `tofu show -json PLANFILE` writes; make that file with `plan -out=PLANFILE`.
 ///
-/// An incomplete plan, as with -target, passes no gate. Plans of OpenTofu, and of Terraform before 1.8, do not say whether they are
-/// complete: there this cannot be seen, and the report says so.
+/// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not tell whether
+/// they are complete: there this cannot be seen, and the report says so.
 ///
-/// Exit codes: 0 the report was written, and the plan passes where a gate was asked for; 3 the plan does not pass
-/// (--max-monthly-increase, --deny), the report and the reasons were written; 1 the input is no plan; 2 wrong usage.
+/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate (--max-monthly-increase, --deny, --policy) is
+/// violated, or a plan is unreadable in parts: the report and the reasons were written; 1 an input is no plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
 pub struct Arguments {
-    /// The plan as JSON; `-` reads it from standard input.
-    #[arg(value_name = "PLAN.json|-")]
-    pub plan: PathBuf,
-    /// The form of the report. Markdown fits a comment of 65,536 characters.
-    #[arg(long, value_enum, default_value_t = FormatArgument::Markdown, value_name = "FORMAT")]
-    pub format: FormatArgument,
-    /// Fails when the plan raises the bill by more than this a month (730 hours), in the service's currency, or when a price is unknown.
+    /// Plans as JSON, or folders of such files; `-` reads one from standard input.
+    #[arg(value_name = "PLAN.json|DIR|-", required = true)]
+    pub plans: Vec<PathBuf>,
+    /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536 characters.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<FormatArgument>,
+    /// The folder of the configuration: findings get their file and line.
+    #[arg(long, value_name = "DIR")]
+    pub config_dir: Option<PathBuf>,
+    /// A hidden marker with this name goes into Markdown and HTML, by which a program finds its comment again.
+    #[arg(long, value_name = "NAME", value_parser = id)]
+    pub id: Option<String>,
+    /// Fails when the plans raise the bill by more than this a month (730 hours), in the service's currency, or when a price is unknown.
     #[arg(long, value_name = "N")]
     pub max_monthly_increase: Option<Money>,
-    /// Fails when the plan does any of these.
+    /// Fails when the plans do any of these.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     pub deny: Vec<DenyArgument>,
+    /// A policy (TOML). Default: review.toml beside a plan, if there is one. It holds together with the options.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// An earlier plan or report (--format json): only what is new violates the gate.
+    #[arg(long, value_name = "OLD.json")]
+    pub baseline: Option<PathBuf>,
 }
 
 /// The form of a report.
@@ -49,14 +66,24 @@ pub enum FormatArgument {
     Html,
     /// For programs.
     Json,
+    /// For code scanning (SARIF 2.1.0).
+    Sarif,
+    /// As a report of tests (JUnit).
+    Junit,
+    /// For GitLab's Code Quality.
+    Gitlab,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// For a terminal.
+    Text,
 }
 
 /// What a plan must not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum DenyArgument {
-    /// Destroy a machine's disks, a cloud disk or an image.
+    /// Destroy an instance's disks, a cloud disk, an image, or what another provider keeps.
     DestroyData,
-    /// Buy a machine by the day, the week or the month.
+    /// Buy an instance by the day, the week or the month.
     Prepaid,
     /// Store a value that is marked as sensitive.
     SecretsInState,
@@ -65,9 +92,9 @@ pub enum DenyArgument {
 /// How a review ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The plan passes, or nothing was asked of it.
+    /// The gate is open, or was not asked for.
     Passed,
-    /// It does not pass.
+    /// The gate is violated.
     Violated,
 }
 
@@ -75,7 +102,10 @@ pub enum Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The input is not a plan.
+    /// A folder has no plan in it.
+    #[error("no plan in {0}: it has no file that ends with .json")]
+    NoPlans(String),
+    /// An input is not a plan.
     #[error("read {place} as a plan")]
     NotAPlan {
         /// Where it came from.
@@ -83,7 +113,15 @@ pub enum Error {
         /// What it is instead.
         source: NotAPlan,
     },
-    /// The input is out of reach.
+    /// The policy cannot be used.
+    #[error("read {place} as a policy")]
+    NotAPolicy {
+        /// Where it is.
+        place: String,
+        /// What is wrong with it.
+        source: NotAPolicy,
+    },
+    /// An input is out of reach.
     #[error("read {place}")]
     Read {
         /// Where it is.
@@ -99,70 +137,95 @@ pub enum Error {
     Terminal(#[source] io::Error),
 }
 
-/// Reads a plan, writes the report to standard output, and what does not pass to standard error too.
+/// Reads plans, writes the report to standard output, and what violates the gate to standard error too.
 ///
 /// # Errors
 ///
-/// When the input is no plan; nothing is on standard output then.
+/// When an input is no plan; nothing is on standard output then.
 pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
-    review(&arguments, &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
+    let is_terminal = io::stdout().is_terminal();
+    let style = Style {
+        format: arguments.format.map_or(if is_terminal { Format::Text } else { Format::Markdown }, Into::into),
+        id: arguments.id.clone(),
+        is_coloured: is_terminal && console::colors_enabled(),
+    };
+    review(&arguments, &style, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
 }
 
-/// The same with other streams.
+/// The same on another day, with other streams.
 ///
 /// # Errors
 ///
-/// When the input is no plan; nothing is written then.
+/// When an input is no plan; nothing is written then.
 pub fn review(
     arguments: &Arguments,
+    style: &Style,
+    today: Date,
     input: &mut impl Read,
     out: &mut impl Write,
     told: &mut impl Write,
 ) -> Result<Outcome, Error> {
-    let (place, document) = read(&arguments.plan, input)?;
-    let plan = Plan::read(&document).map_err(|source| Error::NotAPlan { place, source })?;
-    let mut report = Report::of(&plan);
-    report.gate = policy(arguments).judge(&report);
-    let text = render(&report, arguments.format.into()).map_err(Error::Render)?;
+    let inputs = inputs::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
+    let policy = policies::read(arguments, &inputs, today)?;
+    let baseline = arguments.baseline.as_deref().map(baseline).transpose()?;
+    let sources = arguments.config_dir.as_deref().map(Sources::read).transpose()?;
+    let is_of_several = inputs.len() > 1;
+    let plans = inputs::parallel(&inputs, |input| {
+        let plan =
+            Plan::read(&input.document).map_err(|source| Error::NotAPlan { place: input.place.clone(), source })?;
+        Ok(Reviewed::new(is_of_several.then(|| input.place.clone()), &plan))
+    })?;
+    let review = Review::new(plans, &policy, baseline.as_ref(), |finding| {
+        Some(sources.as_ref()?.locate(finding.address.as_deref()))
+    });
+    let text = render(&review, style).map_err(Error::Render)?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
-    let violations = report.gate.map(|verdict| verdict.violations).unwrap_or_default();
+    for warning in sources.iter().flat_map(Sources::warnings) {
+        writeln!(told, "warning: {warning}").map_err(Error::Terminal)?;
+    }
+    let violations = review.gate.map(|verdict| verdict.violations).unwrap_or_default();
     for violation in &violations {
         writeln!(told, "violation: {violation}").map_err(Error::Terminal)?;
     }
     Ok(if violations.is_empty() { Outcome::Passed } else { Outcome::Violated })
 }
 
-fn read(plan: &Path, input: &mut impl Read) -> Result<(String, Vec<u8>), Error> {
-    let mut document = Vec::new();
-    let (place, read) = if plan == Path::new("-") {
-        ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))
-    } else {
-        (plan.display().to_string(), fs::read(plan).map(|content| document = content))
-    };
-    match read {
-        Ok(()) => Ok((place, document)),
-        Err(source) => Err(Error::Read { place, source }),
-    }
+fn baseline(path: &std::path::Path) -> Result<Baseline, Error> {
+    let place = path.display().to_string();
+    let document = std::fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
+    Baseline::read(&document).map_err(|source| Error::NotAPlan { place, source })
 }
 
-fn policy(arguments: &Arguments) -> Policy {
-    let mut asked: Vec<DenyArgument> = arguments.deny.clone();
-    asked.sort();
-    asked.dedup();
-    let deny = asked.iter().map(|deny| match deny {
-        DenyArgument::DestroyData => Deny::DestroyData,
-        DenyArgument::Prepaid => Deny::Prepaid,
-        DenyArgument::SecretsInState => Deny::SecretsInState,
-    });
-    Policy { max_monthly_increase: arguments.max_monthly_increase.clone(), deny: deny.collect() }
+/// A name that cannot end the comment which it stands in.
+fn id(name: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ');
+    if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) || name.contains("--") {
+        return Err("not a name of letters, digits, spaces and -_./ (at most 100, without --)".to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 impl From<FormatArgument> for Format {
     fn from(format: FormatArgument) -> Self {
         match format {
+            FormatArgument::Github => Self::Github,
+            FormatArgument::Gitlab => Self::Gitlab,
             FormatArgument::Html => Self::Html,
             FormatArgument::Json => Self::Json,
+            FormatArgument::Junit => Self::Junit,
             FormatArgument::Markdown => Self::Markdown,
+            FormatArgument::Sarif => Self::Sarif,
+            FormatArgument::Text => Self::Text,
+        }
+    }
+}
+
+impl From<DenyArgument> for Deny {
+    fn from(deny: DenyArgument) -> Self {
+        match deny {
+            DenyArgument::DestroyData => Self::DestroyData,
+            DenyArgument::Prepaid => Self::Prepaid,
+            DenyArgument::SecretsInState => Self::SecretsInState,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few times a second.
 
+mod last;
 mod line;
 mod view;
 
@@ -46,6 +47,12 @@ pub struct Arguments {
     /// Ends at once when no apply is waiting for anything now.
     #[arg(long)]
     pub no_wait: bool,
+    /// Writes each step as a line of JSON, for programs, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// Shows what the last run that has ended was waiting for, and how long.
+    #[arg(long, conflicts_with = "no_wait")]
+    pub last: bool,
 }
 
 /// Why nothing can be shown.
@@ -78,7 +85,11 @@ pub enum Error {
 ///
 /// When the folder or its files cannot be read.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
-    let view = if io::stdout().is_terminal() { View::drawn() } else { View::plain(io::stdout()) };
+    let view = match (arguments.json, arguments.last, io::stdout().is_terminal()) {
+        (true, ..) => View::json(io::stdout()),
+        (false, false, true) => View::drawn(),
+        (false, ..) => View::plain(io::stdout()),
+    };
     watch(&arguments, Environment::of_process(), view, told_to_end()).await
 }
 
@@ -93,7 +104,8 @@ pub async fn run_to(
     out: impl Write,
     end: impl Future<Output = io::Result<()>>,
 ) -> Result<(), Error> {
-    watch(arguments, environment, View::plain(out), end).await
+    let view = if arguments.json { View::json(out) } else { View::plain(out) };
+    watch(arguments, environment, view, end).await
 }
 
 async fn watch(
@@ -104,6 +116,9 @@ async fn watch(
 ) -> Result<(), Error> {
     let notes = notes(arguments, environment)?;
     let mut follower = Follower::beside(&notes.journal);
+    if arguments.last {
+        return tell_last(&notes, &follower, &mut view);
+    }
     let mut ticks = interval(PACE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_alive: Option<Instant> = None;
@@ -138,6 +153,18 @@ async fn watch(
             _ => last_alive = Some(Instant::now()),
         }
         is_first = false;
+    }
+}
+
+/// Shows the last run that has ended.
+fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Error> {
+    let directory = follower.directory();
+    let told = last::told(directory).map_err(|source| Error::Read { path: directory.to_owned(), source })?;
+    match (told.is_empty(), doubt(notes, follower)) {
+        (true, Some(_)) if notes.are_named => Err(Error::NoDirectory(notes.directory().to_owned())),
+        (true, Some(doubt)) => view.say(&doubt).map_err(Error::Terminal),
+        (true, None) => view.say("No run that has ended was waiting for anything here.").map_err(Error::Terminal),
+        (false, _) => view.show(&told).map_err(Error::Terminal),
     }
 }
 

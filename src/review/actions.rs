@@ -17,6 +17,8 @@ pub enum Action {
     DestroyThenCreate,
     /// Drops it from the state without destroying it.
     Forget,
+    /// Drops it from the state without destroying it, and makes its successor (OpenTofu 1.12).
+    ForgetThenCreate,
     /// Leaves it as it is.
     NoOp,
     /// Reads a data source during the apply.
@@ -36,6 +38,7 @@ impl Action {
             ["delete"] => Self::Destroy,
             ["delete", "create"] => Self::DestroyThenCreate,
             ["forget"] => Self::Forget,
+            ["forget", "create"] => Self::ForgetThenCreate,
             ["no-op"] => Self::NoOp,
             ["read"] => Self::Read,
             ["update"] => Self::Update,
@@ -46,7 +49,7 @@ impl Action {
     /// Whether something new comes of it.
     #[must_use]
     pub fn makes(self) -> bool {
-        matches!(self, Self::Create | Self::CreateThenDestroy | Self::CreateThenForget | Self::DestroyThenCreate)
+        self == Self::Create || self.replaces()
     }
 
     /// Whether what there was is destroyed. Forgetting is not.
@@ -58,13 +61,16 @@ impl Action {
     /// Whether what there was stays without being managed any longer.
     #[must_use]
     pub fn forgets(self) -> bool {
-        matches!(self, Self::CreateThenForget | Self::Forget)
+        matches!(self, Self::CreateThenForget | Self::Forget | Self::ForgetThenCreate)
     }
 
     /// Whether another object takes its place.
     #[must_use]
     pub fn replaces(self) -> bool {
-        matches!(self, Self::CreateThenDestroy | Self::CreateThenForget | Self::DestroyThenCreate)
+        matches!(
+            self,
+            Self::CreateThenDestroy | Self::CreateThenForget | Self::DestroyThenCreate | Self::ForgetThenCreate
+        )
     }
 
     /// For people.
@@ -73,7 +79,7 @@ impl Action {
         match self {
             Self::Create => "create",
             Self::CreateThenDestroy => "replace (create first)",
-            Self::CreateThenForget => "replace (the old one is forgotten)",
+            Self::CreateThenForget | Self::ForgetThenCreate => "replace (the old one is forgotten)",
             Self::Destroy => "destroy",
             Self::DestroyThenCreate => "replace (destroy first)",
             Self::Forget => "forget",

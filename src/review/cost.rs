@@ -1,10 +1,14 @@
 //! What the machines of a plan cost, now and after it. The service names prices for instances alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use super::{
     actions::Action,
+    candidates::Candidates,
     money::{HOURS_A_MONTH, Money, Price, price},
+    pattern::module_of,
     plan::{Change, Plan},
     values::Values,
 };
@@ -27,13 +31,28 @@ pub struct Cost {
     pub monthly_change: Money,
     /// The machines that may cost more after the plan, nobody knows how much.
     pub unknown_increases: Vec<Unpriced>,
+    /// The same by module; the root module is "".
+    pub modules: BTreeMap<String, Sums>,
     /// Every machine.
     pub resources: Vec<CostRow>,
     /// How many objects of other types of this provider are made, kept or changed; the service names no price for them.
     pub unpriced_disks_and_images: usize,
 }
 
-/// A sum over all machines.
+/// The bill of several machines.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sums {
+    /// What is paid before the plan.
+    pub now: Total,
+    /// What is paid after it.
+    pub after: Total,
+    /// By how much the known prices rise (or fall) in a month.
+    pub monthly_change: Money,
+    /// How many machines may cost more after the plan by an unknown sum.
+    pub unknown_increases: usize,
+}
+
+/// A sum over several machines.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Total {
     /// What the known prices come to in an hour.
@@ -68,6 +87,10 @@ pub struct CostRow {
     pub after: Amount,
     /// The difference by the month, where it is known.
     pub monthly_change: Option<Money>,
+    /// Whether what is paid after it is a ceiling (`price_ceiling`), and not a quote.
+    pub is_ceiling: bool,
+    /// Among what the apply chooses.
+    pub candidates: Option<Candidates>,
 }
 
 /// What is paid on one side of a change.
@@ -93,29 +116,71 @@ pub enum Amount {
 impl Cost {
     pub(super) fn of(plan: &Plan) -> Self {
         let changed = plan.changes.iter().filter(|change| change.is(INSTANCE)).map(row);
-        let is_left_out = |address: &str| !plan.changes.iter().any(|change| change.address == address);
+        let in_plan: BTreeSet<&str> = plan.changes.iter().map(|change| change.address.as_str()).collect();
         let prior = plan.prior.iter().filter(|stated| stated.managed && stated.kind == INSTANCE);
         let left_out = prior
-            .filter(|stated| is_left_out(&stated.address))
+            .filter(|stated| !in_plan.contains(stated.address.as_str()))
             .map(|stated| untouched(&stated.address, &stated.values));
         let resources: Vec<CostRow> = changed.chain(left_out).filter(CostRow::is_something).collect();
-        let mut cost = Self {
+        let mut of_modules: BTreeMap<String, Vec<&CostRow>> = BTreeMap::new();
+        for row in &resources {
+            of_modules.entry(module_of(&row.address).to_owned()).or_default().push(row);
+        }
+        let modules = of_modules.into_iter().map(|(module, rows)| (module, Sums::of(rows))).collect();
+        let Sums { now, after, monthly_change, .. } = Sums::of(&resources);
+        let unknown = |row: &CostRow| Some(Unpriced { address: row.address.clone(), why: row.increase().err()? });
+        Self {
             currency: "the service's currency",
             hours_per_month: HOURS_A_MONTH,
-            now: total(resources.iter().map(|row| &row.now)),
-            after: total(resources.iter().map(|row| &row.after)),
-            monthly_change: Money::default(),
-            unknown_increases: Vec::new(),
-            resources: Vec::new(),
+            now,
+            after,
+            monthly_change,
+            unknown_increases: resources.iter().filter_map(unknown).collect(),
+            modules,
+            resources,
             unpriced_disks_and_images: unpriced(plan),
-        };
-        for row in &resources {
+        }
+    }
+}
+
+impl Sums {
+    pub(super) fn of<'a>(rows: impl IntoIterator<Item = &'a CostRow>) -> Self {
+        let mut sums = Self::default();
+        for row in rows {
+            sums.now.add(&row.now);
+            sums.after.add(&row.after);
             match row.increase() {
-                Ok(change) => cost.monthly_change = std::mem::take(&mut cost.monthly_change) + &change,
-                Err(why) => cost.unknown_increases.push(Unpriced { address: row.address.clone(), why }),
+                Ok(change) => sums.monthly_change = std::mem::take(&mut sums.monthly_change) + &change,
+                Err(_) => sums.unknown_increases += 1,
             }
         }
-        Self { resources, ..cost }
+        sums
+    }
+}
+
+impl Sums {
+    /// Takes others in.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (total, other) in [(&mut self.now, &other.now), (&mut self.after, &other.after)] {
+            total.hourly = std::mem::take(&mut total.hourly) + &other.hourly;
+            total.monthly = std::mem::take(&mut total.monthly) + &other.monthly;
+            total.unknown += other.unknown;
+        }
+        self.monthly_change = std::mem::take(&mut self.monthly_change) + &other.monthly_change;
+        self.unknown_increases += other.unknown_increases;
+    }
+}
+
+impl Total {
+    fn add(&mut self, amount: &Amount) {
+        match amount {
+            Amount::Known { hourly, monthly } => {
+                self.hourly = std::mem::take(&mut self.hourly) + hourly;
+                self.monthly = std::mem::take(&mut self.monthly) + monthly;
+            }
+            Amount::Nothing => {}
+            Amount::Unknown { .. } => self.unknown += 1,
+        }
     }
 }
 
@@ -123,7 +188,7 @@ impl CostRow {
     /// By how much the bill rises in a month, at most; why that cannot be told.
     ///
     /// An unknown price that goes away counts as nothing: it can only make the bill smaller.
-    fn increase(&self) -> Result<Money, &'static str> {
+    pub(super) fn increase(&self) -> Result<Money, &'static str> {
         let makes = self.action.is_some_and(Action::makes);
         match (&self.now, &self.after) {
             // What is not made anew costs what it costs.
@@ -148,7 +213,7 @@ impl Amount {
 
     fn of(price: Result<Price, &'static str>) -> Self {
         match price {
-            Ok(Price { hourly, monthly }) => Self::Known { hourly, monthly },
+            Ok(Price { hourly, monthly, .. }) => Self::Known { hourly, monthly },
             Err(why) => Self::Unknown { why },
         }
     }
@@ -178,7 +243,16 @@ fn row(change: &Change) -> CostRow {
     }
     let is_known = !matches!((&now, &after), (Amount::Unknown { .. }, _) | (_, Amount::Unknown { .. }));
     let monthly_change = is_known.then(|| after.monthly().minus(&now.monthly()));
-    CostRow { address: change.title(), action: Some(action), forgotten: action.forgets(), now, after, monthly_change }
+    CostRow {
+        address: change.title(),
+        action: Some(action),
+        forgotten: action.forgets(),
+        now,
+        after,
+        monthly_change,
+        is_ceiling: exists_after && price(&side.after).is_ok_and(|price| price.is_ceiling),
+        candidates: exists_after.then(|| Candidates::of(&side.after)).flatten(),
+    }
 }
 
 fn untouched(address: &str, values: &Values) -> CostRow {
@@ -190,22 +264,9 @@ fn untouched(address: &str, values: &Values) -> CostRow {
         monthly_change: matches!(amount, Amount::Known { .. }).then(Money::default),
         now: amount.clone(),
         after: amount,
+        is_ceiling: price(values).is_ok_and(|price| price.is_ceiling),
+        candidates: Candidates::of(values),
     }
-}
-
-fn total<'a>(amounts: impl Iterator<Item = &'a Amount>) -> Total {
-    let mut total = Total::default();
-    for amount in amounts {
-        match amount {
-            Amount::Known { hourly, monthly } => {
-                total.hourly = total.hourly + hourly;
-                total.monthly = total.monthly + monthly;
-            }
-            Amount::Nothing => {}
-            Amount::Unknown { .. } => total.unknown += 1,
-        }
-    }
-    total
 }
 
 fn unpriced(plan: &Plan) -> usize {

@@ -6,7 +6,6 @@ use super::{
     actions::Action,
     plan::{Change, Plan},
     replacements::Forced,
-    values::{Step, told},
 };
 
 /// An object that is not as the state says.
@@ -41,16 +40,7 @@ fn what(change: &Change) -> Option<Drifted> {
     if change.action == Action::Destroy {
         return Some(Drifted::Gone);
     }
-    let (before, after) = (&change.side.before, &change.side.after);
-    let mut names: Vec<&String> = before.names().chain(after.names()).collect();
-    names.sort();
-    names.dedup();
-    let differs = |name: &&String| !after.is_same(before, &[Step::Key((*name).clone())]);
-    let attributes: Vec<Forced> = names
-        .into_iter()
-        .filter(differs)
-        .map(|name| Forced { argument: name.clone(), before: told(before.at(&[name])), after: told(after.at(&[name])) })
-        .collect();
+    let attributes = Forced::differences(&change.side);
     // What was moved only is no drift.
     (!attributes.is_empty()).then_some(Drifted::Changed { attributes })
 }

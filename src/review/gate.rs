@@ -1,18 +1,57 @@
-//! What a plan must not do.
+//! The gate: what of that which plans do is not to happen.
 
-use std::fmt;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{money::Money, prepaid::TermKind, report::Report, text::visible};
+use super::{
+    baseline::Baseline,
+    cost::CostRow,
+    findings::{Finding, Level, Observation, Rule, fingerprint},
+    money::Money,
+    pattern::Pattern,
+    reviewed::Reviewed,
+};
 
-/// What is asked of a plan. Without any rule every plan passes.
+/// What is asked of plans. Without any limit every plan that can be read passes.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// By how much the bill of a month may rise, in the service's currency.
+    /// What holds, each for a part of the plans.
+    pub limits: Vec<Limits>,
+    /// What is let through all the same.
+    pub exceptions: Vec<Exception>,
+}
+
+/// What must not happen to some objects.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// The plans, by their place; none for all of them.
+    pub plans: Option<BTreeSet<usize>>,
+    /// The objects; none for all of them.
+    pub matching: Option<Vec<Pattern>>,
+    /// By how much their bill of a month may rise, in the service's currency.
     pub max_monthly_increase: Option<Money>,
     /// What is not to happen.
     pub deny: Vec<Deny>,
+}
+
+/// Objects to which a rule does not apply for a while.
+#[derive(Clone, Debug)]
+pub struct Exception {
+    /// The plans, by their place; none for all of them.
+    pub plans: Option<BTreeSet<usize>>,
+    /// The objects.
+    pub matching: Vec<Pattern>,
+    /// The rules; none for all that blame an object.
+    pub rules: Option<Vec<Rule>>,
+    /// Who answers for it.
+    pub owner: String,
+    /// Why.
+    pub reason: String,
+    /// The last day on which it holds, as `2026-12-31`.
+    pub expires: String,
+    /// Whether that day is over.
+    pub is_expired: bool,
 }
 
 /// Something that a plan must not do.
@@ -20,169 +59,207 @@ pub struct Policy {
 pub enum Deny {
     /// Destroy data.
     DestroyData,
-    /// Buy ahead.
+    /// Buy a prepaid term.
     Prepaid,
     /// Put secrets into the state.
     SecretsInState,
 }
 
-/// What a policy says of a plan.
+/// What a policy says of plans.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     /// Whether nothing was found.
     pub passed: bool,
     /// What was found.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<Finding>,
 }
 
-/// Why a plan does not pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// The rule that it breaks.
-    pub rule: Rule,
-    /// The object to blame.
-    pub address: Option<String>,
-    /// What it does, in this program's own words.
-    pub message: String,
-    /// What the plan calls the parts of it.
-    pub details: Vec<String>,
-}
-
-/// The name of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// `--deny destroy-data`.
-    DestroyData,
-    /// `--max-monthly-increase`.
-    MaxMonthlyIncrease,
-    /// A plan has to be whole to be judged.
-    Plan,
-    /// `--deny prepaid`.
-    Prepaid,
-    /// `--deny secrets-in-state`.
-    SecretsInState,
+impl Deny {
+    /// The rule of that name.
+    #[must_use]
+    pub fn rule(self) -> Rule {
+        match self {
+            Self::DestroyData => Rule::DestroyData,
+            Self::Prepaid => Rule::Prepaid,
+            Self::SecretsInState => Rule::SecretsInState,
+        }
+    }
 }
 
 impl Policy {
-    /// Judges a plan; none when nothing is asked of it.
+    /// Whether anything is asked of the plans.
     #[must_use]
-    pub fn judge(&self, report: &Report) -> Option<Verdict> {
-        if self.max_monthly_increase.is_none() && self.deny.is_empty() {
+    pub fn asks(&self) -> bool {
+        !self.exceptions.is_empty()
+            || self.limits.iter().any(|limits| limits.max_monthly_increase.is_some() || !limits.deny.is_empty())
+    }
+
+    /// Everything that these plans do, with what closes the gate as errors.
+    pub(super) fn judge(&self, plans: &[Reviewed], baseline: Option<&Baseline>) -> Vec<Finding> {
+        let mut used = BTreeSet::new();
+        let mut findings = Vec::new();
+        for (index, plan) in plans.iter().enumerate() {
+            findings.extend(plan.observations.iter().map(|observation| {
+                let mut finding = finding(plan, observation);
+                let excepted = self.exception(observation.rule, index, observation.address.as_deref(), &mut used);
+                if observation.is_blind || self.closes(index, observation) {
+                    let is_known = observation.rule != Rule::Plan
+                        && baseline.is_some_and(|baseline| baseline.has(&observation.fingerprint()));
+                    match excepted {
+                        Some(exception) => {
+                            finding.level = Level::Note;
+                            finding.message = format!("{} (excepted until {})", finding.message, exception.expires);
+                            finding.details.extend([exception.owner.clone(), exception.reason.clone()]);
+                        }
+                        None if is_known => {
+                            finding.level = Level::Note;
+                            finding.message.push_str(" (known from the baseline)");
+                        }
+                        None => finding.level = Level::Error,
+                    }
+                }
+                finding
+            }));
+        }
+        findings.extend(self.limits.iter().filter_map(|limits| self.rise(limits, plans, baseline, &mut used)));
+        findings.extend(self.stale_exceptions(&used));
+        findings
+    }
+
+    fn closes(&self, plan: usize, observation: &Observation) -> bool {
+        let is_meant = |limits: &&Limits| {
+            limits.hold_for(plan) && observation.address.as_deref().is_none_or(|address| limits.mean(address))
+        };
+        let mut limits = self.limits.iter().filter(is_meant);
+        match observation.rule {
+            Rule::Plan => self.asks(),
+            Rule::MaxMonthlyIncrease => limits.any(|limits| limits.max_monthly_increase.is_some()),
+            Rule::DestroyData | Rule::Prepaid | Rule::SecretsInState => {
+                limits.any(|limits| limits.deny.iter().any(|deny| deny.rule() == observation.rule))
+            }
+            Rule::Check | Rule::Exception => false,
+        }
+    }
+
+    /// The exception that covers an object, which is in use by that.
+    fn exception(
+        &self,
+        rule: Rule,
+        plan: usize,
+        address: Option<&str>,
+        used: &mut BTreeSet<usize>,
+    ) -> Option<&Exception> {
+        let address = address?;
+        let mut covering = None;
+        for (index, exception) in self.exceptions.iter().enumerate() {
+            if exception.covers(rule, plan, address) {
+                used.insert(index);
+                covering = covering.or_else(|| Some(exception).filter(|exception| !exception.is_expired));
+            }
+        }
+        covering
+    }
+
+    /// Whether the bill of the objects rises by more than is allowed.
+    fn rise(
+        &self,
+        limits: &Limits,
+        plans: &[Reviewed],
+        baseline: Option<&Baseline>,
+        used: &mut BTreeSet<usize>,
+    ) -> Option<Finding> {
+        let most = limits.max_monthly_increase.as_ref()?;
+        let mut is_let_through = |plan: usize, row: &CostRow| {
+            self.exception(Rule::MaxMonthlyIncrease, plan, Some(&row.address), used).is_some()
+        };
+        let mut rise = Money::default();
+        for (index, plan) in plans.iter().enumerate().filter(|(index, _)| limits.hold_for(*index)) {
+            for row in plan.report.cost.resources.iter().filter(|row| limits.mean(&row.address)) {
+                if !is_let_through(index, row) {
+                    rise = rise + &row.increase().unwrap_or_default();
+                }
+            }
+        }
+        let known = baseline.map(|baseline| baseline.rise(|address| limits.mean(address))).unwrap_or_default();
+        let new = rise.minus(&known);
+        if new <= *most {
             return None;
         }
-        let mut violations = not_whole(report);
-        if let Some(most) = &self.max_monthly_increase {
-            violations.extend(increase(report, most));
-        }
-        for deny in &self.deny {
-            violations.extend(match deny {
-                Deny::DestroyData => destroy_data(report),
-                Deny::Prepaid => prepaid(report),
-                Deny::SecretsInState => secrets(report),
+        let (new, most) = (new.with_digits(2), most.with_digits(2));
+        let beyond = if baseline.is_some() { " beyond the baseline" } else { "" };
+        let details: Vec<String> =
+            limits.matching.iter().flatten().map(|pattern| pattern.as_str().to_owned()).collect();
+        Some(Finding {
+            rule: Rule::MaxMonthlyIncrease,
+            level: Level::Error,
+            plan: None,
+            address: None,
+            message: format!("the bill rises by {new} a month{beyond}, and {most} is allowed"),
+            fingerprint: fingerprint(Rule::MaxMonthlyIncrease, "", &details.join("\0")),
+            details,
+            location: None,
+        })
+    }
+
+    /// Exceptions that are over, which closes the gate, and those that no object needs.
+    fn stale_exceptions(&self, used: &BTreeSet<usize>) -> Vec<Finding> {
+        let mut stale = Vec::new();
+        for (index, exception) in self.exceptions.iter().enumerate() {
+            let patterns: Vec<&str> = exception.matching.iter().map(Pattern::as_str).collect();
+            let key = format!("{}\0{}", patterns.join("\0"), exception.expires);
+            let (level, message) = if exception.is_expired {
+                (Level::Error, format!("an exception of the policy expired on {}", exception.expires))
+            } else if used.contains(&index) {
+                continue;
+            } else {
+                (Level::Note, "an exception of the policy matches no object".to_owned())
+            };
+            stale.push(Finding {
+                rule: Rule::Exception,
+                level,
+                plan: None,
+                address: None,
+                message,
+                details: vec![patterns.join(", "), exception.owner.clone(), exception.reason.clone()],
+                fingerprint: fingerprint(Rule::Exception, "", &key),
+                location: None,
             });
         }
-        Some(Verdict { passed: violations.is_empty(), violations })
+        stale
     }
 }
 
-/// What nobody could judge does not pass.
-fn not_whole(report: &Report) -> Vec<Violation> {
-    let of_plan = |message: String| Violation { rule: Rule::Plan, address: None, message, details: Vec::new() };
-    let errored = report.errored.then(|| of_plan("the plan is errored: it stopped before its end".to_owned()));
-    let incomplete = report.incomplete.map(|why| of_plan(format!("the plan is incomplete: {why}")));
-    let unreadable = (!report.unreadable.is_empty()).then(|| Violation {
-        details: report.unreadable.clone(),
-        ..of_plan("the plan is unreadable in parts".to_owned())
-    });
-    [errored, incomplete, unreadable].into_iter().flatten().collect()
+impl Limits {
+    fn hold_for(&self, plan: usize) -> bool {
+        self.plans.as_ref().is_none_or(|plans| plans.contains(&plan))
+    }
+
+    fn mean(&self, address: &str) -> bool {
+        self.matching.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(address)))
+    }
 }
 
-fn increase(report: &Report, most: &Money) -> Vec<Violation> {
-    let violation = |address: Option<&String>, message| Violation {
-        rule: Rule::MaxMonthlyIncrease,
-        address: address.cloned(),
-        message,
-        details: Vec::new(),
+impl Exception {
+    fn covers(&self, rule: Rule, plan: usize, address: &str) -> bool {
+        self.plans.as_ref().is_none_or(|plans| plans.contains(&plan))
+            && self.rules.as_ref().is_none_or(|rules| rules.contains(&rule))
+            && self.matching.iter().any(|pattern| pattern.matches(address))
+    }
+}
+
+fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
+    let level = match observation.rule {
+        Rule::DestroyData | Rule::Exception | Rule::MaxMonthlyIncrease | Rule::Plan | Rule::Prepaid => Level::Warning,
+        Rule::Check | Rule::SecretsInState => Level::Note,
     };
-    let cost = &report.cost;
-    let unknown = cost.unknown_increases.iter();
-    let mut violations: Vec<Violation> = unknown
-        .map(|machine| violation(Some(&machine.address), format!("the price is unknown: {}", machine.why)))
-        .collect();
-    if cost.monthly_change > *most {
-        let (rise, most) = (cost.monthly_change.with_digits(2), most.with_digits(2));
-        violations.push(violation(None, format!("the bill rises by {rise} a month, and {most} is allowed")));
-    }
-    violations
-}
-
-fn destroy_data(report: &Report) -> Vec<Violation> {
-    let with_data = report.destroyed.iter().filter(|loss| !loss.data.is_empty());
-    with_data
-        .map(|loss| {
-            let mut words: Vec<&str> = loss.data.iter().map(|item| item.kind.word()).collect();
-            words.dedup();
-            Violation {
-                rule: Rule::DestroyData,
-                address: Some(loss.address.clone()),
-                message: format!("data is destroyed: {}", words.join(", ")),
-                details: Vec::new(),
-            }
-        })
-        .collect()
-}
-
-fn prepaid(report: &Report) -> Vec<Violation> {
-    let bought = report.prepaid.iter().filter(|term| term.kind == TermKind::Bought);
-    bought
-        .map(|term| Violation {
-            rule: Rule::Prepaid,
-            address: Some(term.address.clone()),
-            message: match &term.payment_type {
-                Some(_) => "it is paid ahead".to_owned(),
-                None => "whether it is paid ahead is not known".to_owned(),
-            },
-            details: term.payment_type.iter().cloned().collect(),
-        })
-        .collect()
-}
-
-fn secrets(report: &Report) -> Vec<Violation> {
-    let found = report.secrets.iter();
-    found
-        .map(|secrets| Violation {
-            rule: Rule::SecretsInState,
-            address: Some(secrets.address.clone()),
-            message: "secrets would enter the state".to_owned(),
-            details: secrets.attributes.clone(),
-        })
-        .collect()
-}
-
-impl fmt::Display for Violation {
-    /// For a terminal.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: ", self.rule)?;
-        if let Some(address) = &self.address {
-            write!(formatter, "{}: ", visible(address, 200))?;
-        }
-        formatter.write_str(&self.message)?;
-        if !self.details.is_empty() {
-            write!(formatter, ": {}", visible(&self.details.join(", "), 400))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::DestroyData => "destroy-data",
-            Self::MaxMonthlyIncrease => "max-monthly-increase",
-            Self::Plan => "plan",
-            Self::Prepaid => "prepaid",
-            Self::SecretsInState => "secrets-in-state",
-        })
+    Finding {
+        rule: observation.rule,
+        level,
+        plan: plan.name.clone(),
+        address: observation.address.clone(),
+        message: observation.message.clone(),
+        details: observation.details.clone(),
+        fingerprint: observation.fingerprint(),
+        location: None,
     }
 }

@@ -24,7 +24,7 @@ pub struct Loss {
     pub action: Action,
     /// Why, in the core's word, where that is not the configuration alone.
     pub reason: Option<String>,
-    /// Whether it is one of this provider's; of others this program does not know what goes with them.
+    /// Whether this program knows what goes with it: of most objects of other providers it does not.
     pub known: bool,
     /// The data that goes with it.
     pub data: Vec<Item>,
@@ -102,7 +102,7 @@ impl Loss {
             kind: change.kind.clone(),
             action: change.action,
             reason: change.reason.clone(),
-            known: change.kind.starts_with("damodel_"),
+            known: change.kind.starts_with("damodel_") || is_state_only(change),
             data,
             staying,
             protected: before.at(&["deletion_protection"]) == Seen::Known(&Value::Bool(true)),
@@ -224,6 +224,18 @@ impl Disks {
             size_gb: disk.size_gb,
             managed_by: disk.managed_by.clone(),
         })
+    }
+}
+
+/// Whether it is nothing but its entry in the state, whoever destroys it.
+fn is_state_only(change: &Change) -> bool {
+    let (kind, provider) = (change.kind.as_str(), change.provider.as_deref());
+    let is_of = |name: &str| provider.is_none_or(|provider| provider.ends_with(name));
+    match kind.split('_').next() {
+        Some("null") => is_of("/hashicorp/null"),
+        Some("random") => is_of("/hashicorp/random"),
+        Some("time") => is_of("/hashicorp/time"),
+        _ => kind == "terraform_data" && is_of("/builtin/terraform"),
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Money(BigDecimal);
 pub(super) struct Price {
     pub(super) hourly: Money,
     pub(super) monthly: Money,
+    /// Whether no more than this is paid, and maybe less.
+    pub(super) is_ceiling: bool,
 }
 
 impl Money {
@@ -35,6 +37,12 @@ impl Money {
         let rounded = self.0.with_scale_round(i64::from(digits), RoundingMode::HalfUp);
         // A rest that is rounded away leaves no sign behind.
         if rounded.is_zero() { rounded.abs() } else { rounded }.to_plain_string()
+    }
+
+    /// To two digits, with its thousands apart.
+    #[must_use]
+    pub fn grouped(&self) -> String {
+        thousands(&self.with_digits(2))
     }
 
     /// The same with a sign, unless it is nothing.
@@ -89,6 +97,20 @@ impl Serialize for Money {
     }
 }
 
+/// A number with its thousands apart: `1,460,000.00`.
+pub(super) fn thousands(number: &str) -> String {
+    let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+    let end = number.find('.').unwrap_or(number.len());
+    let mut text = String::with_capacity(number.len() + number.len() / 3);
+    for (place, c) in number.char_indices() {
+        if place > begin && place < end && (end - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
 /// A number that may be calculated with: an exponent is soon written, and a sum with it would need all of the memory.
 fn parse(text: &str) -> Option<BigDecimal> {
     let number = BigDecimal::from_str(text).ok()?;
@@ -96,10 +118,21 @@ fn parse(text: &str) -> Option<BigDecimal> {
     is_sane.then_some(number)
 }
 
-/// What an instance costs, by its `estimated_cost`; why it is not known.
-///
-/// `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
+/// What an instance costs: by its `estimated_cost`, or where that has no quote yet, at most its `price_ceiling`; why it is not known.
 pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
+    let is_open = matches!(instance.at(&["estimated_cost"]), Seen::Unknown | Seen::Null);
+    let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());
+    match ceiling().filter(|_| is_open) {
+        Some(Money(hourly)) => {
+            let monthly = Money(&hourly * BigDecimal::from(HOURS_A_MONTH));
+            Ok(Price { hourly: Money(hourly), monthly, is_ceiling: true })
+        }
+        None => quoted(instance),
+    }
+}
+
+/// By its `estimated_cost`: `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
+fn quoted(instance: &Values) -> Result<Price, &'static str> {
     let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
     match instance.at(&["estimated_cost"]) {
         Seen::Sensitive => return Err("the estimate is marked as sensitive"),
@@ -122,7 +155,7 @@ pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
         return Err("its price is below 0");
     }
     let times = |factor: u32| Money(&period.0 * BigDecimal::from(factor) / BigDecimal::from(hours));
-    Ok(Price { hourly: times(1), monthly: times(HOURS_A_MONTH) })
+    Ok(Price { hourly: times(1), monthly: times(HOURS_A_MONTH), is_ceiling: false })
 }
 
 #[cfg(test)]
@@ -153,6 +186,37 @@ mod tests {
         assert!(of(json!(null)).is_err());
         assert!(of(json!({"payment_type": "Hourly", "unit_price": 1, "data_disk_price": null})).is_err());
         assert!(of(json!({"payment_type": "Hourly", "unit_price": "1", "data_disk_price": 0})).is_err());
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        for (number, expected) in [
+            ("0.00", "0.00"),
+            ("999.50", "999.50"),
+            ("1000", "1,000"),
+            ("1460000.00", "1,460,000.00"),
+            ("\u{2212}1234567.89", "\u{2212}1,234,567.89"),
+            ("+123456.00", "+123,456.00"),
+        ] {
+            assert_eq!(thousands(number), expected);
+        }
+    }
+
+    #[test]
+    fn a_ceiling_counts_where_there_is_no_quote_yet() {
+        let price = |estimate: serde_json::Value, unknown: serde_json::Value| {
+            price(&Values::new(Some(&json!({"estimated_cost": estimate, "price_ceiling": 2.5})), Some(&unknown), None))
+        };
+        let open = price(json!(null), json!({"estimated_cost": true})).unwrap();
+        assert_eq!(
+            (open.hourly.with_digits(2), open.monthly.with_digits(2), open.is_ceiling),
+            ("2.50".into(), "1825.00".into(), true)
+        );
+        assert!(price(json!(null), json!({})).unwrap().is_ceiling);
+        let quote = json!({"payment_type": "Hourly", "unit_price": 1, "data_disk_price": 0});
+        assert!(!price(quote, json!({})).unwrap().is_ceiling);
+        // A quote that makes no sense is not made up for.
+        assert!(price(json!({"payment_type": "Hourly", "unit_price": -1, "data_disk_price": 0}), json!({})).is_err());
     }
 
     #[test]

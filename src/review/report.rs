@@ -2,18 +2,19 @@ use serde::Serialize;
 
 use super::{
     actions::Action,
+    arrivals::{Created, Imported, Moved},
     cost::Cost,
     drift::Drift,
-    gate::Verdict,
+    invocations::Invoked,
     losses::Loss,
-    plan::{Change, Check, Plan},
+    plan::{Change, Check, Deferred, Plan, Side},
     prepaid::Term,
-    replacements::Replacement,
+    replacements::{Replacement, Updated},
     secrets::Secrets,
 };
 
 /// The version of the JSON form. A new field is no new version.
-const FORMAT: &str = "1.0";
+pub(super) const FORMAT: &str = "1.0";
 
 /// What there is to say of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -34,13 +35,25 @@ pub struct Report {
     pub counts: Counts,
     /// What the machines cost.
     pub cost: Cost,
+    /// What is put off to a later plan.
+    pub deferred: Vec<Deferred>,
     /// What is destroyed.
     pub destroyed: Vec<Loss>,
     /// What is replaced.
     pub replaced: Vec<Replacement>,
+    /// The actions that the apply invokes.
+    pub actions: Vec<Invoked>,
+    /// What is made anew.
+    pub created: Vec<Created>,
+    /// What is changed in place.
+    pub updated: Vec<Updated>,
+    /// What is taken into the state.
+    pub imported: Vec<Imported>,
+    /// What gets another address.
+    pub moved: Vec<Moved>,
     /// What leaves the state and stays.
     pub forgotten: Vec<Forgotten>,
-    /// What is paid ahead.
+    /// What is prepaid.
     pub prepaid: Vec<Term>,
     /// What the state would hold in clear.
     pub secrets: Vec<Secrets>,
@@ -48,8 +61,6 @@ pub struct Report {
     pub drift: Vec<Drift>,
     /// Conditions that do not hold.
     pub failed_checks: Vec<Check>,
-    /// What the gate says, where one was asked for.
-    pub gate: Option<Verdict>,
 }
 
 /// How many objects, by what is done to them.
@@ -73,6 +84,10 @@ pub struct Counts {
     pub unchanged: usize,
     /// How many of those that change belong to other providers.
     pub other_providers: usize,
+    /// Outputs of the root module that change.
+    pub outputs: usize,
+    /// Actions that the apply invokes.
+    pub actions: usize,
 }
 
 /// An object that leaves the state and stays in the service.
@@ -83,6 +98,8 @@ pub struct Forgotten {
     /// Its resource type.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Why, in the core's word, where the plan tells it.
+    pub reason: Option<String>,
 }
 
 impl Report {
@@ -97,40 +114,71 @@ impl Report {
             incomplete: plan.incomplete,
             says_whether_complete: plan.says_whether_complete,
             unreadable: plan.faults.clone(),
-            counts: Counts::of(&plan.changes),
+            counts: Counts::of(plan),
             cost: Cost::of(plan),
+            deferred: plan.deferred.clone(),
             destroyed: Loss::all(plan),
             replaced: Replacement::all(plan),
-            forgotten: forgotten
-                .map(|change| Forgotten { address: change.title(), kind: change.kind.clone() })
-                .collect(),
+            actions: Invoked::all(plan),
+            created: Created::all(plan),
+            updated: Updated::all(plan),
+            imported: Imported::all(plan),
+            moved: Moved::all(plan),
+            forgotten: forgotten.map(Forgotten::of).collect(),
             prepaid: Term::all(plan),
             secrets: Secrets::all(plan),
             drift: Drift::all(plan),
             failed_checks: plan.failed_checks.clone(),
-            gate: None,
         }
     }
 }
 
+impl Forgotten {
+    fn of(change: &Change) -> Self {
+        Self { address: change.title(), kind: change.kind.clone(), reason: change.reason.clone() }
+    }
+}
+
 impl Counts {
-    fn of(changes: &[Change]) -> Self {
-        let mut counts = Self::default();
-        for change in changes.iter().filter(|change| change.managed) {
+    fn of(plan: &Plan) -> Self {
+        let changes = |side: &Side| !matches!(side.action, Action::NoOp | Action::Read);
+        let outputs = plan.outputs.iter().filter(|(_, side)| changes(side)).count();
+        let mut counts = Self { outputs, actions: plan.invocations.len(), ..Self::default() };
+        for change in plan.changes.iter().filter(|change| change.managed) {
             match change.action {
                 Action::Create => counts.create += 1,
-                Action::CreateThenDestroy | Action::CreateThenForget | Action::DestroyThenCreate => counts.replace += 1,
+                Action::CreateThenDestroy
+                | Action::CreateThenForget
+                | Action::DestroyThenCreate
+                | Action::ForgetThenCreate => counts.replace += 1,
                 Action::Destroy => counts.destroy += 1,
                 Action::Forget => counts.forget += 1,
                 Action::NoOp | Action::Read => counts.unchanged += 1,
                 Action::Update => counts.update += 1,
             }
-            counts.import += usize::from(change.importing);
-            counts.moved += usize::from(change.previous_address.as_ref().is_some_and(|old| *old != change.address));
-            let changes = !matches!(change.action, Action::NoOp | Action::Read);
-            counts.other_providers += usize::from(changes && !change.kind.starts_with("damodel_"));
+            counts.import += usize::from(change.importing.is_some());
+            counts.moved += usize::from(change.is_moved());
+            counts.other_providers += usize::from(changes(&change.side) && !change.kind.starts_with("damodel_"));
         }
         counts
+    }
+
+    /// The counts of two plans.
+    #[must_use]
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self {
+            create: self.create + other.create,
+            update: self.update + other.update,
+            replace: self.replace + other.replace,
+            destroy: self.destroy + other.destroy,
+            forget: self.forget + other.forget,
+            import: self.import + other.import,
+            moved: self.moved + other.moved,
+            unchanged: self.unchanged + other.unchanged,
+            other_providers: self.other_providers + other.other_providers,
+            outputs: self.outputs + other.outputs,
+            actions: self.actions + other.actions,
+        }
     }
 
     /// Those that are not 0, for people.
@@ -145,6 +193,8 @@ impl Counts {
             (self.import, "to import"),
             (self.moved, "moved"),
             (self.unchanged, "unchanged"),
+            (self.actions, if self.actions == 1 { "action to invoke" } else { "actions to invoke" }),
+            (self.outputs, if self.outputs == 1 { "output changes" } else { "outputs change" }),
         ];
         all.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
     }

@@ -62,7 +62,7 @@ fn of_objects(plan: &Plan) -> Vec<Secrets> {
 
 fn entering(change: &Change) -> Vec<String> {
     let side = &change.side;
-    let is_kept = !change.action.makes() && !change.importing;
+    let is_kept = !change.action.makes() && change.importing.is_none();
     let new = side.after.secrets().into_iter().filter(|path| !(is_kept && side.after.is_same(&side.before, path)));
     new.map(|path| written(&path)).collect()
 }

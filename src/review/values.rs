@@ -1,5 +1,7 @@
 //! Values of a plan, with the masks that say which of them are unknown and which are sensitive.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Number, Value};
 
 /// One step of a path: an attribute, a key, or an index.
@@ -96,7 +98,33 @@ impl Values {
 
     /// Whether the value at a path is the same on another side. Values are compared, and never shown.
     pub(super) fn is_same(&self, other: &Self, path: &[Step]) -> bool {
-        !marks(&self.unknown, path) && find(&self.value, path) == find(&other.value, path)
+        // What is left out and what is null are the same.
+        !marks(&self.unknown, path) && set(&self.value, path) == set(&other.value, path)
+    }
+
+    /// The paths at which two sides differ: into objects, and not into lists. What is unknown on this side differs.
+    pub(super) fn differences(&self, before: &Self) -> Vec<Vec<Step>> {
+        let mut paths = Vec::new();
+        self.differ(before, &mut Vec::new(), &mut paths);
+        paths
+    }
+
+    fn differ(&self, before: &Self, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+        if self.is_same(before, path) {
+            return;
+        }
+        let object = |value| set(value, path).and_then(Value::as_object);
+        let (Some(old), Some(new)) = (object(&before.value), object(&self.value)) else {
+            found.push(path.clone());
+            return;
+        };
+        let unknown = object(&self.unknown).into_iter().flat_map(|fields| fields.keys());
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).chain(unknown).collect();
+        for name in names {
+            path.push(Step::Key(name.clone()));
+            self.differ(before, path, found);
+            path.pop();
+        }
     }
 
     fn part(&self, path: &[Step]) -> Self {
@@ -138,6 +166,11 @@ fn any(mask: &Value) -> bool {
 
 fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
     path.iter().try_fold(value, child)
+}
+
+/// The value at a path, unless it is null.
+fn set<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    find(value, path).filter(|value| !value.is_null())
 }
 
 fn child<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {

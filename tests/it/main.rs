@@ -5,6 +5,7 @@ mod acceptance;
 mod adopt;
 mod api;
 mod api_chat;
+mod audit;
 mod conformance;
 mod demo;
 mod docs;

@@ -147,7 +147,7 @@ fn the_data_of_a_replaced_machine_is_told() {
         assert_eq!(run.code, Some(3));
         assert!(run.stderr.contains("destroy-data: damodel_instance.a: data is destroyed"), "{}", run.stderr);
         let secrets = site.secrets();
-        for format in ["markdown", "html", "json"] {
+        for format in ["markdown", "html", "json", "sarif", "junit", "gitlab", "github", "text"] {
             let text = review(&["-", "--format", format], &planned).stdout;
             assert!(!secrets.iter().any(|secret| text.contains(secret)), "{format}");
         }
@@ -219,6 +219,105 @@ fn a_file_is_read_too() {
     assert!(run.stdout.starts_with("<!doctype html>") && run.stdout.ends_with("</html>\n"), "{}", run.stdout);
 }
 
+/// Findings have the file and line of their block, in modules too, whatever keys they have.
+#[test]
+fn findings_are_located_in_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(path("infra/mod")).unwrap();
+    std::fs::write(
+        path("infra/main.tf"),
+        "# a comment\n\nmodule \"m\" {\n  source   = \"./mod\"\n  for_each = {}\n}\n",
+    )
+    .unwrap();
+    std::fs::write(path("infra/mod/disks.tf"), "\n\nresource \"damodel_cloud_disk\" \"d\" {\n  count = 2\n}\n")
+        .unwrap();
+    std::fs::write(path("infra/gone.tf"), "removed {\n  from = damodel_cloud_disk.old\n}\n").unwrap();
+    let change = |address: &str| {
+        serde_json::json!({"address": address, "mode": "managed", "type": "damodel_cloud_disk",
+            "change": {"actions": ["delete"], "before": {"id": "1", "size_gb": 30}, "after": null}})
+    };
+    let addresses = [
+        ("module.m[\"x.y\"].damodel_cloud_disk.d[1]", "infra/mod/disks.tf", 3),
+        ("damodel_cloud_disk.old", "infra/gone.tf", 1),
+        ("module.m[\"x\"].damodel_cloud_disk.gone", "infra/mod/disks.tf", 1),
+        ("damodel_cloud_disk.nowhere", "infra/main.tf", 1),
+    ];
+    let changes: Vec<Value> = addresses.iter().map(|(address, ..)| change(address)).collect();
+    let plan = serde_json::json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes});
+    std::fs::write(path("plan.json"), plan.to_string()).unwrap();
+    let run = |format: &str, directory: &str| {
+        let mut command = Command::new(BINARY);
+        command.args(["review", "plan.json", "--deny", "destroy-data", "--format", format, "--config-dir", directory]);
+        Run::of(command.current_dir(folder.path()).output().unwrap())
+    };
+    let sarif: Value = serde_json::from_str(&run("sarif", "infra").stdout).unwrap();
+    for ((address, file, line), result) in addresses.iter().zip(sarif["runs"][0]["results"].as_array().unwrap()) {
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(
+            (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+            (&(*file).into(), &(*line).into())
+        );
+        assert_eq!(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], *address);
+    }
+    // What lies elsewhere is named as seen from there.
+    let elsewhere = run("github", path("infra").to_str().unwrap()).stdout;
+    assert!(elsewhere.starts_with("::error file=mod/disks.tf,line=3,title=destroy-data::"), "{elsewhere}");
+    let missing = run("sarif", "nowhere");
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
+    // A file that cannot be parsed is told, and takes nothing else along.
+    std::fs::write(path("infra/broken.tf"), "resource {{{").unwrap();
+    let run = run("github", "infra");
+    assert!(run.stderr.contains("warning: infra/broken.tf could not be parsed"), "{}", run.stderr);
+    assert!(run.stdout.starts_with("::error file=infra/mod/disks.tf,line=3"), "{}", run.stdout);
+}
+
+#[test]
+fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::copy(EVERYTHING, path("plan.json")).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(BINARY);
+        Run::of(command.arg("review").args(arguments).current_dir(folder.path()).output().unwrap())
+    };
+    assert_eq!(run(&["plan.json"]).code, Some(0));
+    std::fs::write(path("review.toml"), "version = 1\n[limits]\ndeny = [\"prepaid\"]\n").unwrap();
+    let beside = run(&["plan.json"]);
+    assert_eq!((beside.code, beside.stderr.lines().count()), (Some(3), 2), "{}", beside.stderr);
+    let both = run(&["plan.json", "--max-monthly-increase", "1"]);
+    assert!(
+        both.stderr.contains(": prepaid: ") && both.stderr.contains("max-monthly-increase: the bill rises"),
+        "{}",
+        both.stderr
+    );
+    std::fs::write(path("other.toml"), "version = 1\n[limit]\n").unwrap();
+    let wrong = run(&["plan.json", "--policy", "other.toml"]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        wrong.stderr,
+        "error: read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \"limits\"?\n"
+    );
+    // A folder is every plan in it; the baseline is none of them.
+    std::fs::create_dir(path("more")).unwrap();
+    std::fs::copy(EVERYTHING, path("more/other.json")).unwrap();
+    let all = run(&[".", "--format", "json"]);
+    let report: Value = serde_json::from_str(&all.stdout).unwrap();
+    let names: Vec<&str> =
+        report["plans"].as_array().unwrap().iter().map(|plan| plan["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["./more/other.json", "./plan.json"]);
+    // The policy is for the plan beside it.
+    assert_eq!((all.code, all.stderr.lines().count()), (Some(3), 2), "{}", all.stderr);
+    let known = run(&[".", "--baseline", "more/other.json"]);
+    assert_eq!(known.code, Some(0), "{}", known.stderr);
+    std::fs::write(path("more/broken.json"), "{}").unwrap();
+    let broken = run(&["."]);
+    assert_eq!((broken.code, broken.stdout.as_str()), (Some(1), ""));
+    assert!(broken.stderr.starts_with("error: read ./more/broken.json as a plan: it is JSON"), "{}", broken.stderr);
+    std::fs::create_dir(path("empty")).unwrap();
+    assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
+}
+
 #[test]
 fn what_is_no_plan_gives_no_report() {
     for (arguments, input, code, reason) in [
@@ -231,9 +330,61 @@ fn what_is_no_plan_gives_no_report() {
         (&["-", "--max-monthly-increase", "much"], "", 2, "error: "),
         (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
         (&["-", "--format", "pdf"], "", 2, "error: "),
+        (&["-", "--id", "--> x"], "", 2, "error: "),
+        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: read /nowhere.toml: "),
+        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: read /nowhere.json: "),
     ] {
         let run = review(arguments, input);
         assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
         assert!(run.stderr.starts_with(reason), "{}", run.stderr);
     }
+}
+
+/// Every command of the guide runs, as far as it is this program's: Terraform is a stand-in that shows a recorded plan.
+#[cfg(unix)]
+#[test]
+fn what_the_guide_shows_runs() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/reviews.md")).unwrap();
+    let site = Site::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for directory in ["bin", "plans", ".terraform/damodel-pending"] {
+        std::fs::create_dir_all(path(directory)).unwrap();
+    }
+    for plan in ["plan.json", "old.json", "network.json", "compute.json", "plans/a.json", "plans/b.json"] {
+        std::fs::copy(EVERYTHING, path(plan)).unwrap();
+    }
+    let show = "#!/bin/sh\ncase \"$1 $2\" in\n'show -json') cat plan.json ;;\n'state pull') echo '{\"version\": 4}' ;;\nesac\n";
+    std::fs::write(path("bin/terraform"), show).unwrap();
+    std::fs::set_permissions(path("bin/terraform"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(path("main.tf"), "resource \"damodel_instance\" \"created\" {\n}\n").unwrap();
+    std::fs::write(path("prod.tfstate"), "{\"version\": 4}").unwrap();
+    let own = std::path::Path::new(BINARY).parent().unwrap().display();
+    let search = format!("{}:{own}:/usr/bin:/bin", path("bin").display());
+    let is_own = |line: &&str| {
+        line.contains("terraform-provider-damodel review ") || line.contains("terraform-provider-damodel audit ")
+    };
+    let mut run = 0;
+    for line in guide.lines().filter(is_own) {
+        let command = line.trim_start().trim_start_matches("- run: ").trim_start_matches("- ");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(folder.path()).env_clear().env("PATH", &search);
+        shell.env("DAMODEL_BASE_URL", site.base_url()).env("DAMODEL_API_TOKEN", site.token());
+        let done = Run::of(shell.output().unwrap());
+        assert!(matches!(done.code, Some(0 | 3)), "{command}: {:?} {}", done.code, done.stderr);
+        run += 1;
+    }
+    assert!(run >= 14, "{run}");
+    let comment = std::fs::read_to_string(path("comment.md")).unwrap();
+    assert!(
+        comment.starts_with("<!-- damodel-review: prod -->\n")
+            && guide.contains("startswith(\"<!-- damodel-review: prod -->\")")
+    );
+    // The policy of the page is one.
+    let policy = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(path("review.toml"), policy).unwrap();
+    let judged = Command::new(BINARY).args(["review", "plan.json"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(judged.status.code(), Some(3), "{}", String::from_utf8_lossy(&judged.stderr));
 }

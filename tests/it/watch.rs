@@ -156,3 +156,32 @@ fn what_is_not_there_is_no_all_clear() {
     let run = watch(&["--pending-dir", "~/notes"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
 }
+
+/// What a run waited for is told after its end, for people and for programs.
+#[test]
+fn the_last_run_is_told_after_its_end() {
+    each_cli(|cli| {
+        let site = slow(1);
+        let workspace = Workspace::new(cli, &site);
+        let watch = |arguments: &[&str]| Run::of(command(arguments).arg(workspace.directory()).output().unwrap());
+        fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
+        let nothing = watch(&["--last"]);
+        assert_eq!(nothing.stdout, "No run that has ended was waiting for anything here.\n", "{}", nothing.stderr);
+        workspace.apply_ok(&config(Instance::new("a")));
+        let uid = &site.live()[0];
+        let told = watch(&["--last"]);
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        for part in [format!(" instance {uid} \"a-"), ": Creating, ".to_owned(), ": Running, done after ".to_owned()] {
+            assert!(told.stdout.contains(&part), "{part:?} in {}", told.stdout);
+        }
+        let lines = watch(&["--last", "--json"]).stdout;
+        let events: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let last = events.last().unwrap();
+        assert_eq!((&last["id"], &last["ended"], &last["version"]), (&uid.as_str().into(), &"done".into(), &1.into()));
+        assert!(!site.secrets().iter().any(|secret| lines.contains(secret) || told.stdout.contains(secret)));
+        // A program is told nothing else.
+        let idle = watch(&["--no-wait", "--json"]);
+        assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
+        workspace.finish();
+    });
+}

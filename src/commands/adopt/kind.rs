@@ -14,13 +14,13 @@ pub enum Kind {
 
 impl Kind {
     /// Those that are asked for, each once; all where none is named.
-    pub(super) fn asked(named: &[Self]) -> Vec<Self> {
+    pub(in crate::commands) fn asked(named: &[Self]) -> Vec<Self> {
         let all = Self::value_variants().iter().copied();
         all.filter(|kind| named.is_empty() || named.contains(kind)).collect()
     }
 
     /// The type of the resource.
-    pub(super) fn type_name(self) -> &'static str {
+    pub(in crate::commands) fn type_name(self) -> &'static str {
         match self {
             Self::CloudDisk => "damodel_cloud_disk",
             Self::Instance => "damodel_instance",
@@ -38,7 +38,7 @@ impl Kind {
     }
 
     /// One of them, in words.
-    pub(super) fn noun(self) -> &'static str {
+    pub(in crate::commands) fn noun(self) -> &'static str {
         match self {
             Self::CloudDisk => "cloud disk",
             Self::Instance => "instance",

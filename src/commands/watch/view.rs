@@ -6,9 +6,10 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
 
 use super::line;
-use crate::api::Told;
+use crate::api::{ProgressEvent, Told};
 
 /// In plain lines only so large a part more is worth a line of its own, in percent.
 const WORTH_A_LINE: u8 = 10;
@@ -17,6 +18,8 @@ const WORTH_A_LINE: u8 = 10;
 pub(super) enum View<W> {
     /// On a terminal: a line a wait, drawn in place.
     Drawn { lines: MultiProgress, waits: BTreeMap<(String, u64), Drawn> },
+    /// For programs: a line of JSON for each step.
+    Json { out: W },
     /// Anywhere else: a line for each change.
     Plain { out: W, last: BTreeMap<(String, u64), Told> },
 }
@@ -33,7 +36,22 @@ impl View<io::Sink> {
     }
 }
 
+/// A step as programs read it.
+#[derive(Serialize)]
+struct Line<'a> {
+    /// The run: a task is one of its numbers.
+    run: &'a str,
+    /// How long such waits took in earlier runs.
+    usual_ms: Option<u128>,
+    #[serde(flatten)]
+    event: &'a ProgressEvent,
+}
+
 impl<W: Write> View<W> {
+    pub(super) fn json(out: W) -> Self {
+        Self::Json { out }
+    }
+
     pub(super) fn plain(out: W) -> Self {
         Self::Plain { out, last: BTreeMap::new() }
     }
@@ -64,6 +82,14 @@ impl<W: Write> View<W> {
                 over.iter().try_for_each(|text| lines.println(text))?;
                 Ok(())
             }
+            Self::Json { out } => {
+                for told in news {
+                    let usual_ms = told.usual.map(|usual| usual.as_millis());
+                    serde_json::to_writer(&mut *out, &Line { run: &told.run, usual_ms, event: &told.event })?;
+                    out.write_all(b"\n")?;
+                }
+                out.flush()
+            }
             Self::Plain { out, last } => {
                 for told in news {
                     let key = (told.run.clone(), told.event.task);
@@ -81,6 +107,7 @@ impl<W: Write> View<W> {
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         match self {
             Self::Drawn { lines, .. } => lines.println(text),
+            Self::Json { .. } => Ok(()),
             Self::Plain { out, .. } => writeln!(out, "{text}").and_then(|()| out.flush()),
         }
     }

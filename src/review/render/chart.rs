@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 
 use super::words;
 use crate::review::{
-    cost::{Amount, Cost, CostRow},
-    money::Money,
+    cost::{Amount, CostRow},
+    money::{Money, thousands},
+    reviewed::Review,
+    text::visible,
 };
 
 /// So many machines have a bar of their own.
@@ -22,24 +24,28 @@ pub(super) struct Bar {
 }
 
 /// The most expensive machines.
-pub(super) fn bars(cost: &Cost) -> Vec<Bar> {
-    let mut rows: Vec<&CostRow> = cost.resources.iter().collect();
+pub(super) fn bars(review: &Review) -> Vec<Bar> {
+    let mut rows: Vec<&CostRow> = rows(review).collect();
     rows.sort_by_key(|row| Reverse(known(&row.now).max(known(&row.after))));
     rows.truncate(BARS);
     let longest = rows.iter().map(|row| known(&row.now).max(known(&row.after))).max().unwrap_or_default();
     let bar = |row: &&CostRow| Bar {
-        label: row.address.clone(),
+        label: visible(&row.address, usize::MAX),
         now: known(&row.now).thousandths_of(&longest),
         after: known(&row.after).thousandths_of(&longest),
-        now_text: words::monthly(&row.now),
-        after_text: words::monthly(&row.after),
+        now_text: thousands(&words::monthly(&row.now)),
+        after_text: thousands(&words::monthly(&row.after)),
     };
     rows.iter().map(bar).collect()
 }
 
 /// How many machines have no bar.
-pub(super) fn left_out(cost: &Cost) -> usize {
-    cost.resources.len().saturating_sub(BARS)
+pub(super) fn left_out(review: &Review) -> usize {
+    rows(review).count().saturating_sub(BARS)
+}
+
+fn rows(review: &Review) -> impl Iterator<Item = &CostRow> {
+    review.plans.iter().flat_map(|plan| &plan.report.cost.resources)
 }
 
 fn known(amount: &Amount) -> Money {

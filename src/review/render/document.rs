@@ -3,14 +3,18 @@
 
 use super::words;
 use crate::review::{
-    cost::CostRow,
+    arrivals::{Argument, Created, Imported, Moved, PlannedDisk},
+    candidates::Candidates,
+    cost::{CostRow, Sums},
     drift::{Drift, Drifted},
-    gate::Violation,
+    findings::{Finding, Level},
+    invocations::Invoked,
     losses::{Item, Loss},
-    plan::Check,
+    plan::{Check, Deferred},
     prepaid::Term,
-    replacements::{Forced, Replacement},
+    replacements::{Forced, Replacement, Updated},
     report::{Forgotten, Report},
+    reviewed::Review,
     secrets::Secrets,
 };
 
@@ -50,102 +54,274 @@ pub(super) enum Piece {
     Words(String),
 }
 
-/// The sections of a report that have something to say.
-pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let mut sections = Vec::new();
-    if let (Some(line), Some(verdict)) = (words::verdict(report), &report.gate) {
-        let columns = ["rule", "object", "what it does"].map(text);
-        sections
-            .push(Section { title: format!("Gate: {line}"), ..section("", columns, &verdict.violations, violation) });
-    }
-    if !report.cost.resources.is_empty() {
-        sections.push(cost(report));
-    }
-    let others = [
-        section("Unreadable", ["part of the plan"].map(text), &report.unreadable, |part| vec![plan(part)]),
-        section("Destroyed", ["object", "action", "data that goes with it"].map(text), &report.destroyed, loss),
-        section("Replaced", ["object", "order", "forced by"].map(text), &report.replaced, replacement),
-        section(
-            "Forgotten: not destroyed, and managed by nobody",
+/// The sections of a review that have something to say: what keeps it from being judged, and what is lost, before everything else.
+pub(super) fn sections(review: &Review) -> Vec<Section> {
+    let all = Tables { review };
+    let before = [
+        all.gate(),
+        all.of("Unreadable", ["part of the plan"].map(text), |report| &report.unreadable, |part| vec![plan(part)]),
+        all.of("Deferred to a later plan", ["object", "reason"].map(text), |report| &report.deferred, deferred),
+        all.of("Destroyed", ["object", "action", "data that goes with it"].map(text), |report| &report.destroyed, loss),
+        all.of("Replaced", ["object", "order", "forced by"].map(text), |report| &report.replaced, replacement),
+        all.of(
+            "Forgotten: not destroyed, still billed",
             ["object", "type"].map(text),
-            &report.forgotten,
+            |report| &report.forgotten,
             forgotten,
         ),
-        section(
-            "Paid ahead",
-            [text("machine"), text("term"), number("in all"), text("what is done to it")],
-            &report.prepaid,
+        all.of(
+            "Actions that the apply invokes",
+            ["action", "when", "with"].map(text),
+            |report| &report.actions,
+            action,
+        ),
+    ];
+    let after = [
+        all.of(
+            "Prepaid",
+            [text("instance"), text("term"), number("in all"), text("what is done to it")],
+            |report| &report.prepaid,
             term,
         ),
-        section("Secrets that would enter the state", ["object", "attributes"].map(text), &report.secrets, secrets),
-        section(
+        all.of("Created", ["object", "what it will be"].map(text), |report| &report.created, created),
+        all.of("Changed in place", ["object", "what changes"].map(text), |report| &report.updated, updated),
+        all.of("Imported", ["object", "id", "beside"].map(text), |report| &report.imported, imported),
+        all.of("Moved", ["object", "from", "beside"].map(text), |report| &report.moved, moved),
+        all.of(
+            "Secrets that would enter the state",
+            ["object", "attributes"].map(text),
+            |report| &report.secrets,
+            secrets,
+        ),
+        all.of(
             "Drift: changed outside of plans",
             ["object", "what the refresh found"].map(text),
-            &report.drift,
+            |report| &report.drift,
             drift,
         ),
-        section("Checks that do not hold", ["check", "status", "problems"].map(text), &report.failed_checks, check),
+        all.of(
+            "Checks that do not hold",
+            ["check", "status", "problems"].map(text),
+            |report| &report.failed_checks,
+            check,
+        ),
+        all.notes(),
     ];
-    sections.extend(others.into_iter().filter(|section| !section.rows.is_empty()));
-    sections
+    let cost = [Some(all.cost()), all.by_plan(), all.by_module()].into_iter().flatten();
+    let sections = before.into_iter().flatten().chain(cost.filter(|section| !section.rows.is_empty()));
+    sections.chain(after.into_iter().flatten()).collect()
 }
 
-fn section<T, const N: usize>(
-    title: &str,
-    columns: [Column; N],
-    entries: &[T],
-    row: impl Fn(&T) -> Vec<Cell>,
-) -> Section {
-    let title = if entries.is_empty() { title.to_owned() } else { format!("{title} ({})", entries.len()) };
-    let rows = entries.iter().map(|entry| Row(row(entry))).collect();
-    Section { title, columns: columns.to_vec(), total: None, rows }
+/// Tables whose rows come from every plan of a review.
+struct Tables<'a> {
+    review: &'a Review,
 }
 
-fn cost(report: &Report) -> Section {
-    let cost = &report.cost;
-    let columns = [
-        text("machine"),
-        text("action"),
-        number("now"),
-        number("after"),
-        number("change"),
-        number("after, by the hour"),
-    ];
-    let sum = |sum: String, unknown: usize| {
+impl<'a> Tables<'a> {
+    /// A table of what each plan has; none when no plan has any.
+    fn of<T: 'a, const N: usize>(
+        &self,
+        title: &str,
+        columns: [Column; N],
+        entries: impl Fn(&'a Report) -> &'a Vec<T>,
+        row: impl Fn(&'a T) -> Vec<Cell>,
+    ) -> Option<Section> {
+        let mut rows = Vec::new();
+        for reviewed in &self.review.plans {
+            rows.extend(entries(&reviewed.report).iter().map(|entry| {
+                let mut cells = row(entry);
+                self.name_plan(cells.first_mut(), reviewed.name.as_deref());
+                Row(cells)
+            }));
+        }
+        let title = format!("{title} ({})", rows.len());
+        (!rows.is_empty()).then(|| Section { title, columns: columns.to_vec(), total: None, rows })
+    }
+
+    /// Says which plan it is, where there are several.
+    fn name_plan(&self, cell: Option<&mut Cell>, name: Option<&str>) {
+        if let (Some(cell), Some(name), true) = (cell, name, self.review.is_of_several()) {
+            cell.0.push(Line(vec![Piece::Words("in ".to_owned()), Piece::Plan(name.to_owned())]));
+        }
+    }
+
+    fn gate(&self) -> Option<Section> {
+        let (line, verdict) = (words::verdict(self.review)?, self.review.gate.as_ref()?);
+        let columns = ["rule", "object", "what it does"].map(text).to_vec();
+        let rows = verdict.violations.iter().map(|finding| self.finding(finding)).collect();
+        Some(Section { title: format!("Gate: {line}"), columns, total: None, rows })
+    }
+
+    /// What the policy lets through, or says of itself.
+    fn notes(&self) -> Option<Section> {
+        let is_of_policy = |finding: &&Finding| {
+            let is_let_through = ["excepted until", "known from the baseline", "matches no object"];
+            finding.level == Level::Note && is_let_through.iter().any(|words| finding.message.contains(words))
+        };
+        let rows: Vec<Row> = self.review.findings.iter().filter(is_of_policy).map(|one| self.finding(one)).collect();
+        let columns = ["rule", "object", "what is let through"].map(text).to_vec();
+        let title = format!("Exceptions ({})", rows.len());
+        (!rows.is_empty()).then_some(Section { title, columns, total: None, rows })
+    }
+
+    fn finding(&self, finding: &Finding) -> Row {
+        let details = finding.details.iter().map(|detail| Line(vec![Piece::Plan(detail.clone())]));
+        let mut object = finding.address.as_deref().map_or_else(|| said("the plan"), plan);
+        self.name_plan(Some(&mut object), finding.plan.as_deref());
+        let what = [words(finding.message.as_str())].into_iter().chain(details).collect();
+        Row(vec![said(finding.rule.as_str()), object, Cell(what)])
+    }
+
+    fn cost(&self) -> Section {
+        let columns = [
+            text("instance"),
+            text("action"),
+            number("now"),
+            number("after"),
+            number("change"),
+            number("after, by the hour"),
+        ];
+        let sums = self.review.sums();
+        let [now, after, change] = monthly(&sums);
+        let total =
+            vec![said("all of them"), Cell::default(), now, after, change, said(sums.after.hourly.with_digits(4))];
+        let section = self.of("", columns, |report| &report.cost.resources, cost_row);
+        let rows = section.map(|section| section.rows).unwrap_or_default();
+        Section { title: "Cost by the month".to_owned(), columns: columns.to_vec(), total: Some(Row(total)), rows }
+    }
+
+    fn by_plan(&self) -> Option<Section> {
+        let row = |name: &Option<String>, report: &Report| {
+            let cost = &report.cost;
+            let sums = Sums::of(&cost.resources);
+            let name = plan(name.as_deref().unwrap_or_default());
+            Row([name, said(words::counts(&report.counts))].into_iter().chain(monthly(&sums)).collect())
+        };
+        let rows = self.review.plans.iter().map(|plan| row(&plan.name, &plan.report)).collect();
+        self.review.is_of_several().then(|| sums("Cost by plan", [text("plan"), text("objects")].to_vec(), rows))
+    }
+
+    fn by_module(&self) -> Option<Section> {
+        let modules = self.review.modules();
+        let row = |(module, sums): (&&str, &Sums)| {
+            let name = if module.is_empty() { said("root module") } else { plan(module) };
+            Row([name].into_iter().chain(monthly(sums)).collect())
+        };
+        let is_told = modules.keys().any(|module| !module.is_empty());
+        is_told.then(|| sums("Cost by module", vec![text("module")], modules.iter().map(row).collect()))
+    }
+}
+
+fn sums(title: &str, mut columns: Vec<Column>, rows: Vec<Row>) -> Section {
+    columns.extend(["now", "after", "change"].map(number));
+    Section { title: title.to_owned(), columns, total: None, rows }
+}
+
+/// A bill of a month, now, after and the difference, each with what is not known of it.
+fn monthly(sums: &Sums) -> [Cell; 3] {
+    let cell = |sum: String, unknown: usize| {
         let open = (unknown > 0).then(|| words(words::unknown(unknown)));
         Cell([Some(words(sum)), open].into_iter().flatten().collect())
     };
-    let total = vec![
-        said("all of them"),
-        Cell::default(),
-        sum(cost.now.monthly.with_digits(2), cost.now.unknown),
-        sum(cost.after.monthly.with_digits(2), cost.after.unknown),
-        sum(cost.monthly_change.signed(2), cost.unknown_increases.len()),
-        said(cost.after.hourly.with_digits(4)),
-    ];
-    let row = |row: &CostRow| {
-        let action = [Some(words::action(row)), words::remark(row)].into_iter().flatten().map(words);
-        vec![
-            plan(&row.address),
-            Cell(action.collect()),
-            said(words::monthly(&row.now)),
-            said(words::monthly(&row.after)),
-            said(words::change(row)),
-            said(words::hourly(&row.after)),
-        ]
-    };
-    Section {
-        title: "Cost by the month".to_owned(),
-        total: Some(Row(total)),
-        ..section("", columns, &cost.resources, row)
-    }
+    [
+        cell(sums.now.monthly.with_digits(2), sums.now.unknown),
+        cell(sums.after.monthly.with_digits(2), sums.after.unknown),
+        cell(sums.monthly_change.signed(2), sums.unknown_increases),
+    ]
 }
 
-fn violation(violation: &Violation) -> Vec<Cell> {
-    let details = violation.details.iter().map(|detail| Line(vec![Piece::Plan(detail.clone())]));
-    let object = violation.address.as_deref().map_or_else(|| said("the plan"), plan);
-    let what = [words(violation.message.as_str())].into_iter().chain(details).collect();
-    vec![said(violation.rule.to_string()), object, Cell(what)]
+fn cost_row(row: &CostRow) -> Vec<Cell> {
+    let mut action = vec![words(words::action(row))];
+    action.extend(words::remark(row).map(words));
+    action.extend(row.candidates.as_ref().map(candidates));
+    vec![
+        plan(&row.address),
+        Cell(action),
+        said(words::monthly(&row.now)),
+        said(words::monthly(&row.after)),
+        said(words::change(row)),
+        said(words::hourly(&row.after)),
+    ]
+}
+
+fn candidates(candidates: &Candidates) -> Line {
+    let count =
+        if candidates.count == 1 { "1 candidate".to_owned() } else { format!("{} candidates", candidates.count) };
+    let mut pieces = vec![Piece::Words(format!("{count}: "))];
+    for (index, option) in candidates.options.iter().enumerate() {
+        pieces.extend((index > 0).then(|| Piece::Words(", ".to_owned())));
+        pieces.push(Piece::Plan(option.clone()));
+    }
+    match &candidates.choice {
+        Some(choice) => pieces.extend([Piece::Words("; chosen: ".to_owned()), Piece::Plan(choice.clone())]),
+        None => pieces.push(Piece::Words("; the apply chooses".to_owned())),
+    }
+    Line(pieces)
+}
+
+fn deferred(deferred: &Deferred) -> Vec<Cell> {
+    vec![plan(&deferred.address), plan(&deferred.reason)]
+}
+
+fn action(invoked: &Invoked) -> Vec<Cell> {
+    let (event, resource) = invoked.trigger.words();
+    let mut when = vec![Piece::Words(event.to_owned())];
+    when.extend(
+        resource.iter().flat_map(|resource| [Piece::Words(" ".to_owned()), Piece::Plan((*resource).to_owned())]),
+    );
+    vec![plan(&invoked.address), Cell(vec![Line(when)]), Cell(invoked.arguments.iter().map(argument).collect())]
+}
+
+fn argument(argument: &Argument) -> Line {
+    let pieces = [&argument.name, &argument.value].map(|text| Piece::Plan(text.clone()));
+    let [name, value] = pieces;
+    let unit = unit(&argument.name, &[&argument.value]);
+    Line([name, Piece::Words(" = ".to_owned()), value].into_iter().chain(unit).collect())
+}
+
+/// The unit of a size, by the name of its argument; none where neither of the values is a number.
+fn unit(argument: &str, values: &[&str]) -> Option<Piece> {
+    let is_number = values.iter().any(|value| value.parse::<f64>().is_ok());
+    let unit = match argument.rsplit('_').next() {
+        Some("gb") => " GB",
+        Some("mb") => " MB",
+        _ => return None,
+    };
+    is_number.then(|| Piece::Words(unit.to_owned()))
+}
+
+fn created(created: &Created) -> Vec<Cell> {
+    let mut what: Vec<Line> = created.arguments.iter().map(argument).collect();
+    what.extend(created.disks.iter().map(planned_disk));
+    if what.is_empty() {
+        what.push(Line(vec![Piece::Plan(created.kind.clone())]));
+    }
+    vec![plan(&created.address), Cell(what)]
+}
+
+fn planned_disk(disk: &PlannedDisk) -> Line {
+    let size = disk.size_gb.map_or_else(|| "of unknown size".to_owned(), |size| format!("of {size} GB"));
+    let mut pieces = vec![Piece::Words(format!("new cloud disk {size}"))];
+    if let Some(path) = &disk.mount_path {
+        pieces.extend([Piece::Words(" at ".to_owned()), Piece::Plan(path.clone())]);
+    }
+    let fate =
+        if disk.release_with_instance { "released with the instance" } else { "stays when the instance is released" };
+    pieces.push(Piece::Words(format!(", {fate}")));
+    Line(pieces)
+}
+
+fn updated(updated: &Updated) -> Vec<Cell> {
+    vec![plan(&updated.address), Cell(updated.attributes.iter().map(difference).collect())]
+}
+
+fn imported(imported: &Imported) -> Vec<Cell> {
+    let id = imported.id.as_deref().map_or_else(|| said("known after the apply"), plan);
+    vec![plan(&imported.address), id, said(imported.action.word())]
+}
+
+fn moved(moved: &Moved) -> Vec<Cell> {
+    vec![plan(&moved.address), plan(&moved.previous_address), said(moved.action.word())]
 }
 
 fn loss(loss: &Loss) -> Vec<Cell> {
@@ -165,12 +341,17 @@ fn loss(loss: &Loss) -> Vec<Cell> {
 fn replacement(replaced: &Replacement) -> Vec<Cell> {
     let is_told = |word: &&str| replaced.forced_by.is_empty() || *word != "replace_because_cannot_update";
     let reason = replaced.reason.as_deref().filter(is_told).map(reason);
-    let forced = reason.into_iter().chain(replaced.forced_by.iter().map(difference)).collect();
+    let mut forced: Vec<Line> = reason.into_iter().chain(replaced.forced_by.iter().map(difference)).collect();
+    if !replaced.changes.is_empty() {
+        forced.push(words("also changes:"));
+        forced.extend(replaced.changes.iter().map(difference));
+    }
     vec![plan(&replaced.address), said(replaced.action.word()), Cell(forced)]
 }
 
 fn forgotten(forgotten: &Forgotten) -> Vec<Cell> {
-    vec![plan(&forgotten.address), plan(&forgotten.kind)]
+    let reason = forgotten.reason.as_deref().map(reason);
+    vec![plan(&forgotten.address), Cell([plan_line(&forgotten.kind)].into_iter().chain(reason).collect())]
 }
 
 fn term(term: &Term) -> Vec<Cell> {
@@ -199,7 +380,8 @@ fn drift(drift: &Drift) -> Vec<Cell> {
 
 fn check(check: &Check) -> Vec<Cell> {
     let problems = check.problems.iter().map(|problem| Line(vec![Piece::Plan(problem.clone())]));
-    vec![plan(&check.address), plan(&check.status), Cell(problems.collect())]
+    let status = if check.status == "fail" { "does not hold" } else { "cannot be evaluated" };
+    vec![plan(&check.address), said(status), Cell(problems.collect())]
 }
 
 fn item(before: &str, item: &Item) -> Line {
@@ -220,7 +402,9 @@ fn item(before: &str, item: &Item) -> Line {
 fn difference(changed: &Forced) -> Line {
     let arrow = |word: &str| Piece::Words(word.to_owned());
     let value = |value: &String| Piece::Plan(value.clone());
-    Line(vec![value(&changed.argument), arrow(": "), value(&changed.before), arrow(" → "), value(&changed.after)])
+    let pieces = [value(&changed.argument), arrow(": "), value(&changed.before), arrow(" → "), value(&changed.after)];
+    let unit = unit(&changed.argument, &[&changed.before, &changed.after]);
+    Line(pieces.into_iter().chain(unit).collect())
 }
 
 fn reason(word: &str) -> Line {
@@ -228,7 +412,11 @@ fn reason(word: &str) -> Line {
 }
 
 fn plan(text: &str) -> Cell {
-    Cell(vec![Line(vec![Piece::Plan(text.to_owned())])])
+    Cell(vec![plan_line(text)])
+}
+
+fn plan_line(text: &str) -> Line {
+    Line(vec![Piece::Plan(text.to_owned())])
 }
 
 fn said(text: impl Into<String>) -> Cell {

@@ -5,80 +5,81 @@ use askama::Template;
 use super::{
     chart::{self, Bar},
     document::{Piece, Section, sections},
-    words,
+    marker, words,
 };
-use crate::review::{report::Report, text::visible};
+use crate::review::{money::thousands, reviewed::Review, text::visible};
 
-/// Pixels from one machine of the chart to the next.
-const STEP: usize = 46;
-
-/// The longest label of a bar, in characters.
-const LABEL: usize = 38;
-
-/// The longest text of the plan that is shown in one place, in characters.
-const LONGEST: usize = 400;
+/// What is destroyed stands above the sums: the sections up to that of the costs.
+const COSTS: &str = "Cost by the month";
 
 #[derive(Template)]
 #[template(path = "report.html", config = "src/review/render/askama.toml")]
 struct Page<'a> {
+    marker: Option<String>,
     summary: String,
     core: Option<&'a str>,
     warnings: Vec<String>,
     verdict: Option<String>,
-    is_passed: bool,
+    is_open: bool,
     now: String,
     after: String,
     change: String,
     unknown: String,
-    bars: Vec<Placed>,
-    height: usize,
+    bars: Vec<Bar>,
     bars_left_out: usize,
+    before: Vec<Section>,
     sections: Vec<Section>,
     notes: Vec<&'static str>,
 }
 
-/// Two bars at their place in the chart, in pixels of its own.
-struct Placed {
-    bar: Bar,
-    label: String,
-    top: usize,
-}
-
-/// Writes a report.
-pub(super) fn write(report: &Report) -> Result<String, askama::Error> {
-    let cost = &report.cost;
-    let bars: Vec<Placed> = chart::bars(cost)
-        .into_iter()
-        .enumerate()
-        .map(|(index, bar)| Placed { label: visible(&bar.label, LABEL), top: index * STEP, bar })
-        .collect();
+/// Writes a review.
+pub(super) fn write(review: &Review, id: Option<&str>) -> Result<String, askama::Error> {
+    let sums = review.sums();
+    let mut before = sections(review);
+    let costs = before.iter().position(|section| section.title == COSTS).unwrap_or(before.len());
+    let sections = before.split_off(costs);
+    let core = match review.plans.as_slice() {
+        [plan] => plan.report.core_version.as_deref(),
+        _ => None,
+    };
     let page = Page {
-        summary: words::summary(report),
-        core: report.core_version.as_deref(),
-        warnings: words::warnings(report),
-        verdict: words::verdict(report),
-        is_passed: report.gate.as_ref().is_some_and(|verdict| verdict.passed),
-        now: cost.now.monthly.with_digits(2),
-        after: cost.after.monthly.with_digits(2),
-        change: cost.monthly_change.signed(2),
-        unknown: words::unknown(cost.unknown_increases.len()),
-        height: bars.len() * STEP,
-        bars,
-        bars_left_out: chart::left_out(cost),
-        sections: sections(report),
-        notes: words::notes(report),
+        marker: id.map(marker),
+        summary: words::summary(review),
+        core,
+        warnings: words::warnings(review),
+        verdict: words::verdict(review),
+        is_open: review.gate.as_ref().is_some_and(|verdict| verdict.passed),
+        now: sums.now.monthly.grouped(),
+        after: sums.after.monthly.grouped(),
+        change: thousands(&sums.monthly_change.signed(2)),
+        unknown: words::unknown(sums.unknown_increases),
+        bars: chart::bars(review),
+        bars_left_out: chart::left_out(review),
+        before,
+        sections,
+        notes: words::notes(review),
     };
     Ok(page.render()? + "\n")
 }
 
-impl Placed {
-    /// The length of a bar, and where the sum behind it begins: the longest bar has 560 pixels.
-    fn length(thousandths: &u32) -> u32 {
-        thousandths * 560 / 1000
+impl Bar {
+    /// A part of the longest bar as a percentage.
+    fn percent(thousandths: &u32) -> String {
+        format!("{}.{}", thousandths / 10, thousandths % 10)
     }
 }
 
+/// Whether a text is a number and nothing else.
+fn is_sum(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '\u{2212}']);
+    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
 impl Section {
+    fn column(&self, column: &usize) -> &'static str {
+        self.columns.get(*column).map_or("", |column| column.title)
+    }
+
     fn is_number(&self, column: &usize) -> bool {
         self.columns.get(*column).is_some_and(|column| column.is_number)
     }
@@ -88,7 +89,8 @@ impl Piece {
     /// The text, and whether it is the plan's.
     fn shown(&self) -> (String, bool) {
         match self {
-            Self::Plan(text) => (visible(text, LONGEST), true),
+            Self::Plan(text) => (visible(text, usize::MAX), true),
+            Self::Words(text) if is_sum(text) => (thousands(text), false),
             Self::Words(text) => (text.clone(), false),
         }
     }

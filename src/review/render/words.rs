@@ -5,7 +5,8 @@ use crate::review::{
     losses::Loss,
     money::Money,
     prepaid::{Term, TermKind},
-    report::Report,
+    report::{Counts, Report},
+    reviewed::Review,
 };
 
 /// What the sums mean, and what they leave out.
@@ -20,8 +21,9 @@ const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform 
     -exclude left out is not seen here.";
 
 /// What there is to say below everything.
-pub(super) fn notes(report: &Report) -> Vec<&'static str> {
-    let maybe_more = (!report.says_whether_complete).then_some(MAYBE_MORE);
+pub(super) fn notes(review: &Review) -> Vec<&'static str> {
+    let is_told = review.plans.iter().all(|plan| plan.report.says_whether_complete);
+    let maybe_more = (!is_told).then_some(MAYBE_MORE);
     NOTES.into_iter().chain(maybe_more).collect()
 }
 
@@ -29,11 +31,14 @@ pub(super) fn notes(report: &Report) -> Vec<&'static str> {
 pub(super) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "delete_because_count_index" => "its index is outside of count",
+        "delete_because_enabled_false" => "its enabled is false",
         "delete_because_each_key" => "its key is not in for_each",
         "delete_because_no_module" => "its module is gone from the configuration",
         "delete_because_no_move_target" => "it was moved to where nothing is configured",
         "delete_because_no_resource_config" => "it is gone from the configuration",
         "delete_because_wrong_repetition" => "count or for_each came or went",
+        "forgot_because_lifecycle_destroy_in_config" => "destroy = false in its configuration",
+        "forgot_because_lifecycle_destroy_in_state" => "destroy = false in the state",
         "replace_because_cannot_update" => "an argument cannot be changed in place",
         "replace_because_tainted" => "it is tainted",
         "replace_by_request" => "it was asked for (-replace)",
@@ -73,7 +78,8 @@ pub(super) fn remark(row: &CostRow) -> Option<&'static str> {
         Amount::Known { .. } | Amount::Nothing => None,
     };
     let forgotten = row.forgotten.then_some("leaves the state, and goes on being billed");
-    forgotten.or_else(|| why(&row.after)).or_else(|| why(&row.now))
+    let ceiling = row.is_ceiling.then_some("at most: its price_ceiling");
+    forgotten.or(ceiling).or_else(|| why(&row.after)).or_else(|| why(&row.now))
 }
 
 /// What the plan does to a machine.
@@ -92,7 +98,7 @@ pub(super) fn unknown(count: usize) -> String {
 
 /// What a destroyed object is, where no data is told.
 pub(super) fn no_data(loss: &Loss) -> &'static str {
-    if loss.known { "no data" } else { "another provider's: what goes with it is not known here" }
+    if loss.known { "no data" } else { "other provider: its data cannot be judged" }
 }
 
 /// What is paid ahead, in how many periods.
@@ -118,37 +124,57 @@ pub(super) fn term(term: &Term) -> &'static str {
     }
 }
 
-/// What keeps a plan from being judged.
-pub(super) fn warnings(report: &Report) -> Vec<String> {
-    let errored = report.errored.then(|| "The plan is errored: it stopped before its end.".to_owned());
-    let incomplete = report.incomplete.map(|why| format!("The plan is incomplete: {why}."));
-    let unreadable = match report.unreadable.len() {
-        0 => None,
-        count => Some(format!("{count} parts of the plan are unreadable, and are missing below.")),
+/// What keeps plans from being judged.
+pub(super) fn warnings(review: &Review) -> Vec<String> {
+    let count = |is_so: fn(&Report) -> bool| review.plans.iter().filter(|plan| is_so(&plan.report)).count();
+    let sentence = |count: usize, rest: &str| match (count, review.is_of_several()) {
+        (0, _) => None,
+        (_, false) => Some(format!("The plan is {rest}.")),
+        (1, true) => Some(format!("1 plan is {rest}.")),
+        (count, true) => Some(format!("{count} plans are {rest}.")),
     };
-    [errored, incomplete, unreadable].into_iter().flatten().collect()
+    let why = review.plans.iter().find_map(|plan| plan.report.incomplete).unwrap_or_default();
+    [
+        sentence(count(|report| report.errored), "errored: it stopped before its end"),
+        sentence(count(|report| report.incomplete.is_some()), &format!("incomplete: {why}")),
+        sentence(count(|report| !report.unreadable.is_empty()), "unreadable in parts, which are missing below"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// How many objects the plan is about.
-pub(super) fn summary(report: &Report) -> String {
-    let counts = report.counts.words();
-    let others = match report.counts.other_providers {
+/// How many objects a review is about.
+pub(super) fn summary(review: &Review) -> String {
+    let plans = if review.is_of_several() { format!("{} plans: ", review.plans.len()) } else { String::new() };
+    let drifted: usize = review.plans.iter().map(|plan| plan.report.drift.len()).sum();
+    let drift = match drifted {
+        0 => String::new(),
+        1 => " 1 object changed outside of plans.".to_owned(),
+        count => format!(" {count} objects changed outside of plans."),
+    };
+    format!("{plans}{}.{drift}", counts(&review.counts()))
+}
+
+/// How many objects there are, by what is done to them.
+pub(super) fn counts(counts: &Counts) -> String {
+    let words = counts.words();
+    if words.is_empty() {
+        return "no changes".to_owned();
+    }
+    let others = match counts.other_providers {
         0 => String::new(),
         count => format!(" ({count} of the changes are other providers')"),
     };
-    if counts.is_empty() {
-        "There are no resources in this plan.".to_owned()
-    } else {
-        format!("{}{others}.", counts.join(", "))
-    }
+    format!("{}{others}", words.join(", "))
 }
 
-/// The line that says whether the plan passes; none where nothing was asked.
-pub(super) fn verdict(report: &Report) -> Option<String> {
-    let verdict = report.gate.as_ref()?;
+/// The line that says how the gate is; none where nothing was asked.
+pub(super) fn verdict(review: &Review) -> Option<String> {
+    let verdict = review.gate.as_ref()?;
     Some(match verdict.violations.len() {
         0 => "Passed".to_owned(),
-        1 => "Not passed: 1 violation".to_owned(),
-        count => format!("Not passed: {count} violations"),
+        1 => "Failed: 1 violation".to_owned(),
+        count => format!("Failed: {count} violations"),
     })
 }

@@ -1,0 +1,189 @@
+//! What the account has, and what it costs: the one place that asks the service.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use bigdecimal::BigDecimal;
+use secrecy::ExposeSecret;
+
+use super::{Arguments, Error};
+use crate::{
+    api::{
+        BaseUrl, Client, CloudDisk, Context, Instance, Listing, PlainHttp, PrivateImage, Record, Settings, Spec,
+        TokenSource,
+    },
+    commands::adopt::Kind,
+    provider::Environment,
+};
+
+/// A month, in hours.
+const HOURS_A_MONTH: i32 = 730;
+
+/// Everything that the lists of the service show.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    /// What is billed.
+    pub(super) billed: Vec<Billed>,
+    /// Everything that was listed, what is released included: proof that it is of this account.
+    pub(super) listed: BTreeSet<(Kind, String)>,
+    /// The specifications, by region and number.
+    pub(super) specs: BTreeMap<(String, i64), Spec>,
+}
+
+/// Something that is billed.
+#[derive(Clone, Debug)]
+pub(super) struct Billed {
+    pub(super) kind: Kind,
+    /// Its import id.
+    pub(super) id: String,
+    pub(super) name: Option<String>,
+    pub(super) region: Option<String>,
+    pub(super) status: Option<String>,
+    /// When it was made, in Unix seconds.
+    pub(super) since: Option<i64>,
+    /// By what an instance is priced.
+    pub(super) order: Option<Order>,
+}
+
+/// By what an instance is priced.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) payment_type: String,
+    pub(super) spec_id: i64,
+    pub(super) gpu_num: i64,
+}
+
+impl Account {
+    /// Lists everything: one list for each kind, and one of specifications for each region.
+    pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Error> {
+        let list = |kind: Kind| move |source| Error::List { kind: kind.noun(), source };
+        let instances = client.instances().fresh(context).await.map_err(list(Kind::Instance))?;
+        let disks = client.cloud_disks().fresh(context).await.map_err(list(Kind::CloudDisk))?;
+        let images = client.images().private_fresh(context).await.map_err(list(Kind::PrivateImage))?;
+        let mut account = Self::default();
+        account.take(Kind::Instance, &instances, Instance::is_released, instance)?;
+        account.take(Kind::CloudDisk, &disks, CloudDisk::is_released, cloud_disk)?;
+        account.take(Kind::PrivateImage, &images, |_| false, private_image)?;
+        let machines = account.billed.iter().filter(|billed| billed.order.is_some());
+        let regions: BTreeSet<String> = machines.filter_map(|billed| billed.region.clone()).collect();
+        for region in regions {
+            let source = |source| Error::List { kind: "specification", source };
+            let specs = client.specs().snapshot(&region, context).await.map_err(source)?;
+            account.specs.extend(specs.records.iter().map(|spec| ((region.clone(), spec.spec_id), spec.clone())));
+        }
+        Ok(account)
+    }
+
+    /// Takes a list in, if it is whole.
+    fn take<T: Record>(
+        &mut self,
+        kind: Kind,
+        listing: &Listing<T>,
+        is_released: impl Fn(&T) -> bool,
+        billed: impl Fn(&T) -> Billed,
+    ) -> Result<(), Error> {
+        if !listing.complete {
+            let total = listing.total.map_or_else(|| "an unknown number".to_owned(), |total| total.to_string());
+            return Err(Error::Incomplete { kind: kind.noun(), seen: listing.records.len(), total });
+        }
+        for record in &listing.records {
+            let object = billed(record);
+            self.listed.insert((kind, object.id.clone()));
+            if !is_released(record) {
+                self.billed.push(object);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an instance costs by the hour, with so much extra local disk in GB; none where the service names no price.
+    pub(super) fn hourly(&self, billed: &Billed, extra_disk: i64) -> Option<BigDecimal> {
+        let order = billed.order.as_ref()?;
+        let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
+        let (price, disk, hours) = match order.payment_type.as_str() {
+            "Hourly" => (&spec.hourly_price, &spec.hourly_data_disk_price, 1),
+            "Daily" => (&spec.daily_price, &spec.daily_data_disk_price, 24),
+            "Monthly" => (&spec.monthly_price, &spec.monthly_data_disk_price, HOURS_A_MONTH),
+            _ => return None,
+        };
+        let mut sum = price.as_ref()? * BigDecimal::from(order.gpu_num);
+        if extra_disk > 0 {
+            sum += disk.as_ref()? * BigDecimal::from(extra_disk);
+        }
+        Some(sum / BigDecimal::from(hours))
+    }
+}
+
+/// A price by the hour as one by the month.
+pub(super) fn monthly(hourly: &BigDecimal) -> BigDecimal {
+    hourly * BigDecimal::from(HOURS_A_MONTH)
+}
+
+fn instance(instance: &Instance) -> Billed {
+    let order = || {
+        Some(Order {
+            payment_type: instance.payment_type.clone()?,
+            spec_id: instance.spec_id?,
+            gpu_num: instance.gpu_num?,
+        })
+    };
+    Billed {
+        kind: Kind::Instance,
+        id: instance.uid.to_string(),
+        name: instance.name.clone(),
+        region: instance.region.clone(),
+        status: instance.status.as_ref().map(ToString::to_string),
+        since: instance.start_time,
+        order: order(),
+    }
+}
+
+fn cloud_disk(disk: &CloudDisk) -> Billed {
+    let number = |status: i64| format!("unknown({status})");
+    Billed {
+        kind: Kind::CloudDisk,
+        id: disk.id.to_string(),
+        name: disk.name.clone(),
+        region: None,
+        status: disk.status_name().map(|name| name.replace(' ', "_")).or_else(|| disk.status.map(number)),
+        since: disk.create_time,
+        order: None,
+    }
+}
+
+fn private_image(image: &PrivateImage) -> Billed {
+    let status = |status: i64| match status {
+        0 => "creating".to_owned(),
+        1 => "ready".to_owned(),
+        other => format!("unknown({other})"),
+    };
+    Billed {
+        kind: Kind::PrivateImage,
+        id: image.image_id.to_string(),
+        name: image.image_name.clone(),
+        region: image.region.clone(),
+        status: image.image_status.map(status),
+        since: image.create_time,
+        order: None,
+    }
+}
+
+/// How the service is asked.
+pub(super) fn settings(arguments: &Arguments, environment: &Environment) -> Result<Settings, Error> {
+    let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
+    let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
+    let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
+    let roots = arguments.ca_certificate_file.as_deref().map(|file| {
+        let path = environment.path(file);
+        fs::read(&path).map_err(|source| Error::Read { place: path.display().to_string(), source })
+    });
+    Ok(Settings {
+        base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
+        token: token.cloned().map(TokenSource::Value),
+        max_retries: 2,
+        extra_roots_pem: roots.transpose()?,
+        ..Settings::default()
+    })
+}

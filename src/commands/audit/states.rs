@@ -1,0 +1,302 @@
+//! States, as far as they say what they hold. Nothing else of them is kept: they are full of secrets.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::commands::adopt::Kind;
+
+/// The newest format of state files.
+const NEWEST: u64 = 4;
+
+/// What a state holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// Its path, or what it is.
+    pub(super) source: String,
+    pub(super) held: Vec<Held>,
+}
+
+/// An object that a state holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) kind: Kind,
+    /// Its import id.
+    pub(super) id: String,
+    pub(super) address: String,
+    /// Extra local disk of an instance in GB, which is billed with it.
+    pub(super) extra_disk: i64,
+    /// Whether it comes with an instance (`new_disks`), and is no resource of its own.
+    pub(super) is_part: bool,
+}
+
+/// Why something is not a state that this program reads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAState {
+    /// OpenTofu encrypted it.
+    #[error("it is encrypted by OpenTofu. Pipe `tofu state pull` instead, which decrypts it")]
+    Encrypted,
+    /// It is empty. Usual cause: the backend has no state in this workspace.
+    #[error("it is empty")]
+    Empty,
+    /// It lacks what every state has.
+    #[error("it is unreadable at {0}")]
+    Odd(String),
+    /// It is some other document.
+    #[error("it is JSON, and not what `terraform state pull` or `terraform show -json` writes")]
+    Other,
+    /// It is a plan.
+    #[error("it is a plan, not a state")]
+    Plan,
+    /// It is no JSON.
+    #[error("it is not JSON ({0})")]
+    Syntax(String),
+    /// Its format is newer than this program.
+    #[error("its format is version {0}, and this program reads versions 1 to 4")]
+    Version(u64),
+}
+
+impl State {
+    /// Reads a state file of any version, or what `show -json` writes of one.
+    pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
+        let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
+        if document.iter().all(u8::is_ascii_whitespace) {
+            return Err(NotAState::Empty);
+        }
+        if document.starts_with(b"PK\x03\x04") {
+            return Err(NotAState::Plan);
+        }
+        // What serde says of an error is of its place alone, and never of the text.
+        let root: Value = serde_json::from_slice(document)
+            .map_err(|error| NotAState::Syntax(format!("line {}, column {}", error.line(), error.column())))?;
+        if root.get("encrypted_data").is_some() {
+            return Err(NotAState::Encrypted);
+        }
+        let mut held = match (root["version"].as_u64(), root["format_version"].as_str()) {
+            (Some(NEWEST), _) => file(&root)?,
+            (Some(1..NEWEST), _) => old_file(&root)?,
+            (Some(other), _) => return Err(NotAState::Version(other)),
+            (None, Some(_)) if root.get("planned_values").or_else(|| root.get("resource_changes")).is_some() => {
+                return Err(NotAState::Plan);
+            }
+            (None, Some(_)) if root.get("provider_schemas").or_else(|| root.get("diagnostics")).is_some() => {
+                return Err(NotAState::Other);
+            }
+            (None, Some(_)) => {
+                let mut held = Vec::new();
+                match &root["values"]["root_module"] {
+                    Value::Null => {}
+                    module => shown(module, &mut held)?,
+                }
+                held
+            }
+            (None, None) => return Err(NotAState::Other),
+        };
+        // A disk that is a resource of its own is held by that.
+        let own: BTreeSet<(Kind, String)> =
+            held.iter().filter(|held| !held.is_part).map(|held| (held.kind, held.id.clone())).collect();
+        held.retain(|held| !held.is_part || !own.contains(&(held.kind, held.id.clone())));
+        Ok(Self { source: source.to_owned(), held })
+    }
+}
+
+/// State files of version 4 (Terraform from 0.12 on, and OpenTofu).
+fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
+    let mut held = Vec::new();
+    for (number, resource) in list(root, "resources")?.iter().enumerate() {
+        let odd = || NotAState::Odd(format!("resources[{number}]"));
+        let (Some(mode), Some(kind), Some(name)) =
+            (resource["mode"].as_str(), resource["type"].as_str(), resource["name"].as_str())
+        else {
+            return Err(odd());
+        };
+        if mode != "managed" || kind_of(kind).is_none() {
+            continue;
+        }
+        let module = resource["module"].as_str().map(|module| format!("{module}.")).unwrap_or_default();
+        for instance in list(resource, "instances").map_err(|_| odd())? {
+            let key = match &instance["index_key"] {
+                Value::Null => String::new(),
+                key => format!("[{key}]"),
+            };
+            let deposed = instance["deposed"].as_str();
+            let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+            let attributes = instance
+                .get("attributes")
+                .filter(|attributes| !attributes.is_null())
+                .unwrap_or_else(|| &instance["attributes_flat"]);
+            take(&mut held, kind, &format!("{module}{kind}.{name}{key}{deposed}"), attributes).ok_or_else(odd)?;
+        }
+    }
+    Ok(held)
+}
+
+/// State files of versions 1 to 3 (Terraform before 0.12).
+fn old_file(root: &Value) -> Result<Vec<Held>, NotAState> {
+    let mut held = Vec::new();
+    for (number, module) in list(root, "modules")?.iter().enumerate() {
+        let odd = || NotAState::Odd(format!("modules[{number}]"));
+        let path = list(module, "path").map_err(|_| odd())?;
+        let names = path.iter().filter_map(Value::as_str).skip(1);
+        let prefix: String = names.map(|name| format!("module.{name}.")).collect();
+        for (name, resource) in module["resources"].as_object().into_iter().flatten() {
+            let Some(kind) = resource["type"].as_str().filter(|kind| name.starts_with(kind)) else { continue };
+            let primary = Some(&resource["primary"]).filter(|primary| !primary.is_null());
+            for object in primary.into_iter().chain(resource["deposed"].as_array().into_iter().flatten()) {
+                take(&mut held, kind, &format!("{prefix}{name}"), object).ok_or_else(odd)?;
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// A module as `show -json` writes it, and those within.
+fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
+    for resource in list(module, "resources")? {
+        let odd = || NotAState::Odd("values".to_owned());
+        let (Some(address), Some(kind)) = (resource["address"].as_str(), resource["type"].as_str()) else {
+            return Err(odd());
+        };
+        if resource["mode"] == "managed" {
+            let deposed = resource["deposed_key"].as_str();
+            let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+            take(held, kind, &format!("{address}{deposed}"), &resource["values"]).ok_or_else(odd)?;
+        }
+    }
+    list(module, "child_modules")?.iter().try_for_each(|module| shown(module, held))
+}
+
+/// Takes an object in, and the disks that come with it; none when it has no id. What this program does not bill is passed over.
+fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> Option<()> {
+    let Some(kind) = kind_of(kind) else { return Some(()) };
+    let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;
+    let one = |kind: Kind, id: &str| Held {
+        kind,
+        id: id.to_owned(),
+        address: address.to_owned(),
+        extra_disk: 0,
+        is_part: false,
+    };
+    let extra_disk = attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0);
+    held.push(Held { extra_disk, ..one(kind, id) });
+    if kind == Kind::Instance {
+        held.extend(parts(attributes).iter().map(|id| Held { is_part: true, ..one(Kind::CloudDisk, id) }));
+    }
+    Some(())
+}
+
+/// The cloud disks that were made with an instance: those that are mounted, without those that were there before.
+fn parts(instance: &Value) -> Vec<String> {
+    let elements = |name: &str| instance[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    if elements("new_disks").is_empty() {
+        return Vec::new();
+    }
+    let number = |value: &Value| value.as_i64().map(|number| number.to_string());
+    let others: BTreeSet<String> = elements("exist_disks").iter().filter_map(|disk| number(&disk["disk_id"])).collect();
+    let mounted = elements("cloud_disks").iter().filter_map(|document| {
+        let record: Value = serde_json::from_str(document.as_str()?).ok()?;
+        number(&record["id"]).or_else(|| number(&record["disk_id"]))
+    });
+    mounted.filter(|id| !others.contains(id)).collect()
+}
+
+fn kind_of(kind: &str) -> Option<Kind> {
+    Kind::asked(&[]).into_iter().find(|known| known.type_name() == kind)
+}
+
+/// A list that may be left out.
+fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
+    match within.get(key) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(elements)) => Ok(elements),
+        Some(_) => Err(NotAState::Odd(key.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(state: &Value) -> Result<Vec<String>, NotAState> {
+        let state = State::read("state", state.to_string().as_bytes())?;
+        Ok(state.held.iter().map(|held| format!("{} {} {}", held.kind.type_name(), held.id, held.address)).collect())
+    }
+
+    #[test]
+    fn every_format_tells_what_it_holds() {
+        let instance = |id: &str, more: Value| {
+            let mut instance = json!({"attributes": {"id": id, "ssh_password": "hunter2"}});
+            instance.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+            instance
+        };
+        let file = json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {}, "resources": [
+            {"module": "module.a[\"x.y\"]", "mode": "managed", "type": "damodel_instance", "name": "i", "instances": [
+                instance("ins-1", json!({"index_key": 0})), instance("ins-2", json!({"index_key": 0, "deposed": "abcd1234"}))]},
+            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d", "instances": [instance("7", json!({"index_key": "k"}))]},
+            {"mode": "data", "type": "damodel_instance", "name": "read", "instances": [instance("ins-9", json!({}))]},
+            {"mode": "managed", "type": "aws_instance", "name": "other", "instances": [instance("i-1", json!({}))]}]});
+        assert_eq!(
+            read(&file).unwrap(),
+            [
+                "damodel_instance ins-1 module.a[\"x.y\"].damodel_instance.i[0]",
+                "damodel_instance ins-2 module.a[\"x.y\"].damodel_instance.i[0] (deposed abcd1234)",
+                "damodel_cloud_disk 7 damodel_cloud_disk.d[\"k\"]",
+            ]
+        );
+        let shown = json!({"format_version": "1.0", "values": {"root_module": {"child_modules": [{"address": "module.a", "resources": [
+            {"address": "module.a.damodel_private_image.p", "mode": "managed", "type": "damodel_private_image", "values": {"id": "951"}}]}]}}});
+        assert_eq!(read(&shown).unwrap(), ["damodel_private_image 951 module.a.damodel_private_image.p"]);
+        let old = json!({"version": 3, "modules": [{"path": ["root", "a"], "resources": {
+            "damodel_cloud_disk.d.0": {"type": "damodel_cloud_disk", "primary": {"id": "7"}, "deposed": [{"id": "8"}]},
+            "data.damodel_cloud_disk.d": {"type": "damodel_cloud_disk", "primary": {"id": "9"}}}}]});
+        assert_eq!(
+            read(&old).unwrap(),
+            [
+                "damodel_cloud_disk 7 module.a.damodel_cloud_disk.d.0",
+                "damodel_cloud_disk 8 module.a.damodel_cloud_disk.d.0"
+            ]
+        );
+        // An empty state is a state.
+        assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn disks_that_came_with_an_instance_are_its_own() {
+        let disk = |id: i64| json!({"id": id}).to_string();
+        let attributes = json!({"id": "ins-1", "cloud_disks": [disk(1), disk(2), disk(3)], "new_disks": [{"size_gb": 20}],
+            "exist_disks": [{"disk_id": 2}], "data_disk_expand_size_gb": 50});
+        let state = json!({"version": 4, "resources": [
+            {"mode": "managed", "type": "damodel_instance", "name": "i", "instances": [{"attributes": attributes}]},
+            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d", "instances": [{"attributes": {"id": "3"}}]}]});
+        assert_eq!(
+            read(&state).unwrap(),
+            [
+                "damodel_instance ins-1 damodel_instance.i",
+                "damodel_cloud_disk 1 damodel_instance.i",
+                "damodel_cloud_disk 3 damodel_cloud_disk.d",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_state_is_told_from_one_and_shows_nothing_of_it() {
+        let is = |document: &str| State::read("x", document.as_bytes()).unwrap_err();
+        assert_eq!(is(" \n"), NotAState::Empty);
+        assert_eq!(is("[]"), NotAState::Other);
+        assert_eq!(
+            is(r#"{"meta":{"key_provider.pbkdf2.k":"e30="},"encrypted_data":"AAAA","encryption_version":"v0"}"#),
+            NotAState::Encrypted
+        );
+        assert_eq!(is(r#"{"format_version":"1.2","planned_values":{}}"#), NotAState::Plan);
+        assert_eq!(is(r#"{"format_version":"1.0","provider_schemas":{}}"#), NotAState::Other);
+        assert_eq!(is(r#"{"version":5}"#), NotAState::Version(5));
+        assert_eq!(is(r#"{"version":4,"resources":7}"#), NotAState::Odd("resources".to_owned()));
+        let without_id =
+            r#"{"version":4,"resources":[{"mode":"managed","type":"damodel_instance","name":"i","instances":[{}]}]}"#;
+        assert_eq!(is(without_id), NotAState::Odd("resources[0]".to_owned()));
+        assert!(!is(r#"{"password": "hunter2" oops"#).to_string().contains("hunter2"));
+    }
+}

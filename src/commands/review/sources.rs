@@ -1,0 +1,230 @@
+//! Where objects are configured: the blocks of a folder and of its modules, with file and line.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use hcl_edit::structure::{Block, Body, Structure};
+use serde::Deserialize;
+
+use super::Error;
+use crate::review::{Location, names, visible};
+
+/// What Terraform and OpenTofu read in HCL.
+const ENDINGS: [&str; 2] = [".tf", ".tofu"];
+
+/// Modules within modules: a folder that has itself for a module ends here.
+const DEEPEST: usize = 32;
+
+/// Which folders `init` put modules into.
+const MANIFEST: &str = ".terraform/modules/modules.json";
+
+/// The blocks of a configuration, by their address without keys.
+#[derive(Debug)]
+pub(super) struct Sources {
+    blocks: BTreeMap<String, Location>,
+    /// What stands for a module that is not configured, or an object that is not: by the module's address.
+    modules: BTreeMap<String, Location>,
+    warnings: Vec<String>,
+}
+
+/// The manifest of installed modules.
+#[derive(Default, Deserialize)]
+struct Manifest {
+    #[serde(default, rename = "Modules")]
+    modules: Vec<Installed>,
+}
+
+#[derive(Deserialize)]
+struct Installed {
+    #[serde(rename = "Key")]
+    key: String,
+    #[serde(rename = "Dir")]
+    directory: PathBuf,
+}
+
+impl Sources {
+    /// Reads the configuration of a folder.
+    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+        let mut sources = Self { blocks: BTreeMap::new(), modules: BTreeMap::new(), warnings: Vec::new() };
+        let manifest: Manifest = fs::read(folder.join(MANIFEST))
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
+        let installed: BTreeMap<String, PathBuf> =
+            manifest.modules.into_iter().map(|module| (module.key, module.directory)).collect();
+        let reading = Reading { folder, installed: &installed };
+        // The root is asked for: if it is not there, somebody is mistaken.
+        fs::read_dir(folder).map_err(|source| Error::Read { place: folder.display().to_string(), source })?;
+        sources.read_module(&reading, folder, &[], None);
+        Ok(sources)
+    }
+
+    /// Where an object is configured; else its module, else the configuration.
+    pub(super) fn locate(&self, address: Option<&str>) -> Location {
+        let steps = address.map(names).unwrap_or_default();
+        let whole = self.blocks.get(&steps.join("."));
+        let mut module: &[&str] = &steps;
+        let nearest = || {
+            while let Some((_, rest)) = module.split_last() {
+                module = rest;
+                if let Some(location) = self.modules.get(&module.join(".")) {
+                    return Some(location);
+                }
+            }
+            self.modules.get("")
+        };
+        let found = whole.or_else(nearest).cloned();
+        found.unwrap_or_else(|| Location { file: "main.tf".to_owned(), line: 1 })
+    }
+
+    /// Files that could not be read.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.warnings.iter()
+    }
+
+    fn read_module(&mut self, reading: &Reading<'_>, folder: &Path, module: &[String], call: Option<&Location>) {
+        if module.len() > 2 * DEEPEST {
+            return;
+        }
+        let files = files(folder);
+        let main = files.iter().find(|file| file.ends_with("main.tf")).or_else(|| files.first());
+        let begin = main.map(|file| Location { file: reading.name(file), line: 1 });
+        if let Some(location) = begin.or_else(|| call.cloned()) {
+            self.modules.insert(module.join("."), location);
+        }
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            match hcl_edit::parser::parse_body(&text) {
+                Ok(body) => self.read_file(reading, folder, module, &reading.name(&file), &text, &body),
+                Err(error) => self.warnings.push(format!(
+                    "{} could not be parsed, so that findings have no line in it: {}",
+                    file.display(),
+                    visible(&error.to_string(), 200)
+                )),
+            }
+        }
+    }
+
+    fn read_file(
+        &mut self,
+        reading: &Reading<'_>,
+        folder: &Path,
+        module: &[String],
+        file: &str,
+        text: &str,
+        body: &Body,
+    ) {
+        let lines = Lines::of(text);
+        let blocks = body.iter().filter_map(Structure::as_block);
+        for block in blocks {
+            let location = Location {
+                file: file.to_owned(),
+                line: hcl_edit::Span::span(block).map_or(1, |span| lines.at(span.start)),
+            };
+            let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
+            let address = match (block.ident.as_str(), labels.as_slice()) {
+                ("resource", [kind, name]) => vec![*kind, *name],
+                ("data" | "action" | "ephemeral" | "output" | "check", rest) => {
+                    [block.ident.as_str()].into_iter().chain(rest.iter().copied()).collect()
+                }
+                ("variable", [name]) => vec!["var", *name],
+                ("module", [name]) => {
+                    let mut inner = module.to_vec();
+                    inner.extend(["module".to_owned(), (*name).to_owned()]);
+                    self.modules.insert(inner.join("."), location.clone());
+                    if let Some(folder) = reading.folder_of(block, folder, &inner) {
+                        self.read_module(reading, &folder, &inner, Some(&location));
+                    }
+                    continue;
+                }
+                // Objects that are configured no more.
+                ("removed" | "moved", _) => match from(block) {
+                    Some(address) => {
+                        let address =
+                            module.iter().map(String::as_str).chain(names(&address)).collect::<Vec<_>>().join(".");
+                        self.blocks.entry(address).or_insert(location);
+                        continue;
+                    }
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let address = module.iter().map(String::as_str).chain(address).collect::<Vec<_>>().join(".");
+            self.blocks.insert(address, location);
+        }
+    }
+}
+
+/// The address in `from`.
+fn from(block: &Block) -> Option<String> {
+    let from = block.body.get_attribute("from")?;
+    Some(from.value.to_string().trim().to_owned())
+}
+
+/// What does not change from module to module.
+struct Reading<'a> {
+    /// The folder of the root module.
+    folder: &'a Path,
+    /// The folders of modules that came from elsewhere, by their keys.
+    installed: &'a BTreeMap<String, PathBuf>,
+}
+
+impl Reading<'_> {
+    /// The folder of a module: the one beside the configuration, or where `init` put it.
+    fn folder_of(&self, block: &Block, folder: &Path, module: &[String]) -> Option<PathBuf> {
+        let source = block.body.get_attribute("source")?.value.as_str()?.to_owned();
+        if source.starts_with("./") || source.starts_with("../") {
+            return Some(folder.join(source));
+        }
+        let names: Vec<&str> = module.iter().skip(1).step_by(2).map(String::as_str).collect();
+        let directory = self.installed.get(&names.join("."))?;
+        Some(self.folder.join(directory))
+    }
+
+    /// What a file is called in a report: as seen from the working directory, or from the folder of the configuration when that is
+    /// elsewhere.
+    fn name(&self, file: &Path) -> String {
+        let is_beside = self.folder.is_absolute() || self.folder.starts_with("..");
+        let file = if is_beside { file.strip_prefix(self.folder).unwrap_or(file) } else { file };
+        let mut parts: Vec<String> = Vec::new();
+        for component in file.components() {
+            match component {
+                Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
+                Component::ParentDir if parts.last().is_some_and(|part| part != "..") => drop(parts.pop()),
+                Component::ParentDir => parts.push("..".to_owned()),
+                Component::CurDir | Component::Prefix(_) | Component::RootDir => {}
+            }
+        }
+        parts.join("/")
+    }
+}
+
+/// The files of a module, in the order of their names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_source = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file()
+    };
+    let mut files: Vec<PathBuf> = paths.filter(is_source).collect();
+    files.sort();
+    files
+}
+
+/// Where the lines of a text begin, in bytes.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(end, _)| end + 1).collect())
+    }
+
+    /// The line of a byte, from 1 on.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= byte) + 1
+    }
+}

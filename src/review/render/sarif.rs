@@ -1,0 +1,85 @@
+//! Findings for code scanning (SARIF 2.1.0, OASIS Standard).
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::PLAN_FILE;
+use crate::review::{
+    findings::{Finding, Level, Rule},
+    reviewed::Review,
+    text::visible,
+};
+
+/// The longest message, in characters.
+const LONGEST: usize = 1000;
+
+/// Writes the log.
+pub(super) fn write(review: &Review) -> serde_json::Result<String> {
+    let rules: Vec<Value> = Rule::ALL.iter().map(|rule| self::rule(*rule)).collect();
+    let results: Vec<Value> = review.findings.iter().map(result).collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "terraform-provider-damodel review",
+                "version": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": rules,
+            }},
+            "columnKind": "utf16CodeUnits",
+            "results": results,
+        }],
+    });
+    Ok(serde_json::to_string_pretty(&log)? + "\n")
+}
+
+fn rule(rule: Rule) -> Value {
+    json!({"id": rule.as_str(), "shortDescription": {"text": rule.describe()}})
+}
+
+fn result(finding: &Finding) -> Value {
+    let level = match finding.level {
+        Level::Error => "error",
+        Level::Note => "note",
+        Level::Warning => "warning",
+    };
+    let object = finding.address.as_ref().map(|object| visible(object, LONGEST));
+    let text = match &object {
+        Some(object) => format!("{object}: {}", finding.sentence(LONGEST)),
+        None => finding.sentence(LONGEST),
+    };
+    let location = finding.location.as_ref();
+    let file = location.map(|location| location.file.as_str()).or(finding.plan.as_deref()).unwrap_or(PLAN_FILE);
+    let mut place = json!({"physicalLocation": {
+        "artifactLocation": {"uri": uri(file)},
+        "region": {"startLine": location.map_or(1, |location| location.line)},
+    }});
+    if let (Some(object), Some(place)) = (object, place.as_object_mut()) {
+        place.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": object, "kind": "resource"}]));
+    }
+    json!({
+        "ruleId": finding.rule.as_str(),
+        "ruleIndex": Rule::ALL.iter().position(|rule| *rule == finding.rule),
+        "level": level,
+        "message": {"text": text},
+        "locations": [place],
+        "partialFingerprints": {"damodelReview/v1": finding.fingerprint},
+    })
+}
+
+/// A path as a relative reference (RFC 3986): what is not unreserved is written as its bytes.
+fn uri(path: &str) -> String {
+    let mut uri = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            byte => {
+                let _ = write!(uri, "%{byte:02X}");
+            }
+        }
+    }
+    uri
+}

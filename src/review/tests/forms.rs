@@ -1,0 +1,236 @@
+//! The forms that machines read, and what holds for all of them.
+
+use super::*;
+
+fn violated() -> Review {
+    review(&everything(), &policy(Some("100"), &[Deny::DestroyData, Deny::Prepaid, Deny::SecretsInState]))
+}
+
+/// A plan that violates nothing, with what may be remarked of it.
+fn open() -> Review {
+    let mut plan = plan_of(&[machine(&["update"], Some(1.0), Some(1.0)), machine(&["delete"], Some(1.0), None)]);
+    plan["checks"] =
+        json!([{"address": {"to_display": "check.health"}, "status": "fail", "problems": [{"message": "no"}]}]);
+    review(&plan, &policy(Some("100"), &[Deny::Prepaid]))
+}
+
+/// The schema comes with the crate serde-sarif (MIT), which has it from OASIS.
+#[test]
+fn sarif_is_what_its_schema_says() {
+    let schema: Value = serde_json::from_str(include_str!("../../../tests/fixtures/review/sarif-2.1.0.json")).unwrap();
+    let mut compiler = boon::Compiler::new();
+    compiler.enable_format_assertions();
+    compiler.add_resource("sarif.json", schema).unwrap();
+    let mut schemas = boon::Schemas::new();
+    let schema = compiler.compile("sarif.json", &mut schemas).unwrap();
+    for review in [violated(), open()] {
+        let log: Value = serde_json::from_str(&write(&review, Format::Sarif)).unwrap();
+        schemas.validate(&log, schema).unwrap_or_else(|error| panic!("{error:#}"));
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.len(), review.findings.len());
+        for (result, finding) in results.iter().zip(&review.findings) {
+            assert_eq!(result["level"] == "error", finding.level == Level::Error);
+            let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+            assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], result["ruleId"]);
+        }
+        let mut broken = log.clone();
+        broken["runs"][0]["results"] = json!([{"level": "terrible"}]);
+        assert!(schemas.validate(&broken, schema).is_err());
+    }
+}
+
+/// GitLab publishes no schema, but the members that it needs (GitLab, Code Quality, report format).
+#[test]
+fn gitlab_gets_what_it_needs() {
+    for review in [violated(), open()] {
+        let issues: Value = serde_json::from_str(&write(&review, Format::Gitlab)).unwrap();
+        let issues = issues.as_array().unwrap();
+        assert_eq!(issues.len(), review.findings.len());
+        let mut fingerprints = std::collections::BTreeSet::new();
+        for (issue, finding) in issues.iter().zip(&review.findings) {
+            assert!(issue["description"].is_string() && issue["check_name"].is_string(), "{issue}");
+            assert!(["info", "minor", "major", "critical", "blocker"].contains(&issue["severity"].as_str().unwrap()));
+            assert_eq!(issue["severity"] == "critical", finding.level == Level::Error);
+            let path = issue["location"]["path"].as_str().unwrap();
+            assert!(!path.starts_with('/') && issue["location"]["lines"]["begin"].as_u64() >= Some(1), "{issue}");
+            assert!(fingerprints.insert(issue["fingerprint"].as_str().unwrap().to_owned()), "{issue}");
+        }
+    }
+}
+
+/// What the schema of Jenkins (xunit-plugin, junit-10.xsd) says of elements, their order and attributes.
+#[test]
+fn junit_is_what_its_readers_take() {
+    for (review, is_violated) in [(violated(), true), (open(), false)] {
+        let text = write(&review, Format::Junit);
+        assert!(
+            text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"review\" tests=\""),
+            "{text}"
+        );
+        let (mut open, mut tests, mut failures) = (Vec::new(), 0, 0);
+        for tag in text.split('<').skip(2).map(|rest| rest.split_once('>').expect(rest).0) {
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name));
+                continue;
+            }
+            let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+            let (parents, known): (&[&str], &[&str]) = match name {
+                "testsuites" => (&[], &["name", "tests", "failures"]),
+                "testsuite" => (&["testsuites"], &["name", "tests", "failures", "errors", "skipped"]),
+                "testcase" => (&["testsuite"], &["classname", "name"]),
+                "failure" => (&["testcase"], &["message", "type"]),
+                "system-out" => (&["testsuite"], &[]),
+                other => panic!("{other}"),
+            };
+            assert_eq!(open.last().copied(), parents.first().copied(), "{tag}");
+            let names = attributes.split("=\"").map(|part| part.rsplit(['"', ' ']).next().unwrap());
+            for attribute in names.filter(|name| !name.is_empty() && *name != "/") {
+                assert!(known.contains(&attribute), "{attribute:?} of {tag}");
+            }
+            tests += usize::from(name == "testcase");
+            failures += usize::from(name == "failure");
+            if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+        assert!(open.is_empty());
+        assert!(text.contains(&format!("tests=\"{tests}\" failures=\"{failures}\">\n")), "{text}");
+        let violations = review.gate.as_ref().unwrap().violations.len();
+        assert_eq!((failures, failures > 0), (violations, is_violated));
+    }
+}
+
+#[test]
+fn annotations_stay_in_their_line() {
+    let mut plan = everything();
+    plan["resource_changes"][0]["address"] = "damodel_instance.a[\"x\n::error ::%0A\"]".into();
+    let policy = policy(Some("0"), &[Deny::SecretsInState]);
+    let plans = vec![Reviewed::new(None, &Plan::read(plan.to_string().as_bytes()).unwrap())];
+    let location = Location { file: "a,b:c.tf".to_owned(), line: 7 };
+    let review = Review::new(plans, &policy, None, |_| Some(location.clone()));
+    let text = write(&review, Format::Github);
+    assert_eq!(text.lines().count(), review.findings.len());
+    for (line, finding) in text.lines().zip(&review.findings) {
+        let name = match finding.level {
+            Level::Error => "error",
+            Level::Note => "notice",
+            Level::Warning => "warning",
+        };
+        let begin = format!("::{name} file=a%2Cb%3Ac.tf,line=7,title={}::", finding.rule);
+        assert!(line.starts_with(&begin), "{line}");
+    }
+    assert!(text.contains("%250A"), "{text}");
+}
+
+/// Tools look for words.
+#[test]
+fn an_open_gate_says_nothing_of_failing_and_a_violated_one_nothing_of_passing() {
+    for format in FORMATS {
+        let text = write(&open(), format).to_lowercase();
+        let text = text.replace("failed_checks", "").replace("failures=\"0\"", "");
+        // Terraform's word, for programs.
+        let text = text.replace("\"status\": \"fail\"", "");
+        assert!(!text.contains("fail"), "{format:?}: {text}");
+        // The names of the attributes are the plan's.
+        let text = write(&violated(), format).to_lowercase().replace("password", "").replace("\"passed\": false", "");
+        assert!(!text.contains("pass"), "{format:?}: {text}");
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_with_a_marker_if_asked() {
+    for format in FORMATS {
+        let style = Style { format, id: Some("prod".to_owned()), is_coloured: false };
+        let text = render(&violated(), &style).unwrap();
+        assert_eq!(text, render(&violated(), &style).unwrap());
+        let is_marked = matches!(format, Format::Html | Format::Markdown);
+        assert_eq!(text.contains("<!-- damodel-review: prod -->"), is_marked, "{format:?}");
+    }
+    assert!(!write(&violated(), Format::Markdown).contains("<!--"));
+}
+
+/// A level is what the gate makes of it; a fingerprint does not depend on where the object is configured.
+#[test]
+fn fingerprints_do_not_depend_on_lines() {
+    let plan = Plan::read(everything().to_string().as_bytes()).unwrap();
+    let at = |line: usize| {
+        let location = Location { file: "main.tf".to_owned(), line };
+        let review =
+            Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), None, |_| Some(location.clone()));
+        review.findings.into_iter().map(|finding| finding.fingerprint).collect::<Vec<_>>()
+    };
+    assert_eq!(at(1), at(99));
+    assert!(at(1).iter().all(|fingerprint| fingerprint.len() == 32));
+}
+
+#[test]
+fn names_are_no_markup() {
+    let html = write(&violated(), Format::Html);
+    assert!(!html.contains("<script") && !html.contains("<i>@") && html.contains("&#60;script&#62;"), "{html}");
+}
+
+#[test]
+fn a_page_needs_nothing_else_and_tells_what_is_destroyed_first() {
+    let html = write(&violated(), Format::Html);
+    for asking in ["src=", "href=", "url(", "@import", "<script", "<link", "<svg"] {
+        assert!(!html.contains(asking), "{asking}");
+    }
+    assert!(html.contains("default-src 'none'") && html.contains("@media (max-width: 640px)"));
+    let place = |what: &str| html.find(what).unwrap_or_else(|| panic!("{what}"));
+    assert!(
+        place("<h2>Destroyed") < place("Instances by the month")
+            && place("<h2>Destroyed") < place("<h2>Cost by the month")
+    );
+    let long = format!("damodel_instance.{}", "x".repeat(300));
+    let mut change = machine(&["create"], None, Some(2000.0));
+    change["address"] = long.clone().into();
+    let html = write(&review(&plan_of(&[change]), &Policy::default()), Format::Html);
+    assert!(html.matches(&long).count() >= 3 && html.contains("1,460,000.00") && !html.contains("1460000"), "{html}");
+}
+
+/// The structure of a comment is the same whatever things are called.
+#[test]
+fn names_do_not_change_the_structure_of_a_comment() {
+    use pulldown_cmark::{Event, Options, Parser, TextMergeStream};
+
+    let comment = |name: &str| {
+        let mut plan = everything();
+        let rename = |value: &mut Value| {
+            value.as_array_mut().unwrap().iter_mut().for_each(|change| {
+                change["address"] =
+                    format!("{}{name}", change["address"].as_str().unwrap().split('[').next().unwrap()).into();
+                change["action_reason"] = name.into();
+            })
+        };
+        rename(&mut plan["resource_changes"]);
+        rename(&mut plan["resource_drift"]);
+        plan["checks"][0]["instances"][0]["problems"][0]["message"] = name.into();
+        write(&review(&plan, &policy(Some("0"), &[Deny::DestroyData, Deny::SecretsInState])), Format::Markdown)
+    };
+    let structure = |text: &str| {
+        let events = TextMergeStream::new(Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_GFM));
+        let kind = |event: Event<'_>| match event {
+            Event::Code(_) => "code".to_owned(),
+            event => format!("{event:?}"),
+        };
+        events.map(kind).collect::<Vec<_>>()
+    };
+    let plain = structure(&comment("[\"plain\"]"));
+    for hostile in [
+        "[\"a|b`c<i>@team\"]",
+        "[\"``` | \\\\| --> <!-- </details>\"]",
+        "[\"\n\n# x\n| a | b |\n\"]",
+        "[\"![x](http://x.y) **b** ~~s~~ &lt; $1 #2\"]",
+        "`",
+        "\\",
+    ] {
+        assert_eq!(structure(&comment(hostile)), plain, "{hostile}");
+    }
+}
+
+#[test]
+fn a_terminal_gets_colours_only_if_it_has_them() {
+    let text = |is_coloured| render(&violated(), &Style { format: Format::Text, is_coloured, id: None }).unwrap();
+    assert!(text(true).contains("\u{1b}[") && !text(false).contains('\u{1b}'));
+    assert!(text(false).contains("\nFailed: "), "{}", text(false));
+}

@@ -1,0 +1,211 @@
+//! What plans of all versions may say. Those of cores that this program was not run with are made by hand, after the documentation
+//! of the format.
+
+use super::*;
+
+/// A change of another type, with these sides.
+fn change(kind: &str, actions: &[&str], before: Value, after: Value) -> Value {
+    json!({"address": format!("{kind}.x"), "mode": "managed", "type": kind,
+        "change": {"actions": actions, "before": before, "after": after}})
+}
+
+fn with(key: &str, value: Value) -> Value {
+    let mut plan = plan_of(&[]);
+    plan[key] = value;
+    plan
+}
+
+#[test]
+fn forgetting_first_is_a_replacement_too() {
+    let plan = plan_of(&[machine(&["forget", "create"], Some(2.0), Some(1.0))]);
+    let report = report(&plan);
+    assert_eq!((report.counts.replace, report.forgotten.len(), report.unreadable.len()), (1, 1, 0));
+    assert_eq!(report.cost.after.hourly.with_digits(2), "3.00");
+    assert_eq!(found(&plan, &policy(Some("729"), &[])), ["max-monthly-increase -"]);
+    assert_eq!(found(&plan, &policy(None, &[Deny::DestroyData])), Vec::<String>::new());
+}
+
+/// As Terraform 1.14 and later write them (JSON output format, action invocations).
+#[test]
+fn actions_are_told_with_what_sets_them_off() {
+    let lifecycle = |event: &str| {
+        json!({"address": "action.damodel_llama_server_restart.r", "type": "damodel_llama_server_restart", "name": "r",
+            "config_values": {"instance_id": "ins-1", "password": "hunter2"}, "config_sensitive": {"password": true},
+            "config_unknown": {}, "lifecycle_action_trigger": {"triggering_resource_address": "damodel_llama_server.s",
+            "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0, "on_failure": "halt"}})
+    };
+    let invoked = json!({"address": "action.damodel_chat_completion.c", "type": "damodel_chat_completion", "name": "c",
+        "invoke_action_trigger": {}});
+    let plan = with("action_invocations", json!([lifecycle("BeforeDestroy"), lifecycle("AfterUpdate"), invoked]));
+    let review = review(&plan, &Policy::default());
+    let text = write(&review, Format::Markdown);
+    for part in [
+        "3 actions to invoke",
+        "| `action.damodel_llama_server_restart.r` | before the destroy of `damodel_llama_server.s` | `instance_id` = `\"ins-1\"`",
+        "after the update of `damodel_llama_server.s`",
+        "| `action.damodel_chat_completion.c` | invoked by itself (-invoke) |",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!FORMATS.iter().any(|format| write(&review, *format).contains("hunter2")));
+    assert_eq!(
+        report(&plan).actions[0].trigger,
+        Trigger::Lifecycle { resource: "damodel_llama_server.s".to_owned(), event: "before_destroy".to_owned() }
+    );
+}
+
+#[test]
+fn what_is_deferred_is_named_and_closes_the_gate() {
+    let deferred = json!([{"reason": "provider_config_unknown",
+        "resource_change": change("damodel_instance", &["create"], Value::Null, json!({}))}]);
+    let mut plan = with("deferred_changes", deferred);
+    plan["deferred_action_invocations"] =
+        json!([{"reason": "deferred_prereq", "action_invocation": {"address": "action.a.b"}}]);
+    let review = review(&plan, &policy(None, &[Deny::Prepaid]));
+    assert_eq!(violations(&review), ["plan -"]);
+    let text = write(&review, Format::Markdown);
+    assert!(text.contains("| `damodel_instance.x` | `provider_config_unknown` |"), "{text}");
+    assert!(text.contains("| `action.a.b` | `deferred_prereq` |"), "{text}");
+}
+
+/// A plan that is read in parts only is never all right, asked or not.
+#[test]
+fn an_unknown_shape_closes_every_gate() {
+    let whole = machine(&["update"], Some(1.0), Some(1.0));
+    let set = |pointer: &str, value: Value| {
+        let mut change = whole.clone();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        change.pointer_mut(parent).unwrap()[key] = value;
+        plan_of(&[change])
+    };
+    let odd = [7.into(), "x".into(), json!([1])];
+    for odd in &odd {
+        let mut plans = vec![with("resource_changes", json!([odd])), with("action_invocations", json!([odd]))];
+        plans.extend(
+            [
+                "/change",
+                "/address",
+                "/mode",
+                "/type",
+                "/change/actions",
+                "/change/before",
+                "/change/after",
+                "/change/importing",
+                "/change/replace_paths",
+            ]
+            .map(|pointer| set(pointer, odd.clone())),
+        );
+        for plan in plans.iter().filter(|plan| !plan.to_string().contains("\"address\":\"x\"")) {
+            if plan.to_string().contains("\"type\":\"x\"") {
+                continue;
+            }
+            let review = review(plan, &Policy::default());
+            assert_eq!(violations(&review), ["plan -"], "{plan}");
+        }
+    }
+    for (key, odd) in [("checks", 7.into()), ("prior_state", "x".into()), ("deferred_changes", true.into())] {
+        assert_eq!(violations(&review(&with(key, odd), &Policy::default())), ["plan -"], "{key}");
+    }
+    // What says which parts are secret must be understood before anything is shown.
+    for mask in ["after_sensitive", "before_sensitive", "after_unknown"] {
+        let plan = set(&format!("/change/{mask}"), "everything".into());
+        assert_eq!(report(&plan).unreadable, ["resource_changes[0] (damodel_instance.a)"]);
+    }
+    assert!(review(&set("/change/importing", Value::Null), &Policy::default()).gate.is_none());
+}
+
+#[test]
+fn every_changed_object_is_named_with_what_changes() {
+    let disk = |size: i64, tag: &str| json!({"size_gb": size, "name": "d", "labels": {"a": 1, "b": tag}, "token": tag});
+    let mut grows = change("damodel_cloud_disk", &["update"], disk(30, "x"), disk(60, "y"));
+    grows["change"]["before_sensitive"] = json!({"token": true});
+    grows["change"]["after_sensitive"] = json!({"token": true});
+    let mut moved = machine(&["no-op"], Some(1.0), Some(1.0));
+    moved["previous_address"] = "module.old.damodel_instance.a".into();
+    let mut imported = change("damodel_private_image", &["update"], json!({"name": "a"}), json!({"name": "b"}));
+    imported["change"]["importing"] = json!({"identity": {"image_id": 7}});
+    let text = write(&review(&plan_of(&[grows, moved, imported]), &Policy::default()), Format::Markdown);
+    for part in [
+        "| `damodel_cloud_disk.x` | `labels.b`: `\"x\"` → `\"y\"`<br>`size_gb`: `30` → `60` GB<br>`token`: `(sensitive)` → `(sensitive)` |",
+        "| `damodel_instance.a` | `module.old.damodel_instance.a` | no change |",
+        "| `damodel_private_image.x` | `{\"image_id\":7}` | update in place |",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn what_is_created_is_told_with_its_disks() {
+    let mut made = machine(&["create"], None, Some(1.0));
+    made["change"]["after"]["new_disks"] = json!([
+        {"size_gb": 100, "spec_id": 31, "mount_path": "/data", "release_with_instance": true},
+        {"size_gb": 50, "spec_id": 31, "mount_path": "/more", "release_with_instance": false},
+    ]);
+    made["change"]["after"]["payment_type"] = "Monthly".into();
+    let disk = change("damodel_cloud_disk", &["create"], Value::Null, json!({"size_gb": 200, "name": "d"}));
+    let text = write(&review(&plan_of(&[made, disk]), &Policy::default()), Format::Markdown);
+    for part in [
+        "new cloud disk of 100 GB at `/data`, released with the instance",
+        "new cloud disk of 50 GB at `/more`, stays when the instance is released",
+        "`size_gb` = `200` GB",
+        "### Prepaid (1)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The provider of this version has no candidates yet: made by hand, after the schema.
+#[test]
+fn candidates_count_at_their_ceiling() {
+    let mut made = machine(&["create"], None, None);
+    made["change"]["after"] = json!({"payment_type": "Hourly", "price_ceiling": 2.5, "candidates": [
+        {"spec_id": 101, "spec_type": null, "region": null, "gpu_num": 1},
+        {"spec_id": null, "spec_type": "gpu.b", "region": "region-2", "gpu_num": 2}]});
+    made["change"]["after_unknown"] =
+        json!({"estimated_cost": true, "spec_id": true, "spec_type": true, "region": true});
+    let plan = plan_of(&[made.clone()]);
+    let text = write(&review(&plan, &Policy::default()), Format::Markdown);
+    assert!(
+        text.contains("2 candidates: `1 \u{d7} spec_id 101`, `2 \u{d7} gpu.b in region-2`; the apply chooses"),
+        "{text}"
+    );
+    assert!(text.contains("at most: its price_ceiling") && text.contains("1825.00"), "{text}");
+    assert_eq!(found(&plan, &policy(Some("1824.99"), &[])), ["max-monthly-increase -"]);
+    assert_eq!(found(&plan, &policy(Some("1825"), &[])), Vec::<String>::new());
+    // One is left: it is known which.
+    made["change"]["after_unknown"] = json!({});
+    made["change"]["after"]["spec_type"] = "gpu.b".into();
+    made["change"]["after"]["region"] = "region-2".into();
+    made["change"]["after"]["gpu_num"] = 2.into();
+    let report = report(&plan_of(&[made]));
+    let candidates = report.cost.resources[0].candidates.as_ref().unwrap();
+    assert_eq!((candidates.count, candidates.choice.as_deref()), (2, Some("2 \u{d7} gpu.b in region-2")));
+}
+
+#[test]
+fn what_other_providers_destroy_cannot_be_judged() {
+    let bucket = change("aws_s3_bucket", &["delete"], json!({}), Value::Null);
+    let mut random = change("random_password", &["delete"], json!({}), Value::Null);
+    random["provider_name"] = "registry.terraform.io/hashicorp/random".into();
+    let mut data = change("terraform_data", &["delete", "create"], json!({}), json!({}));
+    data["provider_name"] = "terraform.io/builtin/terraform".into();
+    let plan = plan_of(&[bucket, random.clone(), data]);
+    assert_eq!(found(&plan, &policy(None, &[Deny::DestroyData])), ["destroy-data aws_s3_bucket.x"]);
+    assert_eq!(found(&plan, &policy(None, &[Deny::Prepaid])), Vec::<String>::new());
+    // Somebody else's provider of the same name is not known.
+    random["provider_name"] = "example.com/other/random".into();
+    assert_eq!(found(&plan_of(&[random]), &policy(None, &[Deny::DestroyData])), ["destroy-data random_password.x"]);
+}
+
+#[test]
+fn a_plan_without_changes_tells_what_it_does_all_the_same() {
+    let drifted = change("damodel_cloud_disk", &["update"], json!({"size_gb": 30}), json!({"size_gb": 60}));
+    let refreshed = with("resource_drift", json!([drifted]));
+    let text = write(&review(&refreshed, &Policy::default()), Format::Markdown);
+    assert!(
+        text.contains("no changes. 1 object changed outside of plans.") && text.contains("`30` → `60` GB"),
+        "{text}"
+    );
+    let outputs = with("output_changes", json!({"a": {"actions": ["create"], "before": null, "after": 1}}));
+    assert!(write(&review(&outputs, &Policy::default()), Format::Markdown).contains("1 output changes."));
+}

@@ -1,0 +1,252 @@
+//! `audit`: what an account has and who holds it, on the sandbox.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use damodel::sandbox::{Action, Mutation, Options, When};
+use serde_json::{Value, json};
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Instance, Run, Site, Workspace, config, each_cli},
+};
+
+const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
+
+/// Runs the command in a folder, with a document on its standard input.
+fn audit_with(site: &Site, folder: &Path, token: &str, arguments: &[&str], input: &str) -> Run {
+    let mut command = Command::new(BINARY);
+    command.arg("audit").args(arguments).current_dir(folder).env_clear();
+    command.env("DAMODEL_BASE_URL", site.base_url()).env("DAMODEL_API_TOKEN", token);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It may end without having read.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Run::of(child.wait_with_output().unwrap())
+}
+
+fn audit(site: &Site, folder: &Path, arguments: &[&str]) -> Run {
+    audit_with(site, folder, site.token(), arguments, "")
+}
+
+/// What it says in JSON, as `kind id`, with who holds it.
+fn held(run: &Run) -> Vec<(String, String)> {
+    let audit: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let objects = audit["objects"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    objects
+        .map(|object| {
+            let holder = format!("{} {}", text(&object["holder"]), text(&object["address"]));
+            (format!("{} {}", text(&object["kind"]), text(&object["id"])), holder.trim_end().to_owned())
+        })
+        .collect()
+}
+
+fn holder<'a>(held: &'a [(String, String)], object: &str) -> &'a str {
+    let found = held.iter().find(|(known, _)| known == object);
+    found.map_or_else(|| panic!("{object} in {held:?}"), |(_, holder)| holder)
+}
+
+#[test]
+fn what_is_billed_is_held_by_a_state_or_by_nobody() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let (workspace, other) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        let machine = Instance::new("a").set("new_disks", "[{ size_gb = 20, spec_id = 31, mount_path = \"/b\" }]");
+        workspace.apply_ok(&config(format!("{machine}{DISK}")));
+        other.apply_ok(&config(Instance::new("orphan")));
+        let uid = workspace.state().resource("damodel_instance.a").id();
+        let disk = workspace.state().resource("damodel_cloud_disk.data").id();
+        let orphan = other.state().resource("damodel_instance.orphan").id();
+        let folder = workspace.directory();
+        let json = ["terraform.tfstate", "--format", "json"];
+        let run = audit(&site, &folder, &json);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let known = held(&run);
+        assert_eq!(holder(&known, &format!("instance {uid}")), "state damodel_instance.a");
+        assert_eq!(holder(&known, &format!("cloud_disk {disk}")), "state damodel_cloud_disk.data");
+        assert_eq!(holder(&known, &format!("instance {orphan}")), "nobody");
+        // The disk that came with the machine is the machine's; the others are the seed's.
+        let of_machine = known
+            .iter()
+            .filter(|(kind, holder)| kind.starts_with("cloud_disk") && holder == "state damodel_instance.a");
+        assert_eq!(of_machine.count(), 1, "{known:?}");
+        let all: Value = serde_json::from_str(&run.stdout).unwrap();
+        let machine = all["objects"].as_array().unwrap().iter().find(|object| object["id"] == *uid).unwrap();
+        assert_eq!((machine["hourly"].as_f64(), machine["monthly"].as_f64()), (Some(1.98), Some(1445.4)));
+        assert_eq!((&machine["source"], &machine["region"]), (&"terraform.tfstate".into(), &"cn-east-1".into()));
+        let mut keys: Vec<&String> = machine.as_object().unwrap().keys().collect();
+        keys.sort();
+        let expected = "address age_seconds holder hourly id kind monthly name region source status";
+        assert_eq!(keys.into_iter().cloned().collect::<Vec<_>>().join(" "), expected);
+        // The same by `show -json`, from standard input.
+        let output = workspace.command(&["show", "-json"]).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(held(&audit_with(&site, &folder, site.token(), &["-", "--format", "json"], &shown)), known);
+        // Both states together hold both machines.
+        let path = other.directory().join("terraform.tfstate");
+        let both = audit(&site, &folder, &["terraform.tfstate", path.to_str().unwrap(), "--format", "json"]);
+        assert_eq!(holder(&held(&both), &format!("instance {orphan}")), "state damodel_instance.orphan");
+        // In two states at once: told, and counted once.
+        let twice = audit(&site, &folder, &["terraform.tfstate", "terraform.tfstate", "--format", "json"]);
+        assert!(twice.stderr.contains(&format!("warning: instance {uid} is held more than once")), "{}", twice.stderr);
+        assert_eq!(held(&twice).len(), known.len());
+        for format in ["table", "json", "markdown"] {
+            let run = audit(&site, &folder, &["terraform.tfstate", "--format", format, "--fail-on", "unmanaged"]);
+            assert_eq!(run.code, Some(3), "{}", run.stderr);
+            assert!(run.stdout.contains(&orphan) && !site.secrets().iter().any(|secret| run.stdout.contains(secret)));
+        }
+        let young = audit(&site, &folder, &["terraform.tfstate", "--format", "json", "--older-than", "87600h"]);
+        assert!(!held(&young).iter().any(|(object, _)| object.ends_with(&orphan)), "{}", young.stdout);
+        // What a state holds and the account lacks.
+        site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
+        let all: Value = serde_json::from_str(&audit(&site, &folder, &json).stdout).unwrap();
+        let missing =
+            json!({"kind": "instance", "id": uid, "address": "damodel_instance.a", "source": "terraform.tfstate"});
+        assert!(all["missing"].as_array().unwrap().contains(&missing), "{}", all["missing"]);
+    });
+}
+
+#[test]
+fn what_nobody_holds_is_adopted() {
+    each_cli(|cli| {
+        if !cli.has(5, 6) {
+            return;
+        }
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("a")));
+        let other = Workspace::new(cli, &site);
+        other.apply_ok(&config(Instance::new("orphan")));
+        let orphan = other.state().resource("damodel_instance.orphan").id();
+        let uid = workspace.state().resource("damodel_instance.a").id();
+        let fresh = Workspace::new(cli, &site);
+        let state = workspace.directory().join("terraform.tfstate");
+        let run = audit(&site, &fresh.directory(), &[state.to_str().unwrap(), "--format", "json", "--adopt", "."]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stderr.starts_with("Wrote 1 instance, "), "{}", run.stderr);
+        let imports = fs::read_to_string(fresh.directory().join("imports.tf")).unwrap();
+        assert!(imports.contains(&orphan) && !imports.contains(&uid), "{imports}");
+        assert_eq!(fresh.plan(&[]).actions(), Vec::<(String, String)>::new(), "{}", fresh.transcript());
+    });
+}
+
+/// A state file that holds all but some of what an audit without states found.
+fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
+    let held = objects.iter().filter(|object| !left_out.contains(object["id"].as_str().unwrap()));
+    let resource = |object: &Value| {
+        let kind = format!("damodel_{}", object["kind"].as_str().unwrap());
+        json!({"mode": "managed", "type": kind, "name": "x", "instances": [
+            {"index_key": object["id"], "attributes": {"id": object["id"], "ssh_password": "hunter2"}}]})
+    };
+    let resources: Vec<Value> = held.map(resource).collect();
+    json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {}, "resources": resources}).to_string()
+}
+
+/// 10,000 objects with 300 orphans of every kind, found exactly in a handful of lists.
+#[test]
+fn orphans_are_found_among_ten_thousand() {
+    let site = Site::with(Options {
+        generate_instances: 3_400,
+        generate_disks: 3_300,
+        generate_images: 3_300,
+        ..Site::options()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let first = audit(&site, folder.path(), &["--format", "json"]);
+    let all: Value = serde_json::from_str(&first.stdout).unwrap();
+    let objects = all["objects"].as_array().unwrap();
+    assert!(objects.len() >= 10_000, "{}", objects.len());
+    let ids = objects.iter().enumerate().filter(|(number, _)| number % 33 == 7).map(|(_, object)| &object["id"]);
+    let orphans: BTreeSet<String> = ids.take(300).map(|id| id.as_str().unwrap().to_owned()).collect();
+    fs::write(folder.path().join("state.json"), state_without(objects, &orphans)).unwrap();
+    let before: usize = site.ledger().requests.len();
+    let begun = Instant::now();
+    let run = audit(&site, folder.path(), &["state.json", "--format", "json", "--fail-on", "unmanaged"]);
+    let _ = writeln!(std::io::stderr(), "audit of {} objects: {:?}", objects.len(), begun.elapsed());
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let nobodys = found["objects"].as_array().unwrap().iter().filter(|object| object["holder"] == "nobody");
+    let nobodys: Vec<&Value> = nobodys.collect();
+    let kinds: BTreeSet<&str> = nobodys.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    let found_ids: BTreeSet<String> = nobodys.iter().map(|object| object["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((found_ids, kinds.len()), (orphans, 3));
+    assert_eq!(found["missing"], json!([]));
+    assert!(!run.stdout.contains("hunter2"));
+    let requests = site.ledger().requests.len() - before;
+    assert!(requests <= 4 * 5, "{requests} requests");
+}
+
+#[test]
+fn what_cannot_be_read_whole_is_no_all_clear() {
+    let site = Site::start();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("encrypted.tfstate", r#"{"meta":{},"encrypted_data":"AAAA","encryption_version":"v0"}"#);
+    write(
+        "other.tfstate",
+        r#"{"version":4,"resources":[{"mode":"managed","type":"damodel_cloud_disk","name":"d","instances":[{"attributes":{"id":"99999"}}]}]}"#,
+    );
+    let long = "DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
+    for (arguments, reason) in [
+        (&["encrypted.tfstate"][..], "error: read encrypted.tfstate as a state: it is encrypted by OpenTofu"),
+        (
+            &["other.tfstate"],
+            "error: none of the 1 objects of other.tfstate is in the account: it belongs to another account",
+        ),
+        (&["-"], "error: read standard input as a state: it is empty"),
+        (&["/nowhere.tfstate"], "error: read /nowhere.tfstate: "),
+        (&["--pending", "nowhere"], "error: no pending directory at nowhere"),
+    ] {
+        let run = audit(&site, folder.path(), arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(run.stderr.starts_with(reason), "{}", run.stderr);
+    }
+    assert!(audit(&site, folder.path(), &["other.tfstate"]).stderr.contains(long));
+    assert_eq!(audit(&site, folder.path(), &["--older-than", "soon"]).code, Some(2));
+    let wrong = audit_with(&site, folder.path(), "wrong", &[], "");
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
+    assert!(wrong.stderr.starts_with("error: list the instances of the account: "), "{}", wrong.stderr);
+    let strange = r#"{"version":1,"kind":"instance"}"#;
+    fs::create_dir(folder.path().join("pending")).unwrap();
+    write("pending/instance-1.json", strange);
+    let notes = audit(&site, folder.path(), &["--pending", "pending"]);
+    assert!(notes.stderr.starts_with("error: read the pending directory "), "{}", notes.stderr);
+    // Lists that break off, or are no lists.
+    for (endpoint, action) in [
+        ("instance_list", Action::Html { status: 200, processed: false }),
+        ("cloud_disk_list", Action::Truncated),
+        ("private_image_list", Action::Html { status: 200, processed: false }),
+    ] {
+        let site = Site::start();
+        site.arm(endpoint, When::Always, action);
+        let run = audit(&site, folder.path(), &[]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{endpoint}");
+        assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    }
+}
+
+/// A create that a killed run left behind is held by its note.
+#[test]
+fn a_note_holds_what_it_made() {
+    let site = Site::start();
+    let folder = tempfile::tempdir().unwrap();
+    let all: Value = serde_json::from_str(&audit(&site, folder.path(), &["--format", "json"]).stdout).unwrap();
+    let disk = &all["objects"].as_array().unwrap().iter().find(|object| object["kind"] == "cloud_disk").unwrap()["id"];
+    let note = json!({"version": 1, "kind": "cloud_disk", "phase": "accepted", "key": "k", "marker": "data-1a2b", "base_url": "x",
+        "account": "y", "begun_at": 1, "updated_at": 1, "process": 1, "ids": {"id": disk}});
+    fs::create_dir(folder.path().join("notes")).unwrap();
+    fs::write(folder.path().join("notes/cloud_disk-1.json"), note.to_string()).unwrap();
+    let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
+    assert_eq!(
+        (&object["holder"], &object["source"], &object["address"]),
+        (&"pending".into(), &"notes".into(), &Value::Null)
+    );
+}
