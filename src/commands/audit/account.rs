@@ -61,7 +61,7 @@ impl Account {
         let list = |kind: Kind| move |source| Error::List { kind: kind.noun(), source };
         let instances = client.instances().fresh(context).await.map_err(list(Kind::Instance))?;
         let disks = client.cloud_disks().fresh(context).await.map_err(list(Kind::CloudDisk))?;
-        let images = client.images().private_fresh(context).await.map_err(list(Kind::PrivateImage))?;
+        let images = client.private_images().fresh(context).await.map_err(list(Kind::PrivateImage))?;
         let mut account = Self::default();
         account.take(Kind::Instance, &instances, Instance::is_released, instance)?;
         account.take(Kind::CloudDisk, &disks, CloudDisk::is_released, cloud_disk)?;
