@@ -36,7 +36,7 @@ pub use ephemeral::{EphemeralResource, Open, Opened, Renewed};
 pub use function::{Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
 pub use list_resource::{Found, ListEvent, ListResource, Listed};
-pub use model::{Model, ModelError, Shape, from_value, project, shape, to_value};
+pub use model::{Model, ModelError, Shape, from_value, is_set, project, shape, to_value};
 pub use path::{Path, Step};
 pub use private::Private;
 pub use provider::{Provider, Registry};
