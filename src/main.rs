@@ -122,7 +122,7 @@ fn serve() -> ExitCode {
 
 fn routes(options: &Options) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
-    let ends = Ends { process: options.stop.clone(), core: options.unheard.clone() };
+    let ends = Ends { process: options.stopping.clone(), core: options.caller_gone.clone() };
     protocol::service(provider, ends, options.work.clone())
 }
 

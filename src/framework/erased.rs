@@ -21,7 +21,7 @@ use super::{
     model::{ModelError, Shape, from_value, to_value},
     resource::{Context, Create, Outcome, Plan, PlanContext, Resource, State, Update},
     schema::Schema,
-    timeouts::{DefaultTimeouts, Timeouts},
+    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},
     value::{Type, Value},
 };
 
@@ -116,7 +116,7 @@ impl<R: Resource> AnyResource<R::Client> for Erased<R> {
     }
 
     fn timeouts(&self, value: &Value) -> DefaultTimeouts {
-        let configured: Timeouts = from_value(value.attribute("timeouts")).unwrap_or_default();
+        let configured: Timeouts = from_value(value.attribute(TIMEOUTS)).unwrap_or_default();
         self.typed.timeouts().with(&configured)
     }
 

@@ -13,6 +13,9 @@ use super::{
     value::Type,
 };
 
+/// The name of the one block that a schema may have.
+pub const TIMEOUTS: &str = "timeouts";
+
 /// How long each step of a resource may take when the configuration does not say.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultTimeouts {
@@ -54,7 +57,7 @@ impl DefaultTimeouts {
             .validate(validator::duration())
         };
         Block {
-            name: "timeouts".to_owned(),
+            name: TIMEOUTS.to_owned(),
             description: "How long the steps may take.".to_owned(),
             attributes: vec![
                 attribute("create", "a create, with all its waiting,", self.create),

@@ -28,6 +28,7 @@ mod protocol_identity;
 mod protocol_life;
 mod protocol_list;
 mod protocol_log;
+mod protocol_places;
 mod protocol_unoffered;
 mod release;
 mod review;

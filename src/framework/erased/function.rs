@@ -37,7 +37,14 @@ impl<F: Function> AnyFunction for Erased<F> {
     }
 
     fn call(&self, arguments: &Value) -> Result<Result<Value, FunctionError>, ModelError> {
-        match self.typed.call(from_value(arguments)?) {
+        let arguments = match from_value(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let (parameter, text) = error.by_attribute();
+                return Ok(Err(FunctionError { parameter, text }));
+            }
+        };
+        match self.typed.call(arguments) {
             Ok(output) => Ok(Ok(conform(&self.ty, to_value(&output)?))),
             Err(error) => Ok(Err(error)),
         }

@@ -4,11 +4,17 @@ mod deserialize;
 mod serialize;
 mod shape;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, Expected, Unexpected},
+};
 
 pub use shape::{Shape, shape};
 
-use super::value::Value;
+use super::{
+    path::{Path, Step},
+    value::Value,
+};
 
 /// A struct whose fields are the attributes of a schema, each an [`super::Attr`].
 pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
@@ -16,20 +22,56 @@ pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Model for T {}
 
 /// A model and a value that do not fit each other: a fault of the provider, kept from happening by the comparison of
-/// every model with its schema.
+/// every model with its schema. Only the arguments of a function come without a schema that excludes it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ModelError(String);
+#[error("{}{fault}", location(.steps))]
+pub struct ModelError {
+    /// From the innermost step outwards.
+    steps: Vec<Step>,
+    /// What is wrong. It holds no value, which may be a secret.
+    fault: String,
+}
+
+impl ModelError {
+    fn new(fault: impl std::fmt::Display) -> Self {
+        Self { steps: Vec::new(), fault: fault.to_string() }
+    }
+
+    /// The same, seen from one level further out.
+    fn inside(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The attribute at the top that the fault is in, and the fault with the place in that attribute.
+    pub(super) fn by_attribute(mut self) -> (Option<String>, String) {
+        let outermost = self.steps.pop();
+        let text = self.to_string();
+        if let Some(Step::Attribute(name)) = outermost { (Some(name), text) } else { (None, text) }
+    }
+}
+
+fn location(steps: &[Step]) -> String {
+    if steps.is_empty() { String::new() } else { format!("{}: ", steps.iter().rev().cloned().collect::<Path>()) }
+}
 
 impl serde::ser::Error for ModelError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self::new(message)
     }
 }
 
 impl serde::de::Error for ModelError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self::new(message)
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format_args!("must be {expected}"))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format_args!("is out of the range of {expected}"))
     }
 }
 

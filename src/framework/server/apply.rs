@@ -117,12 +117,12 @@ fn changed<C>(
         }
         return unchanged(before, diagnostics);
     };
+    let state = without_write_only(resource.schema(), &state);
     // With errors the core compares nothing, and the state is what was really reached.
     let state = if diagnostics.has_errors() { state.unknown_as_null() } else { settled(planned, &state) };
     let mut private = outcome.private;
     if !diagnostics.has_errors() {
         confirm(&before.0, planned, &mut private);
     }
-    let state = without_write_only(resource.schema(), &state);
     ApplyResponse { state, private, identity: None, diagnostics }
 }

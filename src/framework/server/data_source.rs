@@ -2,7 +2,7 @@ use super::{
     Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{Diagnostics, Provider, Value, fill::fill_defaults};
+use crate::framework::{Diagnostics, Outcome, Provider, Value, fill::fill_defaults};
 
 /// Why an answer is put off to a later round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +38,17 @@ impl<P: Provider> Server<P> {
         let context = self.context(client, source.timeout());
         match source.read(fill_defaults(source.schema(), &config), context).await {
             Err(error) => answer(model_fault(&error), None),
-            Ok(outcome) => {
-                let state = outcome.state.map_or_else(|| config.clone(), Value::unknown_as_null);
-                DataSourceResponse { state, diagnostics: outcome.diagnostics, deferred: None }
+            Ok(Outcome { state: Some(state), diagnostics, .. }) => {
+                DataSourceResponse { state: state.unknown_as_null(), diagnostics, deferred: None }
+            }
+            Ok(Outcome { state: None, mut diagnostics, .. }) => {
+                if !diagnostics.has_errors() {
+                    diagnostics.error(
+                        "The data source has no result",
+                        format!("This is a bug in the provider, please report it: {type_name} was read without a result and without an error."),
+                    );
+                }
+                answer(diagnostics, None)
             }
         }
     }

@@ -57,7 +57,7 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return OpenResponse::failed(diagnostics),
         };
         let context = self.context(client, resource.timeout());
-        let unheard = context.unheard.clone();
+        let caller = self.current_caller();
         let opened = match resource.open(fill_defaults(resource.schema(), &config), context).await {
             Ok(opened) => opened,
             Err(error) => return OpenResponse::failed(model_fault(&error)),
@@ -66,9 +66,9 @@ impl<P: Provider> Server<P> {
         match opened.result {
             _ if diagnostics.has_errors() => OpenResponse::failed(diagnostics),
             Some(result) => {
-                // What an answer names that nobody hears, nobody closes: it is dropped here.
-                if let Some(held) = opened.held.filter(|_| !unheard.is_cancelled()) {
-                    self.held.hold(held, &mut private);
+                // Without a caller nobody will close it: it is dropped here.
+                if let Some(held) = opened.held.filter(|_| !caller.gone.is_cancelled()) {
+                    self.held.hold(held, &mut private, caller.disconnected);
                 }
                 let result = settled(&expected, &result);
                 OpenResponse { result, private, renew_at: opened.renew_at, diagnostics, deferred: None }

@@ -44,7 +44,7 @@ impl<P: Provider> Server<P> {
             compare(&name, list.schema(), shapes.map(|(config, _)| config), &mut faults);
             block_of_config(&name, list.schema(), &mut faults);
             let resource = self.resources.get(list.type_name()).filter(|resource| resource.identity().is_some());
-            if resource.is_none_or(|resource| Some(as_model(&resource.schema().ty())) != item) {
+            if resource.is_none_or(|resource| Some(resource.schema().ty()) != item) {
                 faults.push(format!(
                     "{name}: there is no resource with an identity and with the model of what is listed"
                 ));
@@ -66,7 +66,7 @@ fn compare(name: &str, schema: &Schema, shape: Result<Shape, ModelError>, faults
     faults.extend(schema.faults().iter().map(|fault| format!("{name}: {fault}")));
     match shape {
         Err(error) => faults.push(format!("{name}: the model cannot be probed: {error}")),
-        Ok(shape) if shape.ty != as_model(&schema.ty()) => {
+        Ok(shape) if shape.ty != schema.ty() => {
             faults.push(format!("{name}: the model is {:?}, the schema {:?}", shape.ty, schema.ty()));
         }
         Ok(shape) => {
@@ -167,7 +167,7 @@ fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<Strin
     match function.shapes() {
         Err(error) => fault(&format!("a model cannot be probed: {error}")),
         Ok((arguments, output)) => {
-            if arguments.ty != as_model(&arguments_type(&signature)) {
+            if arguments.ty != arguments_type(&signature) {
                 fault("the model of the arguments is not the parameters");
             }
             for parameter in &signature.parameters {
@@ -179,7 +179,7 @@ fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<Strin
                     fault(&format!("{path} is a whole number in the model, and no rule says so"));
                 }
             }
-            if output.ty != as_model(&signature.returns) {
+            if output.ty != signature.returns {
                 fault("the model of the result is not its type");
             }
         }
@@ -190,17 +190,6 @@ fn arguments_type(signature: &Signature) -> Type {
     let single = signature.parameters.iter().map(|parameter| (parameter.name.clone(), parameter.ty.clone()));
     let rest = signature.variadic.iter().map(|parameter| (parameter.name.clone(), Type::list(parameter.ty.clone())));
     Type::object(single.chain(rest))
-}
-
-/// The type as a model can express it: a set is a sequence there.
-fn as_model(ty: &Type) -> Type {
-    match ty {
-        Type::List(element) | Type::Set(element) => Type::list(as_model(element)),
-        Type::Map(element) => Type::map(as_model(element)),
-        Type::Object(attributes) => Type::object(attributes.iter().map(|(name, ty)| (name.clone(), as_model(ty)))),
-        Type::Tuple(elements) => Type::Tuple(elements.iter().map(as_model).collect()),
-        Type::Bool | Type::Dynamic | Type::Number | Type::String => ty.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -99,15 +99,23 @@ pub struct Schemas {
     pub functions: BTreeMap<&'static str, Signature>,
 }
 
-tokio::task_local! {
-    /// Of the call that the task answers.
-    static UNHEARD: CancellationToken;
+/// Who waits for the answer of a call.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Cancelled when nobody will store the answer of this call.
+    pub gone: CancellationToken,
+    /// Cancelled when there will be no further call of this caller.
+    pub(super) disconnected: CancellationToken,
 }
 
-/// Answers a call whose answer reaches nobody once `unheard` is cancelled. The steps of the call are told by their
-/// [`Context::unheard`].
-pub async fn heard_until<T>(unheard: CancellationToken, call: impl Future<Output = T>) -> T {
-    UNHEARD.scope(unheard, call).await
+tokio::task_local! {
+    /// Of the call that the task answers.
+    static CALLER: Caller;
+}
+
+/// Answers a call of `caller`. The steps of the call learn from their [`Context::unheard`] that it is gone.
+pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
+    CALLER.scope(caller, call).await
 }
 
 impl<P: Provider> Server<P> {
@@ -150,7 +158,7 @@ impl<P: Provider> Server<P> {
             functions,
             list_resources,
             actions,
-            held: Holder::new(ends.core.clone()),
+            held: Holder::default(),
             configuration: RwLock::new(Configuration::Missing),
             stop: Mutex::new(ends.process.child_token()),
             ends,
@@ -173,9 +181,15 @@ impl<P: Provider> Server<P> {
         std::mem::replace(&mut *stop, self.ends.process.child_token()).cancel();
     }
 
-    /// A token that is cancelled when the core is gone, for a call that may lose its listener before (see [`heard_until`]).
-    pub fn unheard(&self) -> CancellationToken {
-        self.ends.core.child_token()
+    /// The caller of one call, who is gone with its connection (`disconnected`), or else with the core.
+    pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
+        let disconnected = disconnected.unwrap_or(&self.ends.core);
+        Caller { gone: disconnected.child_token(), disconnected: disconnected.clone() }
+    }
+
+    /// The caller of the call that this task answers.
+    fn current_caller(&self) -> Caller {
+        CALLER.try_with(Caller::clone).unwrap_or_else(|_| self.caller(None))
     }
 
     /// The token that the next stop cancels.
@@ -185,7 +199,7 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        let unheard = UNHEARD.try_with(CancellationToken::clone).unwrap_or_else(|_| self.ends.core.clone());
+        let unheard = self.current_caller().gone;
         Context { client, cancel: self.cancel(), unheard, deadline: Instant::now() + timeout }
     }
 

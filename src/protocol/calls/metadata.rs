@@ -100,12 +100,12 @@ impl Call for get_resource_identity_schemas::Request {
 }
 
 /// Destroys are planned too, configurations are generated, and a core that knows the schemas already need not ask for them in each process
-/// (plugin protocol, capabilities).
+/// (plugin protocol, capabilities). Moves from other types are refused, with an error that says more than the core's own.
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities {
         plan_destroy: true,
         get_provider_schema_optional: true,
-        move_resource_state: false,
+        move_resource_state: true,
         generate_resource_config: true,
     }
 }

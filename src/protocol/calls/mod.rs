@@ -10,4 +10,3 @@ mod metadata;
 mod provider;
 mod resource;
 mod resource_change;
-mod unoffered;

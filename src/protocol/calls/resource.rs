@@ -7,8 +7,8 @@ use crate::{
         convert,
         service::{Answer as _, Call, Driver, not_offered},
         tfplugin6::{
-            RawState, import_resource_state, read_resource, upgrade_resource_identity, upgrade_resource_state,
-            validate_resource_config,
+            RawState, import_resource_state, move_resource_state, read_resource, upgrade_resource_identity,
+            upgrade_resource_state, validate_resource_config,
         },
     },
 };
@@ -151,6 +151,28 @@ impl Call for upgrade_resource_identity::Request {
         };
         response.say(diagnostics);
         Ok(response)
+    }
+}
+
+/// No state of another type holds what a state here needs.
+impl Call for move_resource_state::Request {
+    type Response = move_resource_state::Response;
+    const NAME: &'static str = "MoveResourceState";
+
+    fn type_name(&self) -> &str {
+        &self.target_type_name
+    }
+
+    async fn answer<P: Provider>(&self, _: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+        let (from, to) = (&self.source_type_name, &self.target_type_name);
+        Err(Diagnostic::error(
+            format!("{from} cannot be moved to {to}"),
+            format!(
+                "The state is unchanged. Instead of the moved block, write a removed block for the {from} with destroy = false, and an \
+                 import block for the {to}."
+            ),
+        )
+        .into())
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod call;
 mod driver;
-mod panics;
 mod rpc;
 mod stream;
 
@@ -25,9 +24,8 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 ///
 /// `work` counts the calls under way, so that they can be waited for.
 ///
-/// Sets a panic hook that tells the place of panics inside calls; one that the program wants for its other panics must be set before.
+/// A request may have a `CancellationToken` as an extension, which is cancelled when its caller is gone.
 pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
-    panics::install_hook();
     let service = Service { driver: Arc::new(Driver::new(provider, ends)), work };
     Routes::new(
         ProviderServer::new(service)

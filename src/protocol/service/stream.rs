@@ -12,11 +12,13 @@ use tonic::Status;
 use tracing::Instrument as _;
 
 use super::{
-    call::{Answer, random_id, report},
+    call::{Answer, catch, identified, log_answered},
     driver::Driver,
-    panics::catch,
 };
-use crate::framework::{Diagnostics, Provider, server::heard_until};
+use crate::framework::{
+    Diagnostics, Provider,
+    server::{Caller, answer_to},
+};
 
 /// How many events may wait for the core.
 const WAITING: usize = 16;
@@ -58,18 +60,22 @@ impl<E> Events<E> {
     }
 }
 
-/// The events on their way to the core. When the core stops reading them, the call is told that nobody hears it.
+/// The events on their way to the core. When the core stops reading before their end, the caller is gone.
 #[derive(Debug)]
-pub(in crate::protocol) struct EventStream<E> {
+struct EventStream<E> {
     events: mpsc::Receiver<Result<E, Status>>,
-    _gone: DropGuard,
+    gave_up: Option<DropGuard>,
 }
 
 impl<E> Stream for EventStream<E> {
     type Item = Result<E, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.events.poll_recv(context)
+        let event = self.events.poll_recv(context);
+        if let Poll::Ready(None) = event {
+            self.gave_up.take().map(DropGuard::disarm);
+        }
+        event
     }
 }
 
@@ -77,32 +83,22 @@ impl<E> Stream for EventStream<E> {
 pub(super) fn stream<P: Provider, C: StreamCall>(
     driver: Arc<Driver<P>>,
     work: &TaskTracker,
+    caller: Caller,
     call: C,
-) -> EventStream<C::Event> {
-    let span = tracing::error_span!(
-        "rpc",
-        tf_rpc = C::NAME,
-        tf_resource_type = call.type_name(),
-        tf_req_id = %random_id(),
-    );
-    let unheard = driver.server.unheard();
+) -> impl Stream<Item = Result<C::Event, Status>> + Send + 'static {
+    let (id, span) = identified(C::NAME, call.type_name());
     let (sender, receiver) = mpsc::channel(WAITING);
     let answering = async move {
         let (started, events) = (Instant::now(), Events(sender));
-        let diagnostics = catch(call.answer(&driver, &events)).await.unwrap_or_else(|panic| report(&panic));
+        let diagnostics = catch(&id, call.answer(&driver, &events)).await.unwrap_or_else(|panic| panic);
         let last = C::last(diagnostics);
-        let (errors, warnings) = last.as_ref().map_or((0, 0), Answer::counts);
+        let counts = last.as_ref().map_or((0, 0), Answer::counts);
         if let Some(last) = last {
             events.send(last).await;
         }
-        tracing::debug!(
-            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            errors,
-            warnings,
-            "answered"
-        );
+        log_answered(started, counts);
     };
-    let gone = unheard.clone().drop_guard();
-    work.spawn(heard_until(unheard, answering).instrument(span));
-    EventStream { events: receiver, _gone: gone }
+    let gave_up = Some(caller.gone.clone().drop_guard());
+    work.spawn(answer_to(caller, answering).instrument(span));
+    EventStream { events: receiver, gave_up }
 }
