@@ -2,7 +2,7 @@
 
 use super::{
     schema::{Attribute, AttributeType, Schema},
-    value::{Type, Value},
+    value::Value,
 };
 
 /// The value with the schema's defaults where it has none.
@@ -55,21 +55,5 @@ fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute
         Value::Object(_) => walk(children, value, change),
         Value::List(elements) => Value::List(elements.iter().map(|element| walk(children, element, change)).collect()),
         other => other.clone(),
-    }
-}
-
-/// The value with null for every attribute that an object of its type lacks.
-pub(super) fn conform(ty: &Type, value: Value) -> Value {
-    match (ty, value) {
-        (Type::List(element), Value::List(elements)) => {
-            Value::List(elements.into_iter().map(|value| conform(element, value)).collect())
-        }
-        (Type::Map(element), Value::Map(elements)) => {
-            Value::Map(elements.into_iter().map(|(key, value)| (key, conform(element, value))).collect())
-        }
-        (Type::Object(types), Value::Object(mut attributes)) => Value::object(
-            types.iter().map(|(name, ty)| (name.clone(), conform(ty, attributes.remove(name).unwrap_or_default()))),
-        ),
-        (_, value) => value,
     }
 }

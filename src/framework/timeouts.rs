@@ -43,6 +43,11 @@ pub struct Timeouts {
 }
 
 impl DefaultTimeouts {
+    /// The same time for each step.
+    pub(super) fn all(timeout: Duration) -> Self {
+        Self { create: timeout, read: timeout, update: timeout, delete: timeout }
+    }
+
     /// The block's schema.
     pub fn block(&self) -> Block {
         let attribute = |name: &str, step: &str, default: Duration| {

@@ -60,7 +60,7 @@ mod tls;
 pub use cookie::{help, started_by_core};
 pub use debug::serve_debug;
 pub use environment::Environment;
-pub use error::Error;
+pub use error::{Error, with_causes};
 pub use panic::install_panic_hook;
 pub use runtime::block_on;
 pub use serve::serve;

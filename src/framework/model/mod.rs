@@ -2,6 +2,7 @@
 
 mod deserialize;
 mod serialize;
+#[cfg(test)]
 mod shape;
 
 use serde::{
@@ -9,7 +10,8 @@ use serde::{
     de::{DeserializeOwned, Expected, Unexpected},
 };
 
-pub use shape::{Shape, shape};
+#[cfg(test)]
+pub(super) use shape::{Shape, shape};
 
 use super::{
     path::{Path, Step},

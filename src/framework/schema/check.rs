@@ -6,14 +6,14 @@ use crate::framework::{path::Path, value::Type};
 /// A fault of a schema that would make the provider unusable in the core.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("schema of {path}: {fault}")]
-pub struct SchemaFault {
+pub(in crate::framework) struct SchemaFault {
     path: Path,
     fault: &'static str,
 }
 
 impl Schema {
     /// All faults by the core's own rules (plugin protocol, schema rules). A test holds every registered schema to none.
-    pub fn faults(&self) -> Vec<SchemaFault> {
+    pub(in crate::framework) fn faults(&self) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
         let mut names = BTreeSet::new();
         for name in self.attributes.iter().map(|a| &a.name).chain(self.blocks.iter().map(|b| &b.name)) {

@@ -6,6 +6,7 @@ mod apply;
 mod configure;
 mod data_source;
 mod ephemeral;
+#[cfg(test)]
 mod faults;
 mod function;
 mod generate;
@@ -17,7 +18,6 @@ mod upgrade;
 mod validate;
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
@@ -38,28 +38,23 @@ pub use read::{ReadRequest, ReadResponse};
 use self::configure::Configuration;
 use super::{
     diagnostics::Diagnostics,
-    erased::{AnyAction, AnyDataSource, AnyEphemeralResource, AnyFunction, AnyListResource, AnyResource},
-    function::Signature,
     held::Holder,
-    identity::IdentitySchema,
     provider::Provider,
+    registry::{Entry, Kind, Registry},
     resource::Context,
     schema::Schema,
+    value::{Type, Value},
 };
 
 /// How long a step may take whose kind has no timeouts of its own.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// A provider being served: its schemas, built once, and its current configuration.
+/// A provider being served: what it offers, asked for once, and its current configuration.
 pub struct Server<P: Provider> {
     provider: P,
-    schemas: Schemas,
-    resources: BTreeMap<&'static str, Box<dyn AnyResource<P::Client>>>,
-    data_sources: BTreeMap<&'static str, Box<dyn AnyDataSource<P::Client>>>,
-    ephemeral_resources: BTreeMap<&'static str, Box<dyn AnyEphemeralResource<P::Client>>>,
-    functions: BTreeMap<&'static str, Box<dyn AnyFunction>>,
-    list_resources: BTreeMap<&'static str, Box<dyn AnyListResource<P::Client>>>,
-    actions: BTreeMap<&'static str, Box<dyn AnyAction<P::Client>>>,
+    schema: Schema,
+    config_type: Type,
+    registry: Registry<P::Client>,
     held: Holder,
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
@@ -76,27 +71,6 @@ pub struct Ends {
     /// finds it. A process that is told to end may have a core that goes on and stores what it hears, as one of the same process
     /// group does after SIGTERM.
     pub core: CancellationToken,
-}
-
-/// The schemas of everything that a provider offers, by full type name.
-#[derive(Debug)]
-pub struct Schemas {
-    /// Of the provider's configuration.
-    pub provider: Schema,
-    /// Of the resources, with their `timeouts` blocks.
-    pub resources: BTreeMap<&'static str, Schema>,
-    /// Of the data sources.
-    pub data_sources: BTreeMap<&'static str, Schema>,
-    /// Of the ephemeral resources.
-    pub ephemeral_resources: BTreeMap<&'static str, Schema>,
-    /// Of the `config` blocks of the list resources.
-    pub list_resources: BTreeMap<&'static str, Schema>,
-    /// Of the `config` blocks of the actions.
-    pub actions: BTreeMap<&'static str, Schema>,
-    /// Of the identities of those resources that have one.
-    pub identities: BTreeMap<&'static str, IdentitySchema>,
-    /// The signatures of the functions, by name.
-    pub functions: BTreeMap<&'static str, Signature>,
 }
 
 /// Who waits for the answer of a call.
@@ -121,43 +95,12 @@ pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
 impl<P: Provider> Server<P> {
     /// Serves a provider until `ends`.
     pub fn new(provider: P, ends: Ends) -> Self {
-        let registry = provider.registry();
-        let resources: BTreeMap<_, _> =
-            registry.resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
-        let data_sources: BTreeMap<_, _> =
-            registry.data_sources.into_iter().map(|source| (source.type_name(), source)).collect();
-        let ephemeral_resources: BTreeMap<_, _> =
-            registry.ephemeral_resources.into_iter().map(|resource| (resource.type_name(), resource)).collect();
-        let functions: BTreeMap<_, _> =
-            registry.functions.into_iter().map(|function| (function.name(), function)).collect();
-        let list_resources: BTreeMap<_, _> =
-            registry.list_resources.into_iter().map(|list| (list.type_name(), list)).collect();
-        let actions: BTreeMap<_, _> = registry.actions.into_iter().map(|action| (action.type_name(), action)).collect();
-        let schemas = Schemas {
-            provider: provider.schema(),
-            resources: resources.iter().map(|(name, resource)| (*name, resource.schema().clone())).collect(),
-            data_sources: data_sources.iter().map(|(name, source)| (*name, source.schema().clone())).collect(),
-            ephemeral_resources: ephemeral_resources
-                .iter()
-                .map(|(name, resource)| (*name, resource.schema().clone()))
-                .collect(),
-            list_resources: list_resources.iter().map(|(name, list)| (*name, list.schema().clone())).collect(),
-            actions: actions.iter().map(|(name, action)| (*name, action.schema().clone())).collect(),
-            identities: resources
-                .iter()
-                .filter_map(|(name, resource)| Some((*name, resource.identity()?.clone())))
-                .collect(),
-            functions: functions.iter().map(|(name, function)| (*name, function.signature())).collect(),
-        };
+        let schema = provider.schema();
         Self {
+            config_type: schema.ty(),
+            schema,
+            registry: provider.registry(),
             provider,
-            schemas,
-            resources,
-            data_sources,
-            ephemeral_resources,
-            functions,
-            list_resources,
-            actions,
             held: Holder::default(),
             configuration: RwLock::new(Configuration::Missing),
             stop: Mutex::new(ends.process.child_token()),
@@ -165,9 +108,19 @@ impl<P: Provider> Server<P> {
         }
     }
 
-    /// The schemas of everything.
-    pub fn schemas(&self) -> &Schemas {
-        &self.schemas
+    /// The schema of the provider's configuration.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The type of the provider's configuration.
+    pub fn config_type(&self) -> &Type {
+        &self.config_type
+    }
+
+    /// Everything that the provider offers.
+    pub fn registry(&self) -> &Registry<P::Client> {
+        &self.registry
     }
 
     /// The provider itself.
@@ -203,26 +156,18 @@ impl<P: Provider> Server<P> {
         Context { client, cancel: self.cancel(), unheard, deadline: Instant::now() + timeout }
     }
 
-    fn resource(&self, type_name: &str) -> Result<&dyn AnyResource<P::Client>, Diagnostics> {
-        self.resources.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("resource", type_name))
+    /// A thing and the client to work with it.
+    fn ready(&self, kind: Kind, name: &str) -> Result<(&Entry<P::Client>, Arc<P::Client>), Diagnostics> {
+        Ok((self.registry.find(kind, name)?, self.configuration().client()?))
     }
 
-    fn any_data_source(&self, type_name: &str) -> Result<&dyn AnyDataSource<P::Client>, Diagnostics> {
-        self.data_sources.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("data source", type_name))
+    fn resource(&self, name: &str) -> Result<&Entry<P::Client>, Diagnostics> {
+        self.registry.find(Kind::Resource, name)
     }
 
-    fn ephemeral_resource(&self, type_name: &str) -> Result<&dyn AnyEphemeralResource<P::Client>, Diagnostics> {
-        let resource = self.ephemeral_resources.get(type_name);
-        resource.map(AsRef::as_ref).ok_or_else(|| unknown_type("ephemeral resource", type_name))
-    }
-
-    fn list_resource(&self, type_name: &str) -> Result<&dyn AnyListResource<P::Client>, Diagnostics> {
-        let list = self.list_resources.get(type_name);
-        list.map(AsRef::as_ref).ok_or_else(|| unknown_type("list resource", type_name))
-    }
-
-    fn any_action(&self, type_name: &str) -> Result<&dyn AnyAction<P::Client>, Diagnostics> {
-        self.actions.get(type_name).map(AsRef::as_ref).ok_or_else(|| unknown_type("action", type_name))
+    /// What identifies the object of a state, where its type has an identity.
+    fn identity(&self, type_name: &str, state: &Value) -> Option<Value> {
+        self.resource(type_name).ok()?.identity.as_ref()?.of(state)
     }
 
     fn configuration(&self) -> Configuration<P::Client> {
@@ -236,13 +181,6 @@ impl<P: Provider> Server<P> {
 
 impl<P: Provider> std::fmt::Debug for Server<P> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Server").field("schemas", &self.schemas).finish_non_exhaustive()
+        formatter.debug_struct("Server").field("registry", &self.registry).finish_non_exhaustive()
     }
-}
-
-fn unknown_type(kind: &str, type_name: &str) -> Diagnostics {
-    let mut diagnostics = Diagnostics::new();
-    diagnostics
-        .error(format!("No such {kind}"), format!("This version of the provider has no {kind} of type {type_name:?}."));
-    diagnostics
 }

@@ -86,7 +86,7 @@ impl FromStr for Number {
     fn from_str(text: &str) -> Result<Self, InvalidNumber> {
         // Point and sign are counted as digits: what is written as text is never longer than what is read. The library takes
         // underscores between digits, which are no part of the wire's form.
-        if u64::try_from(text.len()).is_ok_and(|length| length > MOST_DIGITS + 2) || text.contains('_') {
+        if u64::try_from(text.len()).is_ok_and(|length| length > MOST_DIGITS + 3) || text.contains('_') {
             return Err(InvalidNumber);
         }
         let number = BigDecimal::from_str(text).map_err(|_| InvalidNumber)?;

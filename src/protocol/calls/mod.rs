@@ -10,3 +10,4 @@ mod metadata;
 mod provider;
 mod resource;
 mod resource_change;
+mod validate;

@@ -202,7 +202,7 @@ fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
         return Err(malformed());
     };
     for _ in 0..length {
-        refinement(ty, &mut reader).map_err(|_| malformed())?;
+        refinement(ty, &mut reader)?;
     }
     if reader.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
 }
@@ -212,12 +212,12 @@ fn refinement(ty: &Type, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     let is_collection = matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(_));
     match reader.head()? {
         Head::Unsigned(1) => matches!(reader.head()?, Head::Bool(_)).then_some(()).ok_or_else(malformed),
-        Head::Unsigned(2) if *ty == Type::String => verbatim(&reader.head()?).map(drop),
+        Head::Unsigned(2) if *ty == Type::String => verbatim(&reader.head()?).map(drop).map_err(|_| malformed()),
         Head::Unsigned(3 | 4) if *ty == Type::Number => {
             let (Head::Array(2), bound, Head::Bool(_)) = (reader.head()?, reader.head()?, reader.head()?) else {
                 return Err(malformed());
             };
-            number(&bound).map(drop)
+            number(&bound).map(drop).map_err(|_| malformed())
         }
         Head::Unsigned(5 | 6) if is_collection => match reader.head()? {
             Head::Signed(_) | Head::Unsigned(_) => Ok(()),

@@ -5,10 +5,9 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
-use super::driver::Driver;
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, Provider,
+        Diagnostic, Diagnostics, Provider, Server,
         server::{Caller, answer_to},
     },
     protocol::{convert, tfplugin6},
@@ -34,7 +33,7 @@ pub(in crate::protocol) trait Call: Send + Sync + Sized + 'static {
     /// Answers.
     fn answer<P: Provider>(
         &self,
-        driver: &Driver<P>,
+        server: &Server<P>,
     ) -> impl Future<Output = Result<Self::Response, Diagnostics>> + Send;
 }
 
@@ -57,7 +56,7 @@ pub(super) fn identified(name: &str, type_name: &str) -> (String, Span) {
 /// Answers a call in a task of its own: a client that goes away does not end work under way
 /// (plugin protocol, request cancellation), and a panic harms no other call.
 pub(super) async fn run<P: Provider, C: Call>(
-    driver: Arc<Driver<P>>,
+    server: Arc<Server<P>>,
     work: &TaskTracker,
     caller: Caller,
     call: C,
@@ -65,7 +64,7 @@ pub(super) async fn run<P: Provider, C: Call>(
     let (id, span) = identified(C::NAME, call.type_name());
     let answering = async move {
         let started = Instant::now();
-        let response = answer(&driver, &call, &id).await;
+        let response = answer(&server, &call, &id).await;
         log_answered(started, response.counts());
         response
     };
@@ -91,8 +90,8 @@ pub(super) fn log_answered(started: Instant, (errors, warnings): (usize, usize))
     tracing::debug!(duration_ms, errors, warnings, "answered");
 }
 
-async fn answer<P: Provider, C: Call>(driver: &Driver<P>, call: &C, id: &str) -> C::Response {
-    let diagnostics = match catch(id, call.answer(driver)).await {
+async fn answer<P: Provider, C: Call>(server: &Server<P>, call: &C, id: &str) -> C::Response {
+    let diagnostics = match catch(id, call.answer(server)).await {
         Ok(Ok(response)) => return response,
         Ok(Err(diagnostics)) | Err(diagnostics) => diagnostics,
     };

@@ -26,17 +26,17 @@ type Result<T> = result::Result<Response<T>, Status>;
 impl<P: Provider> Service<P> {
     async fn call<C: Call>(&self, request: Request<C>) -> Result<C::Response> {
         let caller = self.caller(&request);
-        Ok(Response::new(run(self.driver.clone(), &self.work, caller, request.into_inner()).await))
+        Ok(Response::new(run(self.server.clone(), &self.work, caller, request.into_inner()).await))
     }
 
     /// Answers a call with a stream of events.
     fn stream<C: StreamCall>(&self, request: Request<C>) -> Result<BoxStream<C::Event>> {
         let caller = self.caller(&request);
-        Ok(Response::new(Box::pin(stream(self.driver.clone(), &self.work, caller, request.into_inner()))))
+        Ok(Response::new(Box::pin(stream(self.server.clone(), &self.work, caller, request.into_inner()))))
     }
 
     fn caller<C>(&self, request: &Request<C>) -> Caller {
-        self.driver.server.caller(request.extensions().get::<CancellationToken>())
+        self.server.caller(request.extensions().get::<CancellationToken>())
     }
 }
 
@@ -70,7 +70,7 @@ impl<P: Provider> Rpc for Service<P> {
 
     /// At once, and not in a task: the core holds a lock while it asks (plugin protocol, StopProvider).
     async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Result<stop_provider::Response> {
-        self.driver.server.stop();
+        self.server.stop();
         tracing::debug!(tf_rpc = "StopProvider", "answered");
         Ok(Response::new(stop_provider::Response::default()))
     }

@@ -11,12 +11,9 @@ use tokio_util::{sync::DropGuard, task::TaskTracker};
 use tonic::Status;
 use tracing::Instrument as _;
 
-use super::{
-    call::{Answer, catch, identified, log_answered},
-    driver::Driver,
-};
+use super::call::{Answer, catch, identified, log_answered};
 use crate::framework::{
-    Diagnostics, Provider,
+    Diagnostics, Provider, Server,
     server::{Caller, answer_to},
 };
 
@@ -36,7 +33,7 @@ pub(in crate::protocol) trait StreamCall: Send + Sync + Sized + 'static {
     /// Answers. What is returned goes into the last event.
     fn answer<P: Provider>(
         &self,
-        driver: &Driver<P>,
+        server: &Server<P>,
         events: &Events<Self::Event>,
     ) -> impl Future<Output = Diagnostics> + Send;
 
@@ -81,7 +78,7 @@ impl<E> Stream for EventStream<E> {
 
 /// Answers a call in a task of its own, as single answers are. A panic, too, ends in a last event.
 pub(super) fn stream<P: Provider, C: StreamCall>(
-    driver: Arc<Driver<P>>,
+    server: Arc<Server<P>>,
     work: &TaskTracker,
     caller: Caller,
     call: C,
@@ -90,7 +87,7 @@ pub(super) fn stream<P: Provider, C: StreamCall>(
     let (sender, receiver) = mpsc::channel(WAITING);
     let answering = async move {
         let (started, events) = (Instant::now(), Events(sender));
-        let diagnostics = catch(&id, call.answer(&driver, &events)).await.unwrap_or_else(|panic| panic);
+        let diagnostics = catch(&id, call.answer(&server, &events)).await.unwrap_or_else(|panic| panic);
         let last = C::last(diagnostics);
         let counts = last.as_ref().map_or((0, 0), Answer::counts);
         if let Some(last) = last {

@@ -12,7 +12,7 @@ mod proposed;
 mod random;
 mod recorded;
 mod replaced;
-mod vectors;
+pub(crate) mod vectors;
 mod verdicts;
 
 use damodel::framework::{
@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// The same lives each time, so that no change is blamed for one that nobody met before. `PROPTEST_CASES=100000` looks for more.
-pub(super) fn cases(usual: u32) -> ProptestConfig {
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let asked = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => asked,

@@ -1,5 +1,7 @@
 //! The codec, held against what the real core writes and reads.
 
+use std::sync::OnceLock;
+
 use damodel::{
     framework::Type,
     protocol::codec::{decode, encode},
@@ -27,6 +29,15 @@ fn agree(vectors: &[Json], exceptions: &[(&str, &[&str])], test: impl Fn(&Json) 
 
 fn is_accepted(vector: &Json) -> bool {
     vector["accepted"] == true && vector.get("type_differs").is_none()
+}
+
+/// What the core writes, with the types.
+pub(crate) fn recorded_values() -> &'static [(Type, Vec<u8>)] {
+    static VALUES: OnceLock<Vec<(Type, Vec<u8>)>> = OnceLock::new();
+    VALUES.get_or_init(|| {
+        let vectors = section("value", 460).into_iter();
+        vectors.map(|vector| (ty(&vector["type"]), bytes(&vector["msgpack"]))).collect()
+    })
 }
 
 #[test]
