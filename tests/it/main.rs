@@ -10,6 +10,7 @@ mod demo;
 mod docs;
 mod echo;
 mod examples;
+mod fuzz;
 mod house;
 mod install;
 mod layers;
@@ -30,6 +31,7 @@ mod protocol_list;
 mod protocol_log;
 mod protocol_places;
 mod protocol_unoffered;
+mod reference;
 mod release;
 mod review;
 #[cfg(unix)]
