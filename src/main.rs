@@ -121,7 +121,7 @@ fn serve() -> ExitCode {
 
 fn routes(options: &Options) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
-    let ends = Ends { process: options.stopping.clone(), core: options.caller_gone.clone() };
+    let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
     protocol::service(provider, ends, options.work.clone())
 }
 

@@ -62,7 +62,7 @@ fn types() -> &'static [Type] {
 }
 
 proptest! {
-    #![proptest_config(cases(2000))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn a_value_of_the_core(vector: Index, edits in edits()) {
@@ -133,7 +133,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(50))]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn a_plan(edits in edits()) {

@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 /// The headings of a page, in lower case.
 fn headings(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("reference").join(page)).unwrap();
-    let headings = text.lines().filter_map(|line| line.starts_with('#').then(|| line.trim_start_matches('#').trim()));
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     headings.map(str::to_lowercase).collect()
 }
 

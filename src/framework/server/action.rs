@@ -25,7 +25,7 @@ impl<P: Provider> Server<P> {
         }
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
         let config = fill_defaults(&action.schema, config);
-        let planned = action.steps.plan_action(config, PlanContext { client, cancel: self.cancel() }).await;
+        let planned = action.steps.plan_action(config, PlanContext { client, cancel: self.stopping() }).await;
         (planned.unwrap_or_else(|error| model_fault(&error)), None)
     }
 

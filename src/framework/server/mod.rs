@@ -58,7 +58,8 @@ pub struct Server<P: Provider> {
     held: Holder,
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
-    stop: Mutex<CancellationToken>,
+    /// Of the calls under way.
+    stopping: Mutex<CancellationToken>,
     ends: Ends,
 }
 
@@ -66,11 +67,11 @@ pub struct Server<P: Provider> {
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// Cancelled when the process is going to end. Waits end then, and what is known is answered.
-    pub process: CancellationToken,
+    pub stopping: CancellationToken,
     /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left where a later run
     /// finds it. A process that is told to end may have a core that goes on and stores what it hears, as one of the same process
     /// group does after SIGTERM.
-    pub core: CancellationToken,
+    pub caller_gone: CancellationToken,
 }
 
 /// Who waits for the answer of a call.
@@ -92,6 +93,9 @@ pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
 
+/// A thing and the client to work with it, or why there is none of them.
+type Ready<'a, C> = Result<(&'a Entry<C>, Arc<C>), Diagnostics>;
+
 impl<P: Provider> Server<P> {
     /// Serves a provider until `ends`.
     pub fn new(provider: P, ends: Ends) -> Self {
@@ -103,7 +107,7 @@ impl<P: Provider> Server<P> {
             provider,
             held: Holder::default(),
             configuration: RwLock::new(Configuration::Missing),
-            stop: Mutex::new(ends.process.child_token()),
+            stopping: Mutex::new(ends.stopping.child_token()),
             ends,
         }
     }
@@ -130,13 +134,13 @@ impl<P: Provider> Server<P> {
 
     /// Ends the waits of all calls under way; later calls are not touched (plugin protocol, StopProvider).
     pub fn stop(&self) {
-        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *stop, self.ends.process.child_token()).cancel();
+        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *stopping, self.ends.stopping.child_token()).cancel();
     }
 
     /// The caller of one call, who is gone with its connection (`disconnected`), or else with the core.
     pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
-        let disconnected = disconnected.unwrap_or(&self.ends.core);
+        let disconnected = disconnected.unwrap_or(&self.ends.caller_gone);
         Caller { gone: disconnected.child_token(), disconnected: disconnected.clone() }
     }
 
@@ -146,18 +150,18 @@ impl<P: Provider> Server<P> {
     }
 
     /// The token that the next stop cancels.
-    fn cancel(&self) -> CancellationToken {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn stopping(&self) -> CancellationToken {
+        self.stopping.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
         let unheard = self.current_caller().gone;
-        Context { client, cancel: self.cancel(), unheard, deadline: Instant::now() + timeout }
+        Context { client, cancel: self.stopping(), unheard, deadline: Instant::now() + timeout }
     }
 
     /// A thing and the client to work with it.
-    fn ready(&self, kind: Kind, name: &str) -> Result<(&Entry<P::Client>, Arc<P::Client>), Diagnostics> {
+    fn ready(&self, kind: Kind, name: &str) -> Ready<'_, P::Client> {
         Ok((self.registry.find(kind, name)?, self.configuration().client()?))
     }
 

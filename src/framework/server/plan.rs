@@ -76,7 +76,7 @@ impl<P: Provider> Server<P> {
         };
         let configuration = self.configuration();
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
-        let refined = match resource.steps.plan(draft, PlanContext { client, cancel: self.cancel() }).await {
+        let refined = match resource.steps.plan(draft, PlanContext { client, cancel: self.stopping() }).await {
             Ok(refined) => refined,
             Err(error) => {
                 let proposed = without_write_only(schema, &request.proposed);
