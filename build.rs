@@ -17,6 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Clients without a transport: the tests call the services in process and through the real socket.
         .build_client(true)
         .build_transport(false)
+        // What is not offered is answered as an unknown method.
+        .generate_default_stubs(true)
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::{
     env,
     error::Error,
     ffi::OsString,
-    fmt::Write as _,
     io::{self, Write},
     process::{ExitCode, Termination},
 };
@@ -125,7 +124,7 @@ fn serve() -> ExitCode {
 
 fn routes(options: &Options) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
-    let ends = Ends { process: options.stop.clone(), core: options.unheard.clone() };
+    let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
     protocol::service(provider, ends, options.work.clone())
 }
 
@@ -142,13 +141,7 @@ fn by_command<T: Termination, E: Into<Box<dyn Error>>>(command: impl Future<Outp
     match runtime.and_then(|runtime| runtime.block_on(command).map_err(Into::into)) {
         Ok(outcome) => outcome.report(),
         Err(error) => {
-            let mut text = error.to_string();
-            let mut source = error.source();
-            while let Some(cause) = source {
-                let _ = write!(text, ": {cause}");
-                source = cause.source();
-            }
-            let _ = writeln!(io::stderr(), "error: {text}");
+            let _ = writeln!(io::stderr(), "error: {}", plugin::with_causes(&*error));
             ExitCode::FAILURE
         }
     }

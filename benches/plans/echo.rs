@@ -30,7 +30,7 @@ pub(crate) fn serve() -> ExitCode {
         let environment = plugin::Environment::read(|name| env::var_os(name))?;
         let options = Options::default();
         let provider = Damodel::new(Environment::of_process());
-        let ends = Ends { process: options.stop.clone(), core: options.unheard.clone() };
+        let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
         let behind = protocol::service(provider, ends, options.work.clone());
         let routes = behind
             .into_axum_router()

@@ -68,7 +68,7 @@ impl Checker {
         }
     }
 
-    /// Nothing can be meant by a null in a list or set; in a map it may mean that there is no such entry.
+    /// A null in a list has no meaning; in a map it may mean that there is no such entry.
     fn null_elements(&mut self, value: &Value, path: &Path) {
         if let Value::Map(_) | Value::Null = value {
             return;
@@ -112,14 +112,13 @@ fn shown(attribute: &Attribute, value: &Value) -> String {
     if attribute.sensitive || attribute.write_only { String::new() } else { format!("; it is {text}") }
 }
 
-/// The elements of a collection with their paths, or a single value with its own. Elements of sets have no path of their own.
+/// The elements of a collection with their paths, or a single value with its own.
 fn elements<'a>(value: &'a Value, path: &Path) -> Vec<(&'a Value, Path)> {
     match value {
-        Value::List(elements) | Value::Tuple(elements) => {
+        Value::List(elements) => {
             elements.iter().enumerate().map(|(index, element)| (element, path.index(index))).collect()
         }
         Value::Map(elements) => elements.iter().map(|(key, element)| (element, path.key(key))).collect(),
-        Value::Set(elements) => elements.iter().map(|element| (element, path.clone())).collect(),
         single => vec![(single, path.clone())],
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     schema::{Attribute, AttributeType, Schema},
-    value::{Type, Value},
+    value::Value,
 };
 
 /// The value with the schema's defaults where it has none.
@@ -54,33 +54,6 @@ fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute
     match value {
         Value::Object(_) => walk(children, value, change),
         Value::List(elements) => Value::List(elements.iter().map(|element| walk(children, element, change)).collect()),
-        Value::Set(elements) => Value::set(elements.iter().map(|element| walk(children, element, change)).collect()),
-        Value::Map(elements) => {
-            Value::Map(elements.iter().map(|(key, element)| (key.clone(), walk(children, element, change))).collect())
-        }
         other => other.clone(),
-    }
-}
-
-/// The value in the shape of its type. A typed model knows lists only; here they become the sets and tuples that the schema
-/// says, and an object gets the attributes that it lacks.
-pub(super) fn conform(ty: &Type, value: Value) -> Value {
-    match (ty, value) {
-        (Type::List(element), Value::List(elements)) => {
-            Value::List(elements.into_iter().map(|value| conform(element, value)).collect())
-        }
-        (Type::Set(element), Value::List(elements) | Value::Set(elements)) => {
-            Value::set(elements.into_iter().map(|value| conform(element, value)).collect())
-        }
-        (Type::Tuple(types), Value::List(elements) | Value::Tuple(elements)) => {
-            Value::Tuple(types.iter().zip(elements).map(|(ty, value)| conform(ty, value)).collect())
-        }
-        (Type::Map(element), Value::Map(elements)) => {
-            Value::Map(elements.into_iter().map(|(key, value)| (key, conform(element, value))).collect())
-        }
-        (Type::Object(types), Value::Object(mut attributes)) => Value::object(
-            types.iter().map(|(name, ty)| (name.clone(), conform(ty, attributes.remove(name).unwrap_or_default()))),
-        ),
-        (_, value) => value,
     }
 }

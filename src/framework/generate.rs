@@ -48,17 +48,6 @@ fn nested(children: &[Attribute], value: &Value) -> Option<Value> {
     Some(match value {
         Value::Object(_) => object(children, value)?,
         Value::List(elements) => Value::List(objects(elements)?),
-        Value::Set(elements) => match Value::set(objects(elements)?) {
-            // Elements that differ in what the provider alone sets would be one.
-            Value::Set(said) if said.len() != elements.len() => return None,
-            said => said,
-        },
-        Value::Map(elements) => Value::Map(
-            elements
-                .iter()
-                .map(|(key, element)| Some((key.clone(), object(children, element)?)))
-                .collect::<Option<_>>()?,
-        ),
         other => other.clone(),
     })
 }
@@ -67,8 +56,7 @@ fn nested(children: &[Attribute], value: &Value) -> Option<Value> {
 fn lacks_a_default(children: &[Attribute], value: &Value) -> bool {
     let elements: Vec<&Value> = match value {
         Value::Object(_) => vec![value],
-        Value::List(elements) | Value::Set(elements) => elements.iter().collect(),
-        Value::Map(elements) => elements.values().collect(),
+        Value::List(elements) => elements.iter().collect(),
         _ => Vec::new(),
     };
     elements.iter().any(|element| {
@@ -128,7 +116,7 @@ mod tests {
                 text("old").deprecated("Use name."),
                 text("password").write_only(),
                 Attribute::optional_computed("region", Type::String, "Region."),
-                Attribute::optional("disks", AttributeType::Nested(Nesting::Set, disk), "Disks."),
+                Attribute::optional("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
         )
         .with_block(Block {
@@ -146,7 +134,7 @@ mod tests {
                 ("old", old),
                 ("password", Value::Null),
                 ("region", "here".into()),
-                ("disks", Value::set(vec![disk(path)])),
+                ("disks", Value::List(vec![disk(path)])),
                 ("timeouts", timeouts),
             ])
         };

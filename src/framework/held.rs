@@ -3,10 +3,10 @@
 use std::{
     any::Any,
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::private::Private;
 
@@ -17,43 +17,35 @@ pub(super) type Thing = dyn Any + Send + Sync;
 const KEY: &str = ".held";
 
 /// The things of this process.
-#[derive(Debug)]
-pub(super) struct Holder {
-    things: Arc<Mutex<HashMap<String, Arc<Thing>>>>,
-    unheard: CancellationToken,
-    watched: Once,
-}
+#[derive(Debug, Default)]
+pub(super) struct Holder(Arc<Mutex<Things>>);
+
+/// By key, each with the task that drops it when its caller is gone.
+type Things = HashMap<String, (Arc<Thing>, AbortOnDropHandle<()>)>;
 
 impl Holder {
-    /// Holds nothing yet. When `unheard` is cancelled the core is gone, and everything is dropped: nobody will close it any more.
-    pub(super) fn new(unheard: CancellationToken) -> Self {
-        Self { things: Arc::default(), unheard, watched: Once::new() }
-    }
-
-    /// Holds a thing, and notes in the private data which.
-    pub(super) fn hold(&self, thing: Arc<Thing>, private: &mut Private) {
+    /// Holds a thing, and notes in the private data which. When `disconnected` is cancelled nobody will close it, and it is dropped.
+    pub(super) fn hold(&self, thing: Arc<Thing>, private: &mut Private, disconnected: CancellationToken) {
         let key = format!("{:016x}", rand::random::<u64>());
         private.insert(KEY, &key);
-        lock(&self.things).insert(key, thing);
-        self.watched.call_once(|| {
-            let (things, unheard) = (Arc::downgrade(&self.things), self.unheard.clone());
-            tokio::spawn(async move {
-                unheard.cancelled().await;
-                if let Some(things) = things.upgrade() {
-                    lock(&things).clear();
-                }
-            });
+        let (things, own) = (Arc::downgrade(&self.0), key.clone());
+        let watch = tokio::spawn(async move {
+            disconnected.cancelled().await;
+            if let Some(things) = things.upgrade() {
+                lock(&things).remove(&own);
+            }
         });
+        lock(&self.0).insert(key, (thing, AbortOnDropHandle::new(watch)));
     }
 
     /// The thing that the private data mean.
     pub(super) fn find(&self, private: &Private) -> Option<Arc<Thing>> {
-        lock(&self.things).get(&private.entry::<String>(KEY)?).cloned()
+        lock(&self.0).get(&private.entry::<String>(KEY)?).map(|(thing, _)| Arc::clone(thing))
     }
 
     /// The same, which is held no longer.
     pub(super) fn release(&self, private: &Private) -> Option<Arc<Thing>> {
-        lock(&self.things).remove(&private.entry::<String>(KEY)?)
+        lock(&self.0).remove(&private.entry::<String>(KEY)?).map(|(thing, _)| thing)
     }
 
     /// Lets new private data mean the same thing as those before.
@@ -64,7 +56,7 @@ impl Holder {
     }
 }
 
-fn lock(things: &Mutex<HashMap<String, Arc<Thing>>>) -> MutexGuard<'_, HashMap<String, Arc<Thing>>> {
+fn lock(things: &Mutex<Things>) -> MutexGuard<'_, Things> {
     things.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -72,27 +64,36 @@ fn lock(things: &Mutex<HashMap<String, Arc<Thing>>>) -> MutexGuard<'_, HashMap<S
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_thing_lives_until_it_is_released() {
-        let holder = Holder::new(CancellationToken::new());
-        let (one, mut private) = (Arc::new("one"), Private::default());
-        holder.hold(one.clone(), &mut private);
-        let mut renewed = Private::default();
-        Holder::follow(&private, &mut renewed);
-        assert!(holder.find(&renewed).is_some() && holder.find(&Private::default()).is_none());
-        assert_eq!(Arc::strong_count(&one), 2);
-        assert!(holder.release(&renewed).is_some() && holder.release(&private).is_none());
-        assert_eq!(Arc::strong_count(&one), 1);
+    /// A thing, and what is cancelled when it is dropped.
+    fn thing() -> (Arc<Thing>, CancellationToken) {
+        let dropped = CancellationToken::new();
+        (Arc::new(dropped.clone().drop_guard()), dropped)
     }
 
     #[tokio::test]
-    async fn nothing_outlives_the_core() {
-        let unheard = CancellationToken::new();
-        let holder = Holder::new(unheard.clone());
-        let (dropped, mut private) = (CancellationToken::new(), Private::default());
-        holder.hold(Arc::new(dropped.clone().drop_guard()), &mut private);
-        unheard.cancel();
-        dropped.cancelled().await;
+    async fn a_thing_lives_until_it_is_released() {
+        let (holder, mut private) = (Holder::default(), Private::default());
+        let (one, dropped) = thing();
+        holder.hold(one, &mut private, CancellationToken::new());
+        let mut renewed = Private::default();
+        Holder::follow(&private, &mut renewed);
+        assert!(holder.find(&renewed).is_some() && holder.find(&Private::default()).is_none());
+        assert!(!dropped.is_cancelled());
+        assert!(holder.release(&renewed).is_some() && holder.release(&private).is_none());
+        assert!(dropped.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_thing_outlives_no_caller_but_its_own() {
+        let holder = Holder::default();
+        let (gone, stays) = (CancellationToken::new(), CancellationToken::new());
+        let [(one, one_dropped), (other, other_dropped)] = [thing(), thing()];
+        let (mut private, mut of_other) = (Private::default(), Private::default());
+        holder.hold(one, &mut private, gone.clone());
+        holder.hold(other, &mut of_other, stays);
+        gone.cancel();
+        one_dropped.cancelled().await;
         assert!(holder.find(&private).is_none());
+        assert!(holder.find(&of_other).is_some() && !other_dropped.is_cancelled());
     }
 }

@@ -1,7 +1,6 @@
-use super::{
-    schema::{Attribute, AttributeType, Nesting, Schema},
-    value::{Type, Value},
-};
+#[cfg(test)]
+use super::schema::{Attribute, AttributeType, Nesting, Schema};
+use super::value::{Type, Value};
 
 /// What tells one thing of a type from all others, for imports and lists (plugin protocol, identity). It never changes while the
 /// thing lives.
@@ -43,6 +42,7 @@ impl IdentityAttribute {
         self.of.split('.').fold(state, Value::attribute)
     }
 
+    #[cfg(test)]
     fn copied_attribute<'a>(&self, schema: &'a Schema) -> Option<&'a Attribute> {
         let mut names = self.of.split('.');
         let first = schema.attribute(names.next()?);
@@ -82,6 +82,7 @@ impl IdentitySchema {
     }
 
     /// What is wrong with the declaration, for a resource of this schema.
+    #[cfg(test)]
     pub(super) fn faults(&self, schema: &Schema) -> Vec<String> {
         let mut faults = Vec::new();
         if self.version < 0 || self.attributes.is_empty() {

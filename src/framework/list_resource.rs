@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use super::{
     diagnostics::Diagnostics,
-    fill::{conform, fill_defaults, without_secrets},
+    fill::{fill_defaults, without_secrets},
     identity::IdentitySchema,
     model::{Model, ModelError, to_value},
     resource::Context,
@@ -119,7 +119,7 @@ impl Told<'_> {
         if self.wanted == 0 {
             return ControlFlow::Break(());
         }
-        let state = conform(&self.schema.ty(), state).unknown_as_null();
+        let state = state.unknown_as_null();
         // What nothing identifies cannot be told of.
         let Some(identity) = self.identity.of(&state) else { return ControlFlow::Continue(()) };
         let state = self.wants_state.then(|| without_secrets(self.schema, &fill_defaults(self.schema, &state)));

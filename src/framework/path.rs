@@ -11,6 +11,13 @@ pub enum Step {
     Key(String),
 }
 
+impl Step {
+    /// Into an element of a list.
+    pub fn index(index: usize) -> Self {
+        Self::Index(i64::try_from(index).unwrap_or(i64::MAX))
+    }
+}
+
 /// The way from a whole configuration to the part that a diagnostic speaks of. Sets have no steps: a path stops at the set
 /// (plugin protocol, messages).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +43,7 @@ impl Path {
     /// One step further, into an element of a list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.step(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)))
+        self.step(Step::index(index))
     }
 
     /// One step further, into an element of a map.
@@ -54,6 +61,12 @@ impl Path {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
+    }
+}
+
+impl FromIterator<Step> for Path {
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
+        Self(steps.into_iter().collect())
     }
 }
 

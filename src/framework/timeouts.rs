@@ -13,6 +13,9 @@ use super::{
     value::Type,
 };
 
+/// The name of the one block that a schema may have.
+pub const TIMEOUTS: &str = "timeouts";
+
 /// How long each step of a resource may take when the configuration does not say.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultTimeouts {
@@ -40,6 +43,11 @@ pub struct Timeouts {
 }
 
 impl DefaultTimeouts {
+    /// The same time for each step.
+    pub(super) fn all(timeout: Duration) -> Self {
+        Self { create: timeout, read: timeout, update: timeout, delete: timeout }
+    }
+
     /// The block's schema.
     pub fn block(&self) -> Block {
         let attribute = |name: &str, step: &str, default: Duration| {
@@ -54,7 +62,7 @@ impl DefaultTimeouts {
             .validate(validator::duration())
         };
         Block {
-            name: "timeouts".to_owned(),
+            name: TIMEOUTS.to_owned(),
             description: "How long the steps may take.".to_owned(),
             attributes: vec![
                 attribute("create", "a create, with all its waiting,", self.create),

@@ -7,9 +7,9 @@ use tonic::service::Routes;
 
 use super::{
     Environment, Error, Options,
-    incoming::incoming,
+    handshake::PROTOCOL_VERSION,
+    incoming::{Callers, incoming},
     listener::{self, Endpoint},
-    negotiation,
     server::{self, Ending},
     signals::Signals,
 };
@@ -18,7 +18,7 @@ use super::{
 ///
 /// Prints on standard output how to tell it, for the provider with the short address `address`
 /// (`namespace/type`). Of `environment` only the place of the socket is used. Returns after SIGINT or SIGTERM,
-/// or when [`stop`](Options::stop) is cancelled, with the socket removed.
+/// or when [`stopping`](Options::stopping) is cancelled, with the socket removed.
 pub async fn serve_debug(
     routes: Routes,
     address: &str,
@@ -34,7 +34,8 @@ pub async fn serve_debug(
         signals.ended().await;
         Ending::Terminated
     };
-    let incoming = incoming(bound.listener, None);
+    // Cores come and go, each with a connection of its own.
+    let incoming = incoming(bound.listener, None, Callers::Each(options.caller_gone.clone()));
     server::run(incoming, routes, &options, end).await;
     drop(bound.directory);
     Ok(())
@@ -47,7 +48,7 @@ pub async fn serve_debug(
 fn reattach(address: &str, endpoint: &Endpoint, process: u32) -> String {
     let server = json!({
         "Protocol": "grpc",
-        "ProtocolVersion": negotiation::VERSION,
+        "ProtocolVersion": PROTOCOL_VERSION,
         "Pid": process,
         "Test": true,
         "Addr": { "Network": endpoint.network, "String": endpoint.address },

@@ -17,8 +17,6 @@ pub struct Environment {
     /// Where the unix socket goes.
     #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
     pub(super) socket: SocketPlace,
-    /// Major versions of the provider protocol that the host speaks, in no order.
-    pub(super) versions: Vec<u32>,
 }
 
 /// Where the unix socket goes, and who may use it.
@@ -37,7 +35,7 @@ impl Environment {
     /// Reads the variables through `variable`, which gives the value of one. An empty value counts as none.
     ///
     /// Fails when a certificate or a port is set and cannot be understood, as the host could not connect
-    /// then. Versions that are no numbers are passed over, as go-plugin does.
+    /// then.
     pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let raw = |name: &str| variable(name).filter(|value| !value.is_empty());
         let text = |name: &str| raw(name).map(|value| value.to_string_lossy().into_owned());
@@ -50,7 +48,6 @@ impl Environment {
                 group: text("PLUGIN_UNIX_SOCKET_GROUP"),
                 temporary: raw("TMPDIR").map(PathBuf::from),
             },
-            versions: text("PLUGIN_PROTOCOL_VERSIONS").map(|list| versions(&list)).unwrap_or_default(),
         })
     }
 }
@@ -61,10 +58,6 @@ fn ports(minimum: Option<String>, maximum: Option<String>) -> Result<RangeInclus
         (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
         _ => Err(Error::Ports { minimum: minimum.unwrap_or_default(), maximum: maximum.unwrap_or_default() }),
     }
-}
-
-fn versions(list: &str) -> Vec<u32> {
-    list.split(',').filter_map(|version| version.trim().parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -58,3 +58,9 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+/// An error with its causes, separated by colons.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |cause| cause.source())
+        .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -15,8 +15,6 @@ pub(super) struct Handshake<'a> {
     pub(super) endpoint: &'a Endpoint,
     /// Whether the host knows the seventh field. An older one would take it for a part of the certificate.
     pub(super) multiplex: bool,
-    /// The major version of the provider protocol.
-    pub(super) version: u32,
 }
 
 impl Handshake<'_> {
@@ -28,17 +26,20 @@ impl Handshake<'_> {
 
     fn line(&self) -> String {
         let Endpoint { network, address } = self.endpoint;
-        let version = self.version;
         // With padding the host fails: it decodes the standard alphabet without.
         let certificate = STANDARD_NO_PAD.encode(self.certificate);
         // Several brokered connections over one socket are not offered here.
         let multiplex = if self.multiplex { "|false" } else { "" };
-        format!("{CORE_PROTOCOL}|{version}|{network}|{address}|grpc|{certificate}{multiplex}\n")
+        format!("{HANDSHAKE_VERSION}|{PROTOCOL_VERSION}|{network}|{address}|grpc|{certificate}{multiplex}\n")
     }
 }
 
 /// The version of the handshake itself.
-const CORE_PROTOCOL: u32 = 1;
+const HANDSHAKE_VERSION: u32 = 1;
+
+/// The only major version of the provider protocol that is spoken here. A host that does not offer it refuses, and says which ones
+/// it does (plugin protocol, Version negotiation).
+pub(super) const PROTOCOL_VERSION: u32 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -46,7 +47,7 @@ mod tests {
 
     fn line(certificate: &[u8], multiplex: bool) -> String {
         let endpoint = Endpoint { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
-        Handshake { certificate, endpoint: &endpoint, multiplex, version: 6 }.line()
+        Handshake { certificate, endpoint: &endpoint, multiplex }.line()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The standard health service, for the name "plugin" that go-plugin asks for.
 
-use std::{future::ready, pin::Pin};
+use std::future::ready;
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, codegen::BoxStream};
 
 use super::{
     generated::health::{HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus, health_server},
@@ -25,9 +25,10 @@ impl health_server::Health for Health {
         }
     }
 
-    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
-
-    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<BoxStream<HealthCheckResponse>>, Status> {
         // Unlike a check, a watch of an unknown service is answered: it may come up later.
         let status = if knows(request.get_ref()) { ServingStatus::Serving } else { ServingStatus::ServiceUnknown };
         let answers = stream::once(ready(Ok(answer(status)))).chain(silence(&self.0));

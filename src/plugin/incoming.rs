@@ -15,6 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::server::Connected;
 
 use super::listener::{Duplex, Listener};
@@ -23,10 +24,31 @@ use super::listener::{Duplex, Listener};
 ///
 /// Nothing that a peer does ends it: each TLS handshake has its own task and deadline, and one that fails is
 /// logged and forgotten, as the right client may still come, or come back after a long idle time.
-pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>) -> Incoming {
+pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers) -> Incoming {
     let (sender, receiver) = channel(1);
-    tokio::spawn(accept_all(listener, tls, sender));
+    tokio::spawn(accept_all(listener, tls, callers, sender));
     Incoming(receiver)
+}
+
+/// Who is behind the connections. Every request has the token of its caller as an extension.
+#[derive(Clone, Debug)]
+pub(super) enum Callers {
+    /// One caller has them all. The token is cancelled when that one is gone.
+    One(CancellationToken),
+    /// Each has a caller of its own, who is gone when it closes, or with all others when the token is cancelled.
+    Each(CancellationToken),
+}
+
+impl Callers {
+    fn connection(&self, stream: Box<dyn Duplex>) -> Connection {
+        match self {
+            Self::One(gone) => Connection { stream, caller_gone: gone.clone(), _closed: None },
+            Self::Each(gone) => {
+                let caller_gone = gone.child_token();
+                Connection { stream, _closed: Some(caller_gone.clone().drop_guard()), caller_gone }
+            }
+        }
+    }
 }
 
 /// The connections that are ready for HTTP/2.
@@ -41,7 +63,7 @@ impl Stream for Incoming {
     }
 }
 
-async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, ready: Sender<Connection>) {
+async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<Connection>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -49,7 +71,7 @@ async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, ready: Sender<
         };
         match accepted {
             Ok(stream) => {
-                tokio::spawn(establish(stream, tls.clone(), ready.clone()));
+                tokio::spawn(establish(stream, tls.clone(), callers.clone(), ready.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -60,7 +82,7 @@ async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, ready: Sender<
     }
 }
 
-async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, ready: Sender<Connection>) {
+async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<Connection>) {
     let stream = match tls {
         None => stream,
         Some(tls) => match timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
@@ -77,7 +99,7 @@ async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, ready: Sen
         },
     };
     // The server is gone when nobody takes it.
-    let _ = ready.send(Connection(stream)).await;
+    let _ = ready.send(callers.connection(stream)).await;
 }
 
 /// Whether the peer only looked if somebody listens: it went away without a word of TLS.
@@ -91,37 +113,43 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection as the gRPC server wants it.
-pub(super) struct Connection(Box<dyn Duplex>);
+pub(super) struct Connection {
+    stream: Box<dyn Duplex>,
+    caller_gone: CancellationToken,
+    _closed: Option<DropGuard>,
+}
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Connection").finish_non_exhaustive()
+        f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
 impl Connected for Connection {
-    type ConnectInfo = ();
+    type ConnectInfo = CancellationToken;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> CancellationToken {
+        self.caller_gone.clone()
+    }
 }
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -129,11 +157,11 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, pieces)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 }
 
@@ -161,7 +189,7 @@ mod tests {
     async fn a_peer_that_never_says_a_word_is_dropped_in_the_end() {
         let (listener, address) = bound().await;
         let tls = Identity::for_client(&client()).unwrap().acceptor;
-        let mut connections = incoming(listener, Some(tls));
+        let mut connections = incoming(listener, Some(tls), Callers::One(CancellationToken::new()));
         let start = Instant::now();
         let mut silent = TcpStream::connect(address).await.unwrap();
         assert_eq!(silent.read(&mut [0]).await.unwrap(), 0);
@@ -174,11 +202,29 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_stream_closes_the_listener() {
         let (listener, address) = bound().await;
-        let mut connections = incoming(listener, None);
+        let mut connections = incoming(listener, None, Callers::One(CancellationToken::new()));
         let _peer = TcpStream::connect(address).await.unwrap();
         assert!(connections.next().await.is_some());
         drop(connections);
         let closed = async { while TcpStream::connect(address).await.is_ok() {} };
         timeout(Duration::from_secs(20), closed).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_caller_is_gone_with_its_connection_or_with_all_others() {
+        for ends in [true, false] {
+            let all = CancellationToken::new();
+            let callers = if ends { Callers::Each(all.clone()) } else { Callers::One(all.clone()) };
+            let (listener, address) = bound().await;
+            let mut connections = incoming(listener, None, callers);
+            let _peers = (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
+            let [closed, open] =
+                [connections.next().await.unwrap().unwrap(), connections.next().await.unwrap().unwrap()];
+            let gone = closed.connect_info();
+            drop(closed);
+            assert_eq!((gone.is_cancelled(), open.connect_info().is_cancelled()), (ends, false));
+            all.cancel();
+            assert!(open.connect_info().is_cancelled());
+        }
     }
 }

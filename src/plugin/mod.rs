@@ -28,7 +28,7 @@
 //!
 //! # The end of the process
 //!
-//! [`Options::stop`] is cancelled the moment the process is going to end, whatever the reason: the core asked for
+//! [`Options::stopping`] is cancelled the moment the process is going to end, whatever the reason: the core asked for
 //! it, the core died, or the process was terminated. [`Options::work`] counts the tasks that may not be cut
 //! short; they are waited for within a [grace](Options). Work that changes something in the outside world runs
 //! in a task spawned on that tracker, and on cancellation writes down what it knows and ends.
@@ -48,7 +48,6 @@ mod health;
 mod incoming;
 mod listener;
 pub mod log;
-mod negotiation;
 mod panic;
 mod parent;
 mod runtime;
@@ -61,7 +60,7 @@ mod tls;
 pub use cookie::{help, started_by_core};
 pub use debug::serve_debug;
 pub use environment::Environment;
-pub use error::Error;
+pub use error::{Error, with_causes};
 pub use panic::install_panic_hook;
 pub use runtime::block_on;
 pub use serve::serve;

@@ -4,7 +4,7 @@ use std::{future::Future, io::Write, num::NonZero, process::ExitCode, thread::av
 
 use tokio::runtime::Builder;
 
-use super::Error;
+use super::{Error, error::with_causes};
 
 /// Runs `serving` on a runtime made for it, and gives the exit code of the process; an error is told on
 /// standard error.
@@ -23,22 +23,10 @@ pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Plain text: the core shows what a plugin said that died before the handshake.
-            let _ = writeln!(std::io::stderr(), "failed to {}", chain(&error));
+            let _ = writeln!(std::io::stderr(), "failed to {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
-}
-
-/// The error with its causes, parted by colons.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 const MAX_THREADS: usize = 4;

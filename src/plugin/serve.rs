@@ -7,8 +7,8 @@ use tonic::service::Routes;
 use super::{
     Environment, Error, Options,
     handshake::Handshake,
-    incoming::incoming,
-    listener, negotiation,
+    incoming::{Callers, incoming},
+    listener,
     parent::Parent,
     server::{self, Ending},
     signals::Signals,
@@ -20,7 +20,7 @@ use super::{
 /// recipe).
 ///
 /// The end comes by the host's Shutdown call, by the death of the host, by SIGTERM, or when
-/// [`stop`](Options::stop) is cancelled. SIGINT and SIGHUP are swallowed.
+/// [`stopping`](Options::stopping) is cancelled. SIGINT and SIGHUP are swallowed.
 ///
 /// Fails before the handshake line is complete, or not at all.
 pub async fn serve(routes: Routes, environment: &Environment, options: Options) -> Result<(), Error> {
@@ -35,7 +35,6 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
         certificate: identity.as_ref().map_or(&[], |own| &own.certificate),
         endpoint: &bound.endpoint,
         multiplex: environment.multiplex,
-        version: negotiation::choose(&environment.versions),
     };
     handshake.write(io::stdout().lock()).map_err(Error::Output)?;
 
@@ -45,7 +44,9 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
             () = signals.ended() => Ending::Terminated,
         }
     };
-    let incoming = incoming(bound.listener, identity.map(|own| own.acceptor));
+    // The core may drop an idle connection and come back: only its own end is the caller's.
+    let caller_gone = options.caller_gone.clone();
+    let incoming = incoming(bound.listener, identity.map(|own| own.acceptor), Callers::One(caller_gone));
     server::run(incoming, routes, &options, end).await;
     drop(bound.directory);
     Ok(())

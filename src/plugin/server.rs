@@ -13,11 +13,11 @@ use super::{incoming::Incoming, services};
 pub struct Options {
     /// Cancelled by the server as soon as the process is going to end: the host asked for it, the host died, or
     /// SIGTERM came. Cancelling it ends the server as a host's Shutdown call does.
-    pub stop: CancellationToken,
-    /// Cancelled by the server as soon as no answer will be heard any more: the host asked for the end, which it does
+    pub stopping: CancellationToken,
+    /// Cancelled by the server as soon as nobody waits for an answer any more: the host asked for the end, which it does
     /// when it has all answers, or died. A signal alone says nothing of the host.
-    pub unheard: CancellationToken,
-    /// Tasks that may not be cut short. After `stop` they have, together with the calls in flight, 500 ms when the
+    pub caller_gone: CancellationToken,
+    /// Tasks that may not be cut short. After `stopping` they have, together with the calls in flight, 500 ms when the
     /// host asked for the end (it kills after two seconds), else 5 s.
     pub work: TaskTracker,
 }
@@ -43,15 +43,16 @@ impl Ending {
     }
 }
 
-/// Serves `routes` and the host's own services on `incoming`, until `end` or until `options.stop` is cancelled.
+/// Serves `routes` and the host's own services on `incoming`, until `end` or until `options.stopping` is cancelled.
 ///
 /// Returns when all calls and all tracked work are done, or their grace is over: those that are left then end
 /// with the runtime.
 pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, end: impl Future<Output = Ending>) {
-    let Options { stop, unheard, work } = options;
-    let routes = services::add(routes, stop).prepare();
-    let server = builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
-    let stop_on_failure = stop.clone().drop_guard();
+    let Options { stopping, caller_gone, work } = options;
+    let routes = services::add(routes, stopping).prepare();
+    let server =
+        builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
+    let stop_on_failure = stopping.clone().drop_guard();
     work.spawn(async move {
         let _guard = stop_on_failure;
         if let Err(error) = server.await {
@@ -61,12 +62,12 @@ pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, e
 
     let ending = tokio::select! {
         ending = end => ending,
-        () = stop.cancelled() => Ending::Asked,
+        () = stopping.cancelled() => Ending::Asked,
     };
     tracing::debug!(reason = ?ending, "ending");
-    stop.cancel();
+    stopping.cancel();
     if !matches!(ending, Ending::Terminated) {
-        unheard.cancel();
+        caller_gone.cancel();
     }
     work.close();
     if timeout(ending.grace(), work.wait()).await.is_err() {

@@ -1,10 +1,10 @@
 //! The services that a plugin host expects beside the plugin itself (plugin protocol, other gRPC services).
 
-use std::{future::ready, pin::Pin};
+use std::future::ready;
 
 use futures_util::{Stream, StreamExt, stream};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status, Streaming, service::Routes};
+use tonic::{Request, Response, Status, Streaming, codegen::BoxStream, service::Routes};
 
 use super::{
     generated::{
@@ -55,9 +55,7 @@ struct Stdio(CancellationToken);
 
 #[tonic::async_trait]
 impl GrpcStdio for Stdio {
-    type StreamStdioStream = Pin<Box<dyn Stream<Item = Result<StdioData, Status>> + Send>>;
-
-    async fn stream_stdio(&self, _: Request<()>) -> Result<Response<Self::StreamStdioStream>, Status> {
+    async fn stream_stdio(&self, _: Request<()>) -> Result<Response<BoxStream<StdioData>>, Status> {
         Ok(Response::new(Box::pin(silence(&self.0))))
     }
 }
@@ -68,12 +66,10 @@ struct Broker(CancellationToken);
 
 #[tonic::async_trait]
 impl GrpcBroker for Broker {
-    type StartStreamStream = Pin<Box<dyn Stream<Item = Result<ConnInfo, Status>> + Send>>;
-
     async fn start_stream(
         &self,
         request: Request<Streaming<ConnInfo>>,
-    ) -> Result<Response<Self::StartStreamStream>, Status> {
+    ) -> Result<Response<BoxStream<ConnInfo>>, Status> {
         // What the host says is taken off the wire and passed over; our half ends with its half.
         let unanswered = request.into_inner().filter_map(|_| ready(None));
         let unanswered = unanswered.take_until(self.0.clone().cancelled_owned());

@@ -19,9 +19,13 @@ use damodel::framework::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use self::{function::Describe, list::ThingList, loan::LoanResource, shout::Shout};
-pub(crate) use self::{loan::LOAN, shout::SHOUT};
+pub(crate) use self::{
+    loan::{LOAN, Loans},
+    shout::SHOUT,
+};
 
 pub(crate) const THING: &str = "echo_thing";
 
@@ -34,8 +38,10 @@ pub(crate) struct Signals {
     pub(crate) started: Notify,
     pub(crate) go_on: Notify,
     pub(crate) finished: Notify,
-    /// Held by every loan that is open.
-    pub(crate) loans: Arc<()>,
+    /// How much is lent.
+    pub(crate) loans: Loans,
+    /// Who opened loans of the name "told".
+    pub(crate) callers: Mutex<Vec<CancellationToken>>,
     /// The passwords that creates and updates were told.
     pub(crate) passwords: Mutex<Vec<Secret>>,
 }
@@ -131,7 +137,7 @@ impl Resource for ThingResource {
                 Attribute::computed("id", Type::String, "Id."),
                 Attribute::required("name", Type::String, "Name.").replaces(Replacement::Always),
                 Attribute::with_default("size", Type::Number, 20, "Size."),
-                Attribute::optional("tags", Type::set(Type::String), "Tags."),
+                Attribute::optional("tags", Type::list(Type::String), "Tags."),
                 Attribute::optional("labels", Type::map(Type::String), "Labels."),
                 Attribute::optional("password", Type::String, "Password.").sensitive().write_only(),
                 Attribute::optional("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),

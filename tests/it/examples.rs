@@ -12,7 +12,7 @@ use std::{
 
 use damodel::{
     commands::terraform::{Cli, Environment, Mirror},
-    framework::{Ends, Server},
+    framework::{Ends, Kind, Server},
     provider::{self, Damodel},
     sandbox::Thing,
 };
@@ -247,13 +247,16 @@ async fn everything_has_its_example() {
 fn the_newest_kinds_have_their_examples() {
     let provider = Damodel::new(provider::Environment::default());
     let server = Server::new(provider, Ends::default());
-    for (offered, folder, example) in [
-        (&server.schemas().list_resources, "list-resources", "list-resource.tfquery.hcl"),
-        (&server.schemas().actions, "actions", "action.tf"),
-    ] {
+    for (offered, folder, example) in
+        [(Kind::ListResource, "list-resources", "list-resource.tfquery.hcl"), (Kind::Action, "actions", "action.tf")]
+    {
         let shown = files(&examples().join(folder));
         let names: Vec<_> = shown.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, offered.keys().copied().collect::<Vec<_>>(), "examples/{folder}");
+        assert_eq!(
+            names,
+            server.registry().of(offered).map(|entry| entry.name).collect::<Vec<_>>(),
+            "examples/{folder}"
+        );
         assert!(shown.iter().all(|folder| folder.join(example).is_file()), "examples/{folder}");
     }
 }

@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod echo;
 mod examples;
+mod fuzz;
 mod house;
 mod install;
 mod layers;
@@ -30,7 +31,9 @@ mod protocol_identity;
 mod protocol_life;
 mod protocol_list;
 mod protocol_log;
+mod protocol_places;
 mod protocol_unoffered;
+mod reference;
 mod release;
 mod review;
 #[cfg(unix)]

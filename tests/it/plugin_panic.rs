@@ -1,9 +1,13 @@
 //! What a panic says on standard error, in a process of its own.
 
-use std::process::{Command, Stdio};
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
 
-use damodel::plugin;
-use serde_json::Value;
+use damodel::{framework::Value, plugin};
+
+use crate::protocol_fixture::{Fixture, only, planned, thing};
 
 /// Runs the test named `child` in another process, and gives what it wrote on standard error.
 fn stderr_of(child: &str) -> String {
@@ -24,16 +28,21 @@ fn on_the_main_thread() {
     panic!("on purpose: {}", 42);
 }
 
-#[test]
+#[tokio::test]
 #[ignore = "a process that another test starts"]
-fn in_a_task() {
+async fn in_a_call() {
     plugin::install_panic_hook();
     plugin::log::install(&plugin::log::Settings::read("damodel", |_| None));
-    let task = std::thread::spawn(|| {
-        let _span = tracing::error_span!("rpc", tf_req_id = "id-1").entered();
-        panic!("on purpose: {}", 42);
+    // On the main thread a panic ends the process, so the call is on another one, as it is in the server.
+    let call = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut fixture = Fixture::new().await;
+            fixture.core.apply(&thing("panic"), &Value::Null, &planned("panic"), b"").await
+        })
     });
-    assert!(task.join().is_err());
+    let said = call.join().unwrap().diagnostics;
+    let _ = writeln!(std::io::stderr(), "{}", only(&said).detail);
 }
 
 #[test]
@@ -47,17 +56,19 @@ fn a_panic_of_the_process_is_told_in_words_that_the_core_knows() {
 }
 
 #[test]
-fn a_panic_of_a_task_is_a_log_line_with_the_facts() {
-    let stderr = stderr_of("plugin_panic::in_a_task");
-    assert!(!stderr.contains("panicked at"), "{stderr}");
+fn a_panic_of_a_call_is_logged_beside_its_report_id() {
+    let stderr = stderr_of("plugin_panic::in_a_call");
     let lines: Vec<_> = stderr.lines().collect();
-    let [line] = lines.as_slice() else {
-        panic!("one line: {stderr}");
+    let [line, detail] = lines.as_slice() else {
+        panic!("the log and the diagnostic: {stderr}");
     };
-    let line: Value = serde_json::from_str(line).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["@level"], "error");
-    assert_eq!(line["panic.message"], "on purpose: 42");
-    assert!(line["panic.location"].as_str().unwrap().contains("plugin_panic.rs"));
-    assert!(line["panic.backtrace"].as_str().unwrap().contains("in_a_task"));
-    assert_eq!(line["tf_req_id"], "id-1");
+    assert_eq!(line["panic.message"], "planted");
+    assert!(line["panic.location"].as_str().unwrap().contains("echo.rs"));
+    assert!(line["panic.backtrace"].as_str().unwrap().contains("echo"));
+    assert_eq!(line["tf_rpc"], "ApplyResourceChange");
+    assert_eq!(line["tf_resource_type"], "echo_thing");
+    let id = line["tf_req_id"].as_str().unwrap();
+    assert!(detail.contains(&format!("with the id {id};")), "{detail}");
 }

@@ -1,9 +1,7 @@
 //! Ephemeral resources through the protocol: opened, renewed, closed; what is held, put off and refused.
 
-use std::{sync::Arc, time::Instant};
-
 use damodel::{
-    framework::{Ends, Provider as _, Server, Type, Value},
+    framework::{Ends, Kind, Provider as _, Server, Type, Value},
     protocol::{
         codec::decode,
         tfplugin6::{
@@ -19,6 +17,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
+use tonic::Request;
 
 use crate::{
     conformance::core::{Core, dynamic},
@@ -60,7 +60,7 @@ async fn close(fixture: &mut Fixture, private: Option<Vec<u8>>) -> Vec<Diagnosti
 }
 
 fn held(fixture: &Fixture) -> usize {
-    Arc::strong_count(&fixture.signals.loans) - 1
+    fixture.signals.loans.count()
 }
 
 #[tokio::test]
@@ -149,15 +149,36 @@ async fn what_nobody_hears_of_is_not_held() {
     assert_eq!(held(&fixture), 1);
     call.abort();
     fixture.signals.finished.notified().await;
-    let end = Instant::now() + DEADLINE;
-    while held(&fixture) > 0 {
-        assert!(Instant::now() < end, "it is held for ever");
-        tokio::task::yield_now().await;
-    }
+    timeout(DEADLINE, fixture.signals.loans.returned()).await.unwrap();
     // Another core goes on.
     let opened = open(&mut fixture, "a").await;
     assert_eq!(held(&fixture), 1);
     close(&mut fixture, opened.private).await;
+}
+
+/// One process may serve several callers, in debug mode.
+#[tokio::test]
+async fn what_is_open_ends_with_its_caller_and_not_with_its_call() {
+    let mut fixture = Fixture::new().await;
+    let (caller_gone, other) = (CancellationToken::new(), CancellationToken::new());
+    for token in [&caller_gone, &other] {
+        let mut request = Request::new(open_ephemeral_resource::Request {
+            type_name: LOAN.to_owned(),
+            config: Some(dynamic(&ty(), &loan("told"))),
+            ..open_ephemeral_resource::Request::default()
+        });
+        request.extensions_mut().insert(token.clone());
+        let opened = fixture.core.client.open_ephemeral_resource(request).await.unwrap().into_inner();
+        assert!(opened.diagnostics.is_empty());
+    }
+    assert_eq!(held(&fixture), 2);
+    let told: Vec<_> = fixture.signals.callers.lock().unwrap().clone();
+    assert!(told.iter().all(|gone| !gone.is_cancelled()), "an answer that was heard ended its caller");
+    caller_gone.cancel();
+    timeout(DEADLINE, fixture.signals.loans.down_to(1)).await.unwrap();
+    assert!(told[0].is_cancelled() && !told[1].is_cancelled());
+    other.cancel();
+    timeout(DEADLINE, fixture.signals.loans.returned()).await.unwrap();
 }
 
 /// Sends a word, and sees it come back.
@@ -187,7 +208,7 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
     });
     let provider = || Damodel::new(Environment::default());
     let server = Server::new(provider(), Ends::default());
-    let schema = &server.schemas().ephemeral_resources[TUNNEL];
+    let schema = &server.registry().find(Kind::EphemeralResource, TUNNEL).unwrap().schema;
     let mut core = Core::new(provider(), TUNNEL, schema);
     let configuration = provider().schema().ty();
     assert!(core.configure(&configuration, &nulls(&configuration)).await.is_empty());

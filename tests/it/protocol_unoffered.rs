@@ -1,69 +1,27 @@
-//! Calls for things that the provider does not have: each is answered in its own form, none with a transport status.
+//! Calls for what the provider does not have.
 
-use std::sync::Arc;
+use damodel::protocol::tfplugin6::{get_states, move_resource_state};
+use tonic::Code;
 
-use damodel::{
-    framework::Resource as _,
-    protocol::tfplugin6::{
-        Diagnostic, RequestChunkMeta, configure_state_store, delete_state, get_states, lock_state, move_resource_state,
-        read_state_bytes, unlock_state, validate_state_store, write_state_bytes,
-    },
-};
+use crate::protocol_fixture::{Fixture, only};
 
-use crate::{
-    conformance::core::Core,
-    echo::{Echo, THING, ThingResource},
-};
-
-fn core() -> Core {
-    Core::new(Echo(Arc::default()), THING, &ThingResource.schema())
-}
-
-fn is_one_error(diagnostics: &[Diagnostic]) -> bool {
-    matches!(diagnostics, [Diagnostic { severity: 1, summary, .. }] if summary.starts_with("No such "))
-}
-
-macro_rules! refused {
-    ($($method:ident $message:ident;)*) => {
-        #[tokio::test]
-        async fn single_answers_are_errors() {
-            let mut client = core().client;
-            $(
-                let response = client.$method($message::Request::default()).await.unwrap();
-                let said = response.into_inner().diagnostics;
-                assert!(is_one_error(&said), "{}: {said:?}", stringify!($method));
-            )*
-        }
-    };
-}
-
-refused! {
-    configure_state_store configure_state_store;
-    delete_state delete_state;
-    get_states get_states;
-    lock_state lock_state;
-    move_resource_state move_resource_state;
-    unlock_state unlock_state;
-    validate_state_store_config validate_state_store;
+#[tokio::test]
+async fn a_state_store_is_an_unknown_method() {
+    let mut fixture = Fixture::unconfigured();
+    let status = fixture.core.client.get_states(get_states::Request::default()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
 }
 
 #[tokio::test]
-async fn a_chunk_of_a_state_has_a_range_even_with_an_error() {
-    let request = read_state_bytes::Request::default();
-    let mut chunks = core().client.read_state_bytes(request).await.unwrap().into_inner();
-    let chunk = chunks.message().await.unwrap().unwrap();
-    assert!(chunk.range.is_some() && is_one_error(&chunk.diagnostics));
-    assert!(chunks.message().await.unwrap().is_none());
-}
-
-#[tokio::test]
-async fn a_state_that_is_written_is_refused() {
-    let first = write_state_bytes::RequestChunk {
-        meta: Some(RequestChunkMeta { type_name: "echo_store".to_owned(), state_id: "s".to_owned() }),
-        ..write_state_bytes::RequestChunk::default()
+async fn a_move_from_another_type_says_what_to_use_instead() {
+    let mut fixture = Fixture::unconfigured();
+    let request = move_resource_state::Request {
+        source_type_name: "other_thing".to_owned(),
+        target_type_name: "echo_thing".to_owned(),
+        ..move_resource_state::Request::default()
     };
-    let chunks = tokio_stream::iter([first, write_state_bytes::RequestChunk::default()]);
-    let response = core().client.write_state_bytes(chunks).await.unwrap().into_inner();
-    assert!(is_one_error(&response.diagnostics));
-    assert!(response.diagnostics[0].detail.contains("echo_store"));
+    let response = fixture.core.client.move_resource_state(request).await.unwrap().into_inner();
+    let said = only(&response.diagnostics);
+    assert_eq!(said.summary, "other_thing cannot be moved to echo_thing");
+    assert!(said.detail.contains("removed block") && said.detail.contains("import block"), "{}", said.detail);
 }

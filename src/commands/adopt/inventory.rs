@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::{Arguments, Error, Kind, draft::Draft};
 use crate::{
     framework::{
-        Diagnostics, Ends, Schema, Server, Step, Value,
+        Diagnostics, Ends, Kind as Offered, Schema, Server, Step, Value,
         schema::{Attribute, Presence},
         server::{ConfigureRequest, ListRequest},
     },
@@ -62,7 +62,7 @@ impl Inventory {
             let file = path::absolute(file).map_err(|source| Error::Read { path: file.clone(), source })?;
             told.push(("ca_certificate_file", file.to_string_lossy().into_owned().into()));
         }
-        let mut config = nothing_said(&server.schemas().provider);
+        let mut config = nothing_said(server.schema());
         for (name, value) in &told {
             config.set_attribute(name, value.clone());
         }
@@ -83,10 +83,10 @@ impl Inventory {
 
     /// The things of a kind that the filters select, in the order of the list.
     pub(super) async fn things(&self, kind: Kind, filters: &Arguments) -> Result<Found, Error> {
-        let Some(schema) = self.server.schemas().list_resources.get(kind.type_name()) else {
+        let Ok(list) = self.server.registry().find(Offered::ListResource, kind.type_name()) else {
             return Ok(Found::default());
         };
-        let request = ListRequest { config: nothing_said(schema), wants_state: true, limit: usize::MAX };
+        let request = ListRequest { config: nothing_said(&list.schema), wants_state: true, limit: usize::MAX };
         let (sender, mut events) = mpsc::channel(ON_THEIR_WAY);
         let mut found = Found::default();
         let listing = self.server.list(kind.type_name(), request, sender);
@@ -108,9 +108,10 @@ impl Inventory {
     ///
     /// What the provider refuses in a configuration, although the service reports it, is left to the service where it can be.
     pub(super) fn draft(&self, kind: Kind, thing: &Thing) -> Result<Draft, String> {
-        let Some(schema) = self.server.schemas().resources.get(kind.type_name()) else {
+        let Ok(resource) = self.server.registry().find(Offered::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));
         };
+        let schema = &resource.schema;
         let status = thing.state.attribute("status").as_str().unwrap_or_default();
         if status.eq_ignore_ascii_case("releasing") {
             return Err("it is being released".to_owned());
@@ -120,7 +121,7 @@ impl Inventory {
             return Err(errors(&generated));
         }
         loop {
-            let judged = self.server.validate_resource(kind.type_name(), &config, true);
+            let judged = self.server.validate(Offered::Resource, kind.type_name(), &config, true);
             if !judged.has_errors() {
                 break;
             }
@@ -205,7 +206,8 @@ mod tests {
     }
 
     fn thing(inventory: &Inventory, kind: Kind, values: &[(&str, Value)]) -> Thing {
-        let mut state = nothing_said(&inventory.server.schemas().resources[kind.type_name()]);
+        let mut state =
+            nothing_said(&inventory.server.registry().find(Offered::Resource, kind.type_name()).unwrap().schema);
         for (name, value) in values {
             state.set_attribute(name, value.clone());
         }

@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        framework::{Ends, Server},
+        framework::{self, Ends, Server},
         provider::{Damodel, Environment},
     };
 
@@ -70,7 +70,8 @@ mod tests {
         let server = Server::new(Damodel::new(Environment::default()), Ends::default());
         let mut kinds: Vec<_> = Kind::asked(&[]).into_iter().map(Kind::type_name).collect();
         kinds.sort_unstable();
-        assert_eq!(kinds, server.schemas().list_resources.keys().copied().collect::<Vec<_>>());
+        let listed = server.registry().of(framework::Kind::ListResource);
+        assert_eq!(kinds, listed.map(|entry| entry.name).collect::<Vec<_>>());
     }
 
     #[test]

@@ -85,8 +85,6 @@ fn attribute_type(ty: &AttributeType) -> String {
     match ty {
         AttributeType::Plain(ty) => plain_type(ty),
         AttributeType::Nested(Nesting::List, _) => "Attributes List".to_owned(),
-        AttributeType::Nested(Nesting::Map, _) => "Attributes Map".to_owned(),
-        AttributeType::Nested(Nesting::Set, _) => "Attributes Set".to_owned(),
         AttributeType::Nested(Nesting::Single, _) => "Attributes".to_owned(),
     }
 }

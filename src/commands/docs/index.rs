@@ -7,18 +7,14 @@ use super::{
     page::{self, Kind, MARK, provider_name},
     schema,
 };
-use crate::framework::{Schema, Signature, server::Schemas};
+use crate::framework::{self, Entry, Provider, Schema, Server};
 
 /// What is written by hand in the first page.
 const PROSE: &str = include_str!("index.md");
 
 /// The first page: what the provider is, what it is configured with, and what it offers.
-pub(super) fn page(
-    schemas: &Schemas,
-    kinds: &[(Kind, &BTreeMap<&'static str, Schema>)],
-    examples: &Examples,
-) -> Result<String, Error> {
-    let (name, description) = (provider_name(), &schemas.provider.description);
+pub(super) fn page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Error> {
+    let (name, description) = (provider_name(), &server.schema().description);
     let mut paragraphs = vec![
         page::front_matter(&format!("Provider: {name}"), description),
         MARK.to_owned(),
@@ -28,37 +24,39 @@ pub(super) fn page(
         examples.block(Path::new("provider/provider.tf"), "terraform")?,
         PROSE.trim_end().to_owned(),
         "## Environment Variables".to_owned(),
-        variables(schemas),
+        variables(server),
     ];
-    for (kind, things) in kinds.iter().filter(|(_, things)| !things.is_empty()) {
-        let line = |(type_name, schema): (&&str, &Schema)| {
-            let path = kind.path(type_name);
-            format!("- [`{type_name}`]({}): {}", path.display(), first_sentence(&schema.description))
+    for kind in Kind::ALL {
+        let line = |entry: &Entry<P::Client>| {
+            let path = kind.path(entry.name);
+            format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
         };
-        paragraphs.push(format!("## {}", kind.plural));
-        paragraphs.push(things.iter().map(line).collect::<Vec<_>>().join("\n"));
+        paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
     }
-    if !schemas.functions.is_empty() {
-        let line = |(name, signature): (&&str, &Signature)| {
-            format!("- [`{name}`]({}): {}.", function::path(name).display(), signature.summary)
-        };
-        paragraphs.push("## Functions".to_owned());
-        paragraphs.push(schemas.functions.iter().map(line).collect::<Vec<_>>().join("\n"));
-    }
-    paragraphs.extend(schema::section(&schemas.provider));
+    let line = |entry: &Entry<P::Client>| {
+        let summary = entry.signature.as_ref().map_or("", |signature| &signature.summary);
+        format!("- [`{}`]({}): {summary}.", entry.name, function::path(entry.name).display())
+    };
+    paragraphs.extend(listed("Functions", server.registry().of(framework::Kind::Function).map(line).collect()));
+    paragraphs.extend(schema::section(server.schema()));
     Ok(page::text(&paragraphs))
 }
 
+/// A section with these lines; none without any.
+fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() { Vec::new() } else { vec![format!("## {heading}"), lines.join("\n")] }
+}
+
 /// The variables that descriptions name, each with the argument that it is described at.
-fn variables(schemas: &Schemas) -> String {
+fn variables<P: Provider>(server: &Server<P>) -> String {
     let mut named: BTreeMap<&str, String> = BTreeMap::new();
-    for (type_name, schema) in &schemas.resources {
-        for (variable, argument) in variables_of(schema) {
-            let page = Kind::RESOURCE.path(type_name);
-            named.insert(variable, format!("`{argument}` of [`{type_name}`]({})", page.display()));
+    for resource in server.registry().of(framework::Kind::Resource) {
+        for (variable, argument) in variables_of(&resource.schema) {
+            let page = Kind::RESOURCE.path(resource.name);
+            named.insert(variable, format!("`{argument}` of [`{}`]({})", resource.name, page.display()));
         }
     }
-    for (variable, argument) in variables_of(&schemas.provider) {
+    for (variable, argument) in variables_of(server.schema()) {
         named.insert(variable, format!("`{argument}` of the provider"));
     }
     let rows = named.iter().map(|(variable, argument)| format!("| `{variable}` | {argument} |"));

@@ -26,7 +26,7 @@ use self::{
     page::Kind,
 };
 use crate::{
-    framework::{Ends, Server, server::Schemas},
+    framework::{self, Ends, Server},
     provider::{Damodel, Environment},
 };
 
@@ -83,7 +83,7 @@ pub enum Error {
 /// When a file is out of reach; and when the documentation is checked, and is not current.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-    let pages = pages(server.schemas(), &Examples::new(arguments.examples))?;
+    let pages = pages(&server, &Examples::new(arguments.examples))?;
     let folder = Folder::new(arguments.dir);
     let differences = folder.differences(&pages)?;
     let described = differences.iter().map(Difference::to_string).collect();
@@ -98,17 +98,20 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
 }
 
 /// All pages, by their path in the folder.
-fn pages(schemas: &Schemas, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Error> {
-    let kinds = Kind::all(schemas);
-    let mut pages = BTreeMap::from([(PathBuf::from("index.md"), index::page(schemas, &kinds, examples)?)]);
-    for (kind, things) in kinds {
-        for (type_name, schema) in things {
-            let identity = schemas.identities.get(type_name);
-            pages.insert(kind.path(type_name), page::page(kind, type_name, schema, identity, examples)?);
+fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Error> {
+    let mut pages = BTreeMap::from([(PathBuf::from("index.md"), index::page(server, examples)?)]);
+    for kind in Kind::ALL {
+        for entry in server.registry().of(kind.offered) {
+            pages.insert(
+                kind.path(entry.name),
+                page::page(kind, entry.name, &entry.schema, entry.identity.as_ref(), examples)?,
+            );
         }
     }
-    for (name, signature) in &schemas.functions {
-        pages.insert(function::path(name), function::page(name, signature, examples)?);
+    for entry in server.registry().of(framework::Kind::Function) {
+        if let Some(signature) = &entry.signature {
+            pages.insert(function::path(entry.name), function::page(entry.name, signature, examples)?);
+        }
     }
     Ok(pages)
 }

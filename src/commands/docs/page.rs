@@ -1,11 +1,8 @@
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{Error, attribute::plain_type, examples::Examples, schema};
 use crate::{
-    framework::{IdentityAttribute, IdentitySchema, Schema, server::Schemas},
+    framework::{self, IdentityAttribute, IdentitySchema, Schema},
     provider::ADDRESS,
 };
 
@@ -16,6 +13,8 @@ pub(super) const MARK: &str =
 /// A kind of thing that is configured, each of which has a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
+    /// What it is for the framework.
+    pub(super) offered: framework::Kind,
     /// Where its pages are, and its examples.
     pub(super) folder: &'static str,
     /// What one is called in a heading.
@@ -35,6 +34,7 @@ pub(super) struct Kind {
 impl Kind {
     /// What the core manages.
     pub(super) const RESOURCE: Self = Self {
+        offered: framework::Kind::Resource,
         folder: "resources",
         title: "Resource",
         plural: "Resources",
@@ -44,6 +44,7 @@ impl Kind {
         needs: None,
     };
     const DATA_SOURCE: Self = Self {
+        offered: framework::Kind::DataSource,
         folder: "data-sources",
         title: "Data Source",
         plural: "Data Sources",
@@ -53,6 +54,7 @@ impl Kind {
         needs: None,
     };
     const EPHEMERAL_RESOURCE: Self = Self {
+        offered: framework::Kind::EphemeralResource,
         folder: "ephemeral-resources",
         title: "Ephemeral Resource",
         plural: "Ephemeral Resources",
@@ -62,6 +64,7 @@ impl Kind {
         needs: Some("Terraform 1.10 or newer, or OpenTofu 1.11 or newer"),
     };
     const LIST_RESOURCE: Self = Self {
+        offered: framework::Kind::ListResource,
         folder: "list-resources",
         title: "List Resource",
         plural: "List Resources",
@@ -71,6 +74,7 @@ impl Kind {
         needs: Some("Terraform 1.14 or newer, which asks it in `terraform query`"),
     };
     const ACTION: Self = Self {
+        offered: framework::Kind::Action,
         folder: "actions",
         title: "Action",
         plural: "Actions",
@@ -80,16 +84,9 @@ impl Kind {
         needs: Some("Terraform 1.14 or newer"),
     };
 
-    /// All kinds, each with the schemas of its things by full type name.
-    pub(super) fn all(schemas: &Schemas) -> [(Self, &BTreeMap<&'static str, Schema>); 5] {
-        [
-            (Self::RESOURCE, &schemas.resources),
-            (Self::DATA_SOURCE, &schemas.data_sources),
-            (Self::EPHEMERAL_RESOURCE, &schemas.ephemeral_resources),
-            (Self::LIST_RESOURCE, &schemas.list_resources),
-            (Self::ACTION, &schemas.actions),
-        ]
-    }
+    /// All kinds, in the order of the first page.
+    pub(super) const ALL: [Self; 5] =
+        [Self::RESOURCE, Self::DATA_SOURCE, Self::EPHEMERAL_RESOURCE, Self::LIST_RESOURCE, Self::ACTION];
 
     /// The page of a thing: its type without the provider's name.
     pub(super) fn path(&self, type_name: &str) -> PathBuf {

@@ -52,7 +52,7 @@ fn groups_and_nested_lists_are_the_registrys() {
     let deep = vec![Attribute::required("x", Type::Bool, "X.")];
     let inner = vec![
         Attribute::required("size", Type::Number, "Size."),
-        Attribute::optional("deep", AttributeType::Nested(Nesting::Map, deep), "Deep."),
+        Attribute::optional("deep", AttributeType::Nested(Nesting::List, deep), "Deep."),
     ];
     let timeouts = Block {
         name: "timeouts".to_owned(),
@@ -92,7 +92,7 @@ Required:
 
 Optional:
 
-- `deep` (Attributes Map) Deep. (see [below for nested schema](#nestedatt--disks--deep))
+- `deep` (Attributes List) Deep. (see [below for nested schema](#nestedatt--disks--deep))
 
 <a id=\"nestedatt--disks--deep\"></a>
 ### Nested Schema for `disks.deep`

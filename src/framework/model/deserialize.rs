@@ -1,28 +1,43 @@
+use std::{collections::btree_map, slice};
+
 use serde::{
     Deserializer,
-    de::{
-        Error as _, IntoDeserializer, Visitor,
-        value::{MapDeserializer, SeqDeserializer},
-    },
+    de::{DeserializeSeed, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor},
     forward_to_deserialize_any,
 };
 
 use super::ModelError;
 use crate::framework::{
     attr::ATTR,
+    path::Step,
     value::{NUMBER, Value},
 };
 
 /// Reads a model from a borrowed value.
 pub(super) struct ValueDeserializer<'a>(pub(super) &'a Value);
 
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
+            match self.0 {
+                Value::Number(number) => match number.to_i64() {
+                    Some(whole) => visitor.visit_i64(whole),
+                    None => Err(ModelError::custom("must be a whole number of at most 64 bits")),
+                },
+                Value::Null | Value::Unknown => self.deserialize_any(visitor),
+                _ => Err(ModelError::custom("must be a number")),
+            }
+        })*
+    };
+}
+
 impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     type Error = ModelError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         match self.0 {
-            Value::Null => Err(ModelError::custom("null outside an attribute")),
-            Value::Unknown => Err(ModelError::custom("unknown outside an attribute")),
+            Value::Null => Err(ModelError::custom("must not be null")),
+            Value::Unknown => Err(ModelError::custom("must be known")),
             Value::Bool(truth) => visitor.visit_bool(*truth),
             Value::Number(number) => match number.to_i64() {
                 Some(whole) => visitor.visit_i64(whole),
@@ -30,11 +45,16 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
             },
             Value::String(text) => visitor.visit_str(text),
             Value::List(elements) | Value::Set(elements) | Value::Tuple(elements) => {
-                visitor.visit_seq(SeqDeserializer::new(elements.iter().map(ValueDeserializer)))
+                visitor.visit_seq(Elements { rest: elements.iter(), index: 0 })
             }
-            Value::Map(elements) | Value::Object(elements) => visitor.visit_map(MapDeserializer::new(
-                elements.iter().map(|(name, value)| (name.as_str(), ValueDeserializer(value))),
-            )),
+            Value::Map(elements) => {
+                visitor.visit_map(Entries { rest: elements.iter(), current: None, step: |key| Step::Key(key) })
+            }
+            Value::Object(attributes) => visitor.visit_map(Entries {
+                rest: attributes.iter(),
+                current: None,
+                step: |name| Step::Attribute(name),
+            }),
             Value::Dynamic(dynamic) => ValueDeserializer(&dynamic.value).deserialize_any(visitor),
         }
     }
@@ -69,20 +89,63 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         match self.0 {
             Value::Number(number) => visitor.visit_f64(number.to_f64()),
-            _ => self.deserialize_any(visitor),
+            Value::Null | Value::Unknown => self.deserialize_any(visitor),
+            _ => Err(ModelError::custom("must be a number")),
         }
     }
 
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct seq
-        tuple tuple_struct map struct enum identifier
+        bool i128 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct enum identifier
     }
 }
 
-impl<'de> IntoDeserializer<'de, ModelError> for ValueDeserializer<'_> {
-    type Deserializer = Self;
+/// The elements of a list. An error in one of them says in which.
+struct Elements<'a> {
+    rest: slice::Iter<'a, Value>,
+    index: usize,
+}
 
-    fn into_deserializer(self) -> Self {
-        self
+impl<'de> SeqAccess<'de> for Elements<'_> {
+    type Error = ModelError;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ModelError> {
+        let Some(element) = self.rest.next() else { return Ok(None) };
+        let index = self.index;
+        self.index += 1;
+        seed.deserialize(ValueDeserializer(element)).map(Some).map_err(|error| error.inside(Step::index(index)))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+/// The entries of a map or the attributes of an object. An error in one of them says in which.
+struct Entries<'a> {
+    rest: btree_map::Iter<'a, String, Value>,
+    current: Option<(&'a String, &'a Value)>,
+    step: fn(String) -> Step,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_> {
+    type Error = ModelError;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ModelError> {
+        self.current = self.rest.next();
+        self.current.map(|(name, _)| seed.deserialize(name.as_str().into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ModelError> {
+        let (name, value) = self.current.take().ok_or_else(|| ModelError::custom("a value was read twice"))?;
+        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.inside((self.step)(name.clone())))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
     }
 }

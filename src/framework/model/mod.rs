@@ -2,13 +2,21 @@
 
 mod deserialize;
 mod serialize;
+#[cfg(test)]
 mod shape;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, Expected, Unexpected},
+};
 
-pub use shape::{Shape, shape};
+#[cfg(test)]
+pub(super) use shape::{Shape, shape};
 
-use super::value::Value;
+use super::{
+    path::{Path, Step},
+    value::Value,
+};
 
 /// A struct whose fields are the attributes of a schema, each an [`super::Attr`].
 pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
@@ -16,20 +24,56 @@ pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Model for T {}
 
 /// A model and a value that do not fit each other: a fault of the provider, kept from happening by the comparison of
-/// every model with its schema.
+/// every model with its schema. Only the arguments of a function come without a schema that excludes it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ModelError(String);
+#[error("{}{fault}", location(.steps))]
+pub struct ModelError {
+    /// From the innermost step outwards.
+    steps: Vec<Step>,
+    /// What is wrong. It holds no value, which may be a secret.
+    fault: String,
+}
+
+impl ModelError {
+    fn new(fault: impl std::fmt::Display) -> Self {
+        Self { steps: Vec::new(), fault: fault.to_string() }
+    }
+
+    /// The same, seen from one level further out.
+    fn inside(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The attribute at the top that the fault is in, and the fault with the place in that attribute.
+    pub(super) fn by_attribute(mut self) -> (Option<String>, String) {
+        let outermost = self.steps.pop();
+        let text = self.to_string();
+        if let Some(Step::Attribute(name)) = outermost { (Some(name), text) } else { (None, text) }
+    }
+}
+
+fn location(steps: &[Step]) -> String {
+    if steps.is_empty() { String::new() } else { format!("{}: ", steps.iter().rev().cloned().collect::<Path>()) }
+}
 
 impl serde::ser::Error for ModelError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self::new(message)
     }
 }
 
 impl serde::de::Error for ModelError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self::new(message)
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format_args!("must be {expected}"))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format_args!("is out of the range of {expected}"))
     }
 }
 
@@ -59,6 +103,12 @@ pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &
         }
     }
     from_value(&merged)
+}
+
+/// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration that is whether the operator
+/// wrote a value for it. Dots lead into objects: `ssh.host`.
+pub fn is_set<M: Serialize>(model: &M, name: &str) -> bool {
+    to_value(model).is_ok_and(|value| !name.split('.').fold(&value, Value::attribute).is_null())
 }
 
 #[cfg(test)]

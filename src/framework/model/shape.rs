@@ -17,19 +17,19 @@ use crate::framework::{
 
 /// What a model can read. In its paths the first element stands for all elements of a list, set or map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub(in crate::framework) struct Shape {
     /// The type that the model would have in a schema.
-    pub ty: Type,
+    pub(in crate::framework) ty: Type,
     /// The elements that may be neither null nor unknown, since no [`crate::framework::Attr`] reads them.
-    pub bare: BTreeSet<Path>,
+    pub(in crate::framework) bare: BTreeSet<Path>,
     /// The numbers that must be whole.
-    pub whole: BTreeSet<Path>,
+    pub(in crate::framework) whole: BTreeSet<Path>,
 }
 
 /// What a model can read, found out by letting it read itself from a value that has every field.
 ///
 /// A test compares it with the schema of every registered thing, so that the two cannot drift apart unnoticed.
-pub fn shape<M: DeserializeOwned>() -> Result<Shape, ModelError> {
+pub(in crate::framework) fn shape<M: DeserializeOwned>() -> Result<Shape, ModelError> {
     let (found, seen) = (RefCell::new(None), RefCell::default());
     M::deserialize(Probe { found: &found, seen: &seen, path: Path::root() })?;
     let ty = found.into_inner().ok_or_else(|| ModelError::custom("the model reads nothing"))?;

@@ -98,3 +98,17 @@ fn a_model_is_projected_on_a_smaller_one() {
     let name: Name = project(&machine()).unwrap();
     assert_eq!(name, Name { name: "a".into() });
 }
+
+#[test]
+fn an_attribute_is_set_when_it_is_not_null() {
+    #[derive(Serialize)]
+    struct Login {
+        ssh: Attr<Disk>,
+        name: Attr<String>,
+    }
+    let disk = Disk { size_gb: Attr::Unknown, path: Attr::Null };
+    let login = Login { ssh: Attr::Known(disk), name: Attr::Null };
+    let set: Vec<bool> =
+        ["ssh", "ssh.size_gb", "ssh.path", "name", "other"].iter().map(|name| is_set(&login, name)).collect();
+    assert_eq!(set, [true, true, false, false, false]);
+}

@@ -2,7 +2,6 @@
 //! unknown, what needs a new thing, and the guard that keeps a plan within what the core accepts.
 
 use super::{
-    correlate::{counterparts, matching},
     path::Path,
     schema::{Attribute, AttributeType, Nesting, Replacement, Schema},
     value::Value,
@@ -13,8 +12,7 @@ use super::{
 /// `prior` is null for a create. Where the configuration leaves a computed attribute open, a new object gets it unknown; an existing
 /// one keeps what the state says, unless the attribute follows one that changes.
 ///
-/// The core's proposal is not asked: it is a merge of the same two values, which loses what the provider filled in where it takes
-/// that for configured once, and which does not tell apart set elements that differ in computed values only.
+/// The core's proposal is not used: it is a merge of the same two values that drops an object which the provider filled in.
 pub(super) fn planned_state(schema: &Schema, config: &Value, prior: &Value) -> Value {
     let mut planned = with_blocks(schema, planned_attributes(&schema.attributes, config, prior), config);
     if !prior.is_null() {
@@ -57,7 +55,7 @@ fn planned_attributes(attributes: &[Attribute], config: &Value, prior: &Value) -
             (_, Value::Null, None) if prior.is_null() => Value::Unknown,
             (_, Value::Null, None) => before.clone(),
             (AttributeType::Nested(_, children), configured, _) => {
-                each_element(children, configured, before, &Value::Null, &|configured, before, _| {
+                each_element(configured, before, &Value::Null, &|configured, before, _| {
                     planned_attributes(children, configured, before)
                 })
             }
@@ -104,7 +102,7 @@ fn collect_replacements(
 ) {
     for attribute in attributes {
         // Each part of an unknown object may turn out to differ; a replacement that shows only in the apply would be refused.
-        let after = if planned.is_unknown() { planned } else { planned.attribute(&attribute.name) };
+        let after = planned.attribute(&attribute.name);
         let before = prior.attribute(&attribute.name);
         if after == before {
             continue;
@@ -132,21 +130,10 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
         let guarded = match &attribute.ty {
             _ if attribute.write_only => Value::Null,
             _ if attribute.is_computed() && configured.is_null() => refined.clone(),
-            // Which element is refined shows when all of them are known, and the final plan may not take back what this one said.
-            AttributeType::Nested(Nesting::Set, children) if !configured.is_wholly_known() && refined != planned => {
-                each_element(children, configured, &Value::Null, &Value::Null, &|configured, _, _| {
-                    planned_attributes(children, configured, &Value::Null)
-                })
-            }
             AttributeType::Nested(_, children) if !configured.is_null() => {
-                let made = each_element(children, configured, refined, planned, &|configured, refined, planned| {
+                each_element(configured, refined, planned, &|configured, refined, planned| {
                     guard_attributes(children, configured, refined, planned)
-                });
-                match (&made, planned) {
-                    // Elements that a refinement made alike would be one, and the core counts them.
-                    (Value::Set(elements), Value::Set(all)) if elements.len() != all.len() => planned.clone(),
-                    _ => made,
-                }
+                })
             }
             _ => planned.clone(),
         };
@@ -154,10 +141,9 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
     }))
 }
 
-/// A nested value made anew from each configured object and its counterparts in two other values: by position in a list, by key
-/// in a map, by agreement in a set. What has no counterpart meets null; a configured null or unknown stays as it is.
+/// A nested value made anew from each configured object and the objects at its place in two other values. What is missing there
+/// is null; a configured null or unknown stays as it is.
 fn each_element(
-    children: &[Attribute],
     configured: &Value,
     first: &Value,
     second: &Value,
@@ -165,29 +151,9 @@ fn each_element(
 ) -> Value {
     match configured {
         Value::Object(_) => make(configured, first, second),
-        Value::List(elements) => Value::List(
-            elements
-                .iter()
-                .enumerate()
-                .map(|(index, element)| make(element, at(first, index), at(second, index)))
-                .collect(),
-        ),
-        Value::Map(elements) => Value::Map(
-            elements
-                .iter()
-                .map(|(key, element)| (key.clone(), make(element, under(first, key), under(second, key))))
-                .collect(),
-        ),
-        Value::Set(elements) => {
-            let agrees = |configured: &Value, other: &Value| may_become(children, configured, other);
-            Value::set(
-                elements
-                    .iter()
-                    .zip(counterparts(elements, first, &agrees))
-                    .zip(counterparts(elements, second, &agrees))
-                    .map(|((element, first), second)| make(element, first, second))
-                    .collect(),
-            )
+        Value::List(elements) => {
+            let elements = elements.iter().enumerate();
+            Value::List(elements.map(|(index, element)| make(element, at(first, index), at(second, index))).collect())
         }
         other => other.clone(),
     }
@@ -197,53 +163,6 @@ fn at(list: &Value, index: usize) -> &Value {
     match list {
         Value::List(elements) => elements.get(index).unwrap_or(&Value::Null),
         _ => &Value::Null,
-    }
-}
-
-fn under<'a>(map: &'a Value, key: &str) -> &'a Value {
-    match map {
-        Value::Map(elements) => elements.get(key).unwrap_or(&Value::Null),
-        _ => &Value::Null,
-    }
-}
-
-/// Whether a configured object of a set may be what another one was made of: they differ in what the provider decides only. Sets
-/// have no keys, so this is the best that can be done.
-fn may_become(children: &[Attribute], configured: &Value, other: &Value) -> bool {
-    let (Value::Object(_), Value::Object(_)) = (configured, other) else {
-        return configured == other;
-    };
-    children.iter().all(|attribute| {
-        let (configured, other) = (configured.attribute(&attribute.name), other.attribute(&attribute.name));
-        match (&attribute.ty, configured, &attribute.default) {
-            (_, Value::Null, Some(default)) => default == other,
-            (_, Value::Null, None) => attribute.is_computed() || other.is_null(),
-            (AttributeType::Plain(_), _, _) => configured == other,
-            (AttributeType::Nested(_, children), _, _) => nested_may_become(children, configured, other),
-        }
-    })
-}
-
-fn nested_may_become(children: &[Attribute], configured: &Value, other: &Value) -> bool {
-    let all = |mut pairs: std::iter::Zip<std::slice::Iter<'_, Value>, std::slice::Iter<'_, Value>>| {
-        pairs.all(|(configured, other)| may_become(children, configured, other))
-    };
-    match (configured, other) {
-        (Value::List(configured), Value::List(other)) => {
-            configured.len() == other.len() && all(configured.iter().zip(other))
-        }
-        (Value::Map(configured), Value::Map(other)) => {
-            configured.keys().eq(other.keys())
-                && configured
-                    .values()
-                    .zip(other.values())
-                    .all(|(configured, other)| may_become(children, configured, other))
-        }
-        (Value::Set(elements), Value::Set(others)) => {
-            let agrees = |configured: &Value, other: &Value| may_become(children, configured, other);
-            elements.len() == others.len() && matching(elements, others, &agrees).iter().all(Option::is_some)
-        }
-        _ => may_become(children, configured, other),
     }
 }
 

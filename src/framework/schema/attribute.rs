@@ -33,10 +33,6 @@ pub enum Replacement {
 pub enum Nesting {
     /// A list of objects.
     List,
-    /// A map of objects, by key.
-    Map,
-    /// A set of objects.
-    Set,
     /// One object.
     Single,
 }
@@ -59,8 +55,6 @@ impl AttributeType {
                 let object = Type::Object(object_type(attributes));
                 match nesting {
                     Nesting::List => Type::list(object),
-                    Nesting::Map => Type::map(object),
-                    Nesting::Set => Type::set(object),
                     Nesting::Single => object,
                 }
             }

@@ -1,19 +1,19 @@
 use std::collections::BTreeSet;
 
-use super::{Attribute, AttributeType, Nesting, Presence, Schema};
+use super::{Attribute, AttributeType, Presence, Schema};
 use crate::framework::{path::Path, value::Type};
 
 /// A fault of a schema that would make the provider unusable in the core.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("schema of {path}: {fault}")]
-pub struct SchemaFault {
+pub(in crate::framework) struct SchemaFault {
     path: Path,
     fault: &'static str,
 }
 
 impl Schema {
     /// All faults by the core's own rules (plugin protocol, schema rules). A test holds every registered schema to none.
-    pub fn faults(&self) -> Vec<SchemaFault> {
+    pub(in crate::framework) fn faults(&self) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
         let mut names = BTreeSet::new();
         for name in self.attributes.iter().map(|a| &a.name).chain(self.blocks.iter().map(|b| &b.name)) {
@@ -21,9 +21,12 @@ impl Schema {
                 faults.push(SchemaFault { path: Path::to(name), fault: "the name is used twice" });
             }
         }
-        check_attributes(&self.attributes, &Path::root(), false, &mut faults);
+        check_attributes(&self.attributes, &Path::root(), &mut faults);
         for block in &self.blocks {
-            check_attributes(&block.attributes, &Path::to(&block.name), false, &mut faults);
+            check_attributes(&block.attributes, &Path::to(&block.name), &mut faults);
+            if block.attributes.iter().any(|attribute| !is_plain_argument(attribute)) {
+                faults.push(SchemaFault { path: Path::to(&block.name), fault: "a block takes plain arguments only" });
+            }
         }
         for attribute in &self.attributes {
             for name in attribute.follows.iter().filter(|name| self.attribute(name).is_none()) {
@@ -37,7 +40,7 @@ impl Schema {
     }
 }
 
-fn check_attributes(attributes: &[Attribute], parent: &Path, in_set: bool, faults: &mut Vec<SchemaFault>) {
+fn check_attributes(attributes: &[Attribute], parent: &Path, faults: &mut Vec<SchemaFault>) {
     for attribute in attributes {
         let path = parent.attribute(&attribute.name);
         let mut fault = |fault| faults.push(SchemaFault { path: path.clone(), fault });
@@ -53,35 +56,31 @@ fn check_attributes(attributes: &[Attribute], parent: &Path, in_set: bool, fault
         if attribute.default.is_some() && attribute.presence != Presence::OptionalComputed {
             fault("a default needs optional and computed");
         }
-        if attribute.write_only && (attribute.is_computed() || in_set) {
-            fault("a write-only attribute may be neither computed nor inside a set");
+        if attribute.write_only && attribute.is_computed() {
+            fault("a write-only attribute cannot be computed");
         }
         match &attribute.ty {
-            AttributeType::Plain(ty) if has_dynamic_inside(ty) => fault("dynamic inside a collection"),
-            AttributeType::Plain(_) => {}
-            AttributeType::Nested(nesting, children) => {
-                check_attributes(children, &path, in_set || *nesting == Nesting::Set, faults);
+            AttributeType::Plain(ty) if !is_planned(ty) => {
+                fault("the plan has no rules for sets, tuples and dynamic values")
             }
+            AttributeType::Plain(_) => {}
+            AttributeType::Nested(_, children) => check_attributes(children, &path, faults),
         }
     }
 }
 
-/// Elements of different types inside one collection make the core's value library panic (plugin protocol, value encoding).
-fn has_dynamic_inside(ty: &Type) -> bool {
-    fn holds_dynamic(ty: &Type) -> bool {
-        match ty {
-            Type::Dynamic => true,
-            Type::List(element) | Type::Set(element) | Type::Map(element) => holds_dynamic(element),
-            Type::Object(attributes) => attributes.values().any(holds_dynamic),
-            Type::Tuple(elements) => elements.iter().any(holds_dynamic),
-            Type::Bool | Type::Number | Type::String => false,
-        }
-    }
+/// Whether a plan can copy the attribute from the configuration.
+fn is_plain_argument(attribute: &Attribute) -> bool {
+    !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_))
+}
+
+/// Whether the rules of plans and results know the type. A set has no paths and needs rules of its own for what belongs together.
+fn is_planned(ty: &Type) -> bool {
     match ty {
-        Type::List(element) | Type::Set(element) | Type::Map(element) => holds_dynamic(element),
-        Type::Object(attributes) => attributes.values().any(has_dynamic_inside),
-        Type::Tuple(elements) => elements.iter().any(has_dynamic_inside),
-        Type::Bool | Type::Dynamic | Type::Number | Type::String => false,
+        Type::Bool | Type::Number | Type::String => true,
+        Type::List(element) | Type::Map(element) => is_planned(element),
+        Type::Object(attributes) => attributes.values().all(is_planned),
+        Type::Dynamic | Type::Set(_) | Type::Tuple(_) => false,
     }
 }
 
@@ -114,9 +113,10 @@ mod tests {
                 defaulted,
                 Attribute::computed("secret", Type::String, "Computed and write-only.").write_only(),
                 Attribute::optional("mixed", Type::list(Type::Dynamic), "Dynamic in a list."),
+                Attribute::optional("set", Type::set(Type::String), "A set."),
                 Attribute::optional("silent", Type::String, "The name again.").follows(&["nothing"]),
             ],
         );
-        assert_eq!(schema.faults().len(), 7);
+        assert_eq!(schema.faults().len(), 8);
     }
 }

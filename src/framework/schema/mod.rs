@@ -2,13 +2,13 @@
 //! plan and the docs are made.
 
 mod attribute;
+#[cfg(test)]
 mod check;
 pub mod validator;
 
 use std::collections::BTreeMap;
 
 pub use attribute::{Attribute, AttributeType, Nesting, Presence, Replacement};
-pub use check::SchemaFault;
 pub use validator::Validator;
 
 use super::value::Type;

@@ -4,7 +4,7 @@ use super::{
     Deferral, Server,
     configure::{Configuration, model_fault},
 };
-use crate::framework::{Diagnostics, PlanContext, Progress, Provider, Value, fill::fill_defaults};
+use crate::framework::{Diagnostics, Kind, PlanContext, Progress, Provider, Value, fill::fill_defaults};
 
 impl<P: Provider> Server<P> {
     /// Plans an action (plugin protocol, actions). While the provider's configuration is unknown it is put off where the core takes
@@ -15,7 +15,7 @@ impl<P: Provider> Server<P> {
         config: &Value,
         deferral_allowed: bool,
     ) -> (Diagnostics, Option<Deferral>) {
-        let action = match self.any_action(type_name) {
+        let action = match self.registry.find(Kind::Action, type_name) {
             Ok(action) => action,
             Err(diagnostics) => return (diagnostics, None),
         };
@@ -24,8 +24,8 @@ impl<P: Provider> Server<P> {
             return (Diagnostics::new(), Some(Deferral::ProviderConfigUnknown));
         }
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
-        let config = fill_defaults(action.schema(), config);
-        let planned = action.plan(config, PlanContext { client, cancel: self.cancel() }).await;
+        let config = fill_defaults(&action.schema, config);
+        let planned = action.steps.plan_action(config, PlanContext { client, cancel: self.stopping() }).await;
         (planned.unwrap_or_else(|error| model_fault(&error)), None)
     }
 
@@ -36,13 +36,12 @@ impl<P: Provider> Server<P> {
         config: &Value,
         progress: mpsc::UnboundedSender<String>,
     ) -> Diagnostics {
-        let ready = self.any_action(type_name).and_then(|action| Ok((action, self.configuration().client()?)));
-        let (action, client) = match ready {
+        let (action, client) = match self.ready(Kind::Action, type_name) {
             Ok(ready) => ready,
             Err(diagnostics) => return diagnostics,
         };
         let context = self.context(client, action.timeout());
-        let invoked = action.invoke(fill_defaults(action.schema(), config), Progress(progress), context).await;
+        let invoked = action.steps.invoke(fill_defaults(&action.schema, config), Progress(progress), context).await;
         invoked.unwrap_or_else(|error| model_fault(&error))
     }
 }

@@ -1,7 +1,7 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Context, Create, Diagnostics, Outcome, Private, Provider, State, Update, Value, assumed::confirm,
-    erased::AnyResource, fill::without_write_only, model::ModelError, settle::settled, timeouts::tell_overrun,
+    Create, Diagnostics, Kind, Outcome, Private, Provider, Schema, State, Update, Value, assumed::confirm,
+    fill::without_write_only, settle::settled, steps::Step, timeouts::tell_overrun,
 };
 
 /// An apply asked for.
@@ -40,8 +40,7 @@ impl<P: Provider> Server<P> {
 
     async fn answer_apply(&self, type_name: &str, request: ApplyRequest) -> ApplyResponse {
         let before = (request.prior.clone(), request.private.clone());
-        let ready = self.resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
-        let (resource, client) = match ready {
+        let (resource, client) = match self.ready(Kind::Resource, type_name) {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(before, diagnostics),
         };
@@ -54,25 +53,21 @@ impl<P: Provider> Server<P> {
         let context = self.context(client, timeout);
         let deadline = context.deadline;
         let planned = request.planned.clone();
-        let mut outcome = match carry_out(resource, request, context).await {
+        let mut outcome = match resource.steps.act(change(request), context).await {
             Ok(outcome) => outcome,
             Err(error) => return unchanged(before, model_fault(&error)),
         };
         tell_overrun(step, timeout, deadline, &mut outcome.diagnostics);
-        if planned.is_null() { deleted(before, outcome) } else { changed(before, outcome, &planned, resource) }
+        if planned.is_null() { deleted(before, outcome) } else { changed(before, outcome, &planned, &resource.schema) }
     }
 }
 
-async fn carry_out<C>(
-    resource: &dyn AnyResource<C>,
-    request: ApplyRequest,
-    context: Context<C>,
-) -> Result<Outcome<Value>, ModelError> {
+fn change(request: ApplyRequest) -> Step {
     let ApplyRequest { config, prior, planned, private } = request;
     match (&prior, &planned) {
-        (_, Value::Null) => resource.delete(State { state: prior, private }, context).await,
-        (Value::Null, _) => resource.create(Create { config, planned, private }, context).await,
-        _ => resource.update(Update { config, prior, planned, private }, context).await,
+        (_, Value::Null) => Step::Delete(State { state: prior, private }),
+        (Value::Null, _) => Step::Create(Create { config, planned, private }),
+        _ => Step::Update(Update { config, prior, planned, private }),
     }
 }
 
@@ -101,12 +96,7 @@ fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
     }
 }
 
-fn changed<C>(
-    before: (Value, Private),
-    outcome: Outcome<Value>,
-    planned: &Value,
-    resource: &dyn AnyResource<C>,
-) -> ApplyResponse {
+fn changed(before: (Value, Private), outcome: Outcome<Value>, planned: &Value, schema: &Schema) -> ApplyResponse {
     let mut diagnostics = outcome.diagnostics;
     let Some(state) = outcome.state else {
         if !diagnostics.has_errors() {
@@ -117,12 +107,12 @@ fn changed<C>(
         }
         return unchanged(before, diagnostics);
     };
+    let state = without_write_only(schema, &state);
     // With errors the core compares nothing, and the state is what was really reached.
     let state = if diagnostics.has_errors() { state.unknown_as_null() } else { settled(planned, &state) };
     let mut private = outcome.private;
     if !diagnostics.has_errors() {
         confirm(&before.0, planned, &mut private);
     }
-    let state = without_write_only(resource.schema(), &state);
     ApplyResponse { state, private, identity: None, diagnostics }
 }

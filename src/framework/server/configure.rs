@@ -30,8 +30,7 @@ impl<P: Provider> Server<P> {
     /// Takes a configuration. One with unknown values is accepted in silence: the plan goes on without the service.
     pub async fn configure(&self, request: ConfigureRequest) -> Diagnostics {
         let unknown: Vec<String> = self
-            .schemas()
-            .provider
+            .schema
             .attributes
             .iter()
             .filter(|attribute| !request.config.attribute(&attribute.name).is_wholly_known())
@@ -41,7 +40,7 @@ impl<P: Provider> Server<P> {
             self.set_configuration(Configuration::Unknown(unknown));
             return Diagnostics::new();
         }
-        let config = fill_defaults(&self.schemas().provider, &request.config);
+        let config = fill_defaults(&self.schema, &request.config);
         let model = match from_value::<P::Model>(&config) {
             Ok(model) => model,
             Err(error) => return model_fault(&error),

@@ -5,7 +5,7 @@ use super::{
     configure::{Configuration, model_fault},
 };
 use crate::framework::{
-    Diagnostics, Private, Provider, Value,
+    Diagnostics, Kind, Private, Provider, Value,
     ephemeral::{Open, Renewed},
     fill::fill_defaults,
     held::Holder,
@@ -42,11 +42,11 @@ impl<P: Provider> Server<P> {
         config: Value,
         deferral_allowed: bool,
     ) -> OpenResponse {
-        let resource = match self.ephemeral_resource(type_name) {
+        let resource = match self.registry.find(Kind::EphemeralResource, type_name) {
             Ok(resource) => resource,
             Err(diagnostics) => return OpenResponse::failed(diagnostics),
         };
-        let expected = planned_state(resource.schema(), &config, &Value::Null);
+        let expected = planned_state(&resource.schema, &config, &Value::Null);
         let configuration = self.configuration();
         if deferral_allowed && matches!(configuration, Configuration::Unknown(_)) {
             let deferred = Some(Deferral::ProviderConfigUnknown);
@@ -57,8 +57,8 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return OpenResponse::failed(diagnostics),
         };
         let context = self.context(client, resource.timeout());
-        let unheard = context.unheard.clone();
-        let opened = match resource.open(fill_defaults(resource.schema(), &config), context).await {
+        let caller = self.current_caller();
+        let opened = match resource.steps.open(fill_defaults(&resource.schema, &config), context).await {
             Ok(opened) => opened,
             Err(error) => return OpenResponse::failed(model_fault(&error)),
         };
@@ -66,9 +66,9 @@ impl<P: Provider> Server<P> {
         match opened.result {
             _ if diagnostics.has_errors() => OpenResponse::failed(diagnostics),
             Some(result) => {
-                // What an answer names that nobody hears, nobody closes: it is dropped here.
-                if let Some(held) = opened.held.filter(|_| !unheard.is_cancelled()) {
-                    self.held.hold(held, &mut private);
+                // Without a caller nobody will close it: it is dropped here.
+                if let Some(held) = opened.held.filter(|_| !caller.gone.is_cancelled()) {
+                    self.held.hold(held, &mut private, caller.disconnected);
                 }
                 let result = settled(&expected, &result);
                 OpenResponse { result, private, renew_at: opened.renew_at, diagnostics, deferred: None }
@@ -85,25 +85,29 @@ impl<P: Provider> Server<P> {
 
     /// Renews what is open.
     pub async fn renew_ephemeral_resource(&self, type_name: &str, private: Private) -> Renewed {
-        let ready =
-            self.ephemeral_resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
-        let (resource, client) = match ready {
+        let failed = |diagnostics| Renewed { private: private.clone(), renew_at: None, diagnostics };
+        let (resource, client) = match self.ready(Kind::EphemeralResource, type_name) {
             Ok(ready) => ready,
-            Err(diagnostics) => return Renewed { private, renew_at: None, diagnostics },
+            Err(diagnostics) => return failed(diagnostics),
         };
         let open = Open { held: self.held.find(&private), private: private.clone() };
-        let mut renewed = resource.renew(open, self.context(client, resource.timeout())).await;
-        Holder::follow(&private, &mut renewed.private);
-        renewed
+        match resource.steps.renew(open, self.context(client, resource.timeout())).await {
+            Ok(mut renewed) => {
+                Holder::follow(&private, &mut renewed.private);
+                renewed
+            }
+            Err(error) => failed(model_fault(&error)),
+        }
     }
 
     /// Closes what is open. What was held for it is dropped, whatever comes of the rest.
     pub async fn close_ephemeral_resource(&self, type_name: &str, private: Private) -> Diagnostics {
         let open = Open { held: self.held.release(&private), private };
-        let ready =
-            self.ephemeral_resource(type_name).and_then(|resource| Ok((resource, self.configuration().client()?)));
-        match ready {
-            Ok((resource, client)) => resource.close(open, self.context(client, resource.timeout())).await,
+        match self.ready(Kind::EphemeralResource, type_name) {
+            Ok((resource, client)) => {
+                let closed = resource.steps.close(open, self.context(client, resource.timeout())).await;
+                closed.unwrap_or_else(|error| model_fault(&error))
+            }
             Err(diagnostics) => diagnostics,
         }
     }

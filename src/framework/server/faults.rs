@@ -2,8 +2,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Server;
 use crate::framework::{
-    ModelError, Path, Provider, Shape, Signature, Type, Value,
-    erased::AnyFunction,
+    Entry, Kind, ModelError, Path, Provider, Signature, Type, Value,
+    model::{Shape, shape},
     schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
     value::Number,
 };
@@ -15,58 +15,49 @@ const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 impl<P: Provider> Server<P> {
     /// Everything that is wrong with the declarations: schemas that the core would refuse, and models that do not have the
     /// attributes of their schema. A test holds every provider to none.
-    pub fn faults(&self) -> Vec<String> {
+    pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let provider = &self.schemas.provider;
-        compare("the provider", provider, crate::framework::shape::<P::Model>(), &mut faults);
-        reserve("the provider", provider, &RESERVED_IN_PROVIDERS, &mut faults);
-        refuse_write_only("the provider", provider, &mut faults);
-        for (name, resource) in &self.resources {
-            compare(name, resource.schema(), resource.shape(), &mut faults);
-            reserve(name, resource.schema(), &RESERVED, &mut faults);
-            let identity = resource.identity().map(|identity| identity.faults(resource.schema()));
-            faults.extend(identity.into_iter().flatten().map(|fault| format!("{name}: {fault}")));
-        }
-        for (name, source) in &self.data_sources {
-            compare(name, source.schema(), source.shape(), &mut faults);
-            reserve(name, source.schema(), &RESERVED, &mut faults);
-            refuse_write_only(name, source.schema(), &mut faults);
-        }
-        for (name, resource) in &self.ephemeral_resources {
-            compare(name, resource.schema(), resource.shape(), &mut faults);
-            reserve(name, resource.schema(), &RESERVED, &mut faults);
-            refuse_write_only(name, resource.schema(), &mut faults);
-        }
-        for (name, list) in &self.list_resources {
-            let name = format!("the list of {name}");
-            let shapes = list.shapes();
-            let item = shapes.as_ref().map(|(_, item)| item.ty.clone()).ok();
-            compare(&name, list.schema(), shapes.map(|(config, _)| config), &mut faults);
-            block_of_config(&name, list.schema(), &mut faults);
-            let resource = self.resources.get(list.type_name()).filter(|resource| resource.identity().is_some());
-            if resource.is_none_or(|resource| Some(as_model(&resource.schema().ty())) != item) {
-                faults.push(format!(
-                    "{name}: there is no resource with an identity and with the model of what is listed"
-                ));
+        compare("the provider", &self.schema, shape::<P::Model>(), &mut faults);
+        reserve("the provider", &self.schema, &RESERVED_IN_PROVIDERS, &mut faults);
+        refuse_write_only("the provider", &self.schema, &mut faults);
+        for entry in self.registry.entries() {
+            if let Some(signature) = &entry.signature {
+                check_function(entry, signature, &mut faults);
+                continue;
             }
-        }
-        for (name, action) in &self.actions {
-            let name = format!("the action {name}");
-            compare(&name, action.schema(), action.shape(), &mut faults);
-            block_of_config(&name, action.schema(), &mut faults);
-        }
-        for (name, function) in &self.functions {
-            check_function(name, function.as_ref(), &mut faults);
+            let (name, schema) = (format!("the {} {}", entry.kind, entry.name), &entry.schema);
+            compare(&name, schema, read(entry, 0), &mut faults);
+            match entry.kind {
+                Kind::ListResource | Kind::Action => block_of_config(&name, schema, &mut faults),
+                _ => reserve(&name, schema, &RESERVED, &mut faults),
+            }
+            if entry.kind != Kind::Resource {
+                refuse_write_only(&name, schema, &mut faults);
+            }
+            let identity = entry.identity.as_ref().map(|identity| identity.faults(schema));
+            faults.extend(identity.into_iter().flatten().map(|fault| format!("{name}: {fault}")));
+            if entry.kind == Kind::ListResource {
+                let resource = self.resource(entry.name).ok().filter(|resource| resource.identity.is_some());
+                let item = read(entry, 1).ok();
+                if resource.is_none_or(|resource| Some(&resource.ty) != item.as_ref().map(|item| &item.ty)) {
+                    faults.push(format!("{name}: no resource with an identity has the model of what is listed"));
+                }
+            }
         }
         faults
     }
+}
+
+/// What one of the models of an entry reads.
+fn read<C: Send + Sync>(entry: &Entry<C>, model: usize) -> Result<Shape, ModelError> {
+    entry.shapes[model]()
 }
 
 fn compare(name: &str, schema: &Schema, shape: Result<Shape, ModelError>, faults: &mut Vec<String>) {
     faults.extend(schema.faults().iter().map(|fault| format!("{name}: {fault}")));
     match shape {
         Err(error) => faults.push(format!("{name}: the model cannot be probed: {error}")),
-        Ok(shape) if shape.ty != as_model(&schema.ty()) => {
+        Ok(shape) if shape.ty != schema.ty() => {
             faults.push(format!("{name}: the model is {:?}, the schema {:?}", shape.ty, schema.ty()));
         }
         Ok(shape) => {
@@ -135,15 +126,14 @@ fn refuse_write_only(name: &str, schema: &Schema, faults: &mut Vec<String>) {
     faults.extend(held.map(|attribute| format!("{name}: {} is write-only, or holds what is", attribute.name)));
 }
 
-/// What is only configured has nothing that the provider would set, and nothing that it would keep secret from a state.
+/// What is only configured has nothing that the provider would set.
 fn block_of_config(name: &str, schema: &Schema, faults: &mut Vec<String>) {
-    refuse_write_only(name, schema, faults);
     let computed = schema.attributes.iter().filter(|attribute| attribute.presence == Presence::Computed);
     faults.extend(computed.map(|attribute| format!("{name}: {} is computed", attribute.name)));
 }
 
-fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<String>) {
-    let signature = function.signature();
+fn check_function<C: Send + Sync>(entry: &Entry<C>, signature: &Signature, faults: &mut Vec<String>) {
+    let name = entry.name;
     let mut fault = |text: &str| faults.push(format!("function {name}: {text}"));
     if signature.summary.is_empty() || signature.description.is_empty() {
         fault("there is no description");
@@ -164,10 +154,10 @@ fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<Strin
             fault("a name is not lower case letters, digits and underscores, beginning with a letter");
         }
     }
-    match function.shapes() {
-        Err(error) => fault(&format!("a model cannot be probed: {error}")),
-        Ok((arguments, output)) => {
-            if arguments.ty != as_model(&arguments_type(&signature)) {
+    match (read(entry, 0), read(entry, 1)) {
+        (Err(error), _) | (_, Err(error)) => fault(&format!("a model cannot be probed: {error}")),
+        (Ok(arguments), Ok(output)) => {
+            if arguments.ty != arguments_type(signature) {
                 fault("the model of the arguments is not the parameters");
             }
             for parameter in &signature.parameters {
@@ -179,7 +169,7 @@ fn check_function(name: &str, function: &dyn AnyFunction, faults: &mut Vec<Strin
                     fault(&format!("{path} is a whole number in the model, and no rule says so"));
                 }
             }
-            if output.ty != as_model(&signature.returns) {
+            if output.ty != signature.returns {
                 fault("the model of the result is not its type");
             }
         }
@@ -192,23 +182,12 @@ fn arguments_type(signature: &Signature) -> Type {
     Type::object(single.chain(rest))
 }
 
-/// The type as a model can express it: a set is a sequence there.
-fn as_model(ty: &Type) -> Type {
-    match ty {
-        Type::List(element) | Type::Set(element) => Type::list(as_model(element)),
-        Type::Map(element) => Type::map(as_model(element)),
-        Type::Object(attributes) => Type::object(attributes.iter().map(|(name, ty)| (name.clone(), as_model(ty)))),
-        Type::Tuple(elements) => Type::Tuple(elements.iter().map(as_model).collect()),
-        Type::Bool | Type::Dynamic | Type::Number | Type::String => ty.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::framework::{Attr, schema::validator, shape};
+    use crate::framework::{Attr, schema::validator};
 
     #[derive(Serialize, Deserialize)]
     struct Model<T> {

@@ -1,5 +1,5 @@
 use super::Server;
-use crate::framework::{FunctionError, Provider, Signature, Value, function::Parameter};
+use crate::framework::{FunctionError, Kind, Provider, Signature, Value, function::Parameter};
 
 /// Why a call has no result, with the position of the argument to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,8 @@ impl<P: Provider> Server<P> {
     /// unknown value that a parameter does not take never reaches the function.
     pub fn call_function(&self, name: &str, arguments: Vec<Value>) -> Result<Value, CallError> {
         let whole = |text: String| CallError { text, argument: None };
-        let (Some(function), Some(signature)) = (self.functions.get(name), self.schemas.functions.get(name)) else {
+        let found = self.registry.find(Kind::Function, name).ok();
+        let Some((function, signature)) = found.and_then(|entry| Some((entry, entry.signature.as_ref()?))) else {
             return Err(whole(format!("This version of the provider has no function {name:?}")));
         };
         if arguments.len() < signature.parameters.len() {
@@ -34,7 +35,7 @@ impl<P: Provider> Server<P> {
         if open {
             return Ok(Value::Unknown);
         }
-        match function.call(&by_name(signature, arguments)) {
+        match function.steps.call(&by_name(signature, arguments)) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(positioned(signature, error)),
             Err(error) => Err(whole(format!("this is a bug in the provider, please report it: {error}"))),

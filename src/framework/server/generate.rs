@@ -10,7 +10,7 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return (Value::Null, diagnostics),
         };
         let mut diagnostics = Diagnostics::new();
-        match resource.generate(configuration(resource.schema(), state), &mut diagnostics) {
+        match resource.steps.generate(configuration(&resource.schema, state), &mut diagnostics) {
             Ok(config) => (config, diagnostics),
             Err(error) => (Value::Null, model_fault(&error)),
         }

@@ -1,9 +1,9 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Diagnostic, Diagnostics, Identity, Private, Provider, Value,
+    Diagnostic, Diagnostics, Entry, Identity, Private, Provider, Value,
     assumed::assume,
-    erased::AnyResource,
     fill::{fill_defaults, without_write_only},
+    steps::Step,
 };
 
 /// What an import names.
@@ -45,8 +45,8 @@ impl<P: Provider> Server<P> {
             Ok(ready) => ready,
             Err(diagnostics) => return failed(diagnostics),
         };
-        let context = self.context(client, resource.timeouts(&Value::Null).read);
-        let outcome = match resource.import(&id, context).await {
+        let context = self.context(client, resource.timeout());
+        let outcome = match resource.steps.act(Step::Import(id.clone()), context).await {
             Ok(outcome) => outcome,
             Err(error) => return failed(model_fault(&error)),
         };
@@ -54,7 +54,7 @@ impl<P: Provider> Server<P> {
         match outcome.state {
             _ if diagnostics.has_errors() => failed(diagnostics),
             Some(state) => {
-                let schema = resource.schema();
+                let schema = &resource.schema;
                 let mut private = outcome.private;
                 assume(schema, &state, &mut private);
                 let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
@@ -69,13 +69,13 @@ impl<P: Provider> Server<P> {
     }
 }
 
-fn import_id<C>(resource: &dyn AnyResource<C>, target: &ImportTarget) -> Result<String, Diagnostics> {
+fn import_id<C: Send + Sync>(resource: &Entry<C>, target: &ImportTarget) -> Result<String, Diagnostics> {
     let identity = match target {
         ImportTarget::Id(id) => return Ok(id.clone()),
         ImportTarget::Identity(identity) => identity,
     };
-    let schema = resource.identity().ok_or_else(|| {
-        let detail = format!("A {} is imported by its id.", resource.type_name());
+    let schema = resource.identity.as_ref().ok_or_else(|| {
+        let detail = format!("A {} is imported by its id.", resource.name);
         Diagnostics::from(Diagnostic::error("Nothing is imported by identity here", detail))
     })?;
     match schema.missing(identity) {
@@ -83,6 +83,6 @@ fn import_id<C>(resource: &dyn AnyResource<C>, target: &ImportTarget) -> Result<
             let detail = format!("The identity of the import must say {}.", attribute.name);
             Err(Diagnostic::error("An incomplete identity", detail).into())
         }
-        None => resource.import_id(&Identity(identity.clone())),
+        None => resource.steps.import_id(&Identity(identity.clone())),
     }
 }

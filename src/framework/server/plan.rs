@@ -47,7 +47,7 @@ impl<P: Provider> Server<P> {
             Ok(resource) => resource,
             Err(diagnostics) => return failed(request, diagnostics),
         };
-        let schema = resource.schema();
+        let schema = &resource.schema;
         let kind = match (&request.proposed, &request.prior) {
             (Value::Null, _) => PlanKind::Destroy,
             (_, Value::Null) => PlanKind::Create,
@@ -76,7 +76,7 @@ impl<P: Provider> Server<P> {
         };
         let configuration = self.configuration();
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
-        let refined = match resource.plan(draft, PlanContext { client, cancel: self.cancel() }).await {
+        let refined = match resource.steps.plan(draft, PlanContext { client, cancel: self.stopping() }).await {
             Ok(refined) => refined,
             Err(error) => {
                 let proposed = without_write_only(schema, &request.proposed);
@@ -99,7 +99,8 @@ impl<P: Provider> Server<P> {
         }
         // While it lives, a thing is the one that it was.
         let lives = if request.prior.is_null() { &planned } else { &request.prior };
-        let identity = resource.identity().and_then(|identity| identity.of(lives)).filter(Value::is_wholly_known);
+        let identity =
+            resource.identity.as_ref().and_then(|identity| identity.of(lives)).filter(Value::is_wholly_known);
         PlanResponse { planned, replace, private: refined.private, identity, diagnostics: refined.diagnostics }
     }
 }

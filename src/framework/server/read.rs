@@ -3,7 +3,7 @@ use super::{
     configure::{Configuration, model_fault},
 };
 use crate::framework::{
-    Diagnostics, Private, Provider, State, Value, fill::without_write_only, timeouts::tell_overrun,
+    Diagnostics, Kind, Private, Provider, State, Value, fill::without_write_only, steps::Step, timeouts::tell_overrun,
 };
 
 /// A refresh asked for.
@@ -39,12 +39,10 @@ impl<P: Provider> Server<P> {
             identity: identity(&state),
             diagnostics,
         };
-        let configuration = self.configuration();
-        if matches!(configuration, Configuration::Unknown(_)) {
+        if matches!(self.configuration(), Configuration::Unknown(_)) {
             return unchanged(Diagnostics::new());
         }
-        let ready = self.resource(type_name).and_then(|resource| Ok((resource, configuration.client()?)));
-        let (resource, client) = match ready {
+        let (resource, client) = match self.ready(Kind::Resource, type_name) {
             Ok(ready) => ready,
             Err(diagnostics) => return unchanged(diagnostics),
         };
@@ -52,7 +50,7 @@ impl<P: Provider> Server<P> {
         let context = self.context(client, timeout);
         let deadline = context.deadline;
         let current = State { state: state.clone(), private: private.clone() };
-        match resource.read(current, context).await {
+        match resource.steps.act(Step::Read(current), context).await {
             Err(error) => unchanged(model_fault(&error)),
             Ok(mut outcome) if outcome.diagnostics.has_errors() => {
                 tell_overrun("read", timeout, deadline, &mut outcome.diagnostics);
@@ -61,7 +59,7 @@ impl<P: Provider> Server<P> {
             Ok(outcome) => {
                 let state = outcome
                     .state
-                    .map_or(Value::Null, |state| without_write_only(resource.schema(), &state.unknown_as_null()));
+                    .map_or(Value::Null, |state| without_write_only(&resource.schema, &state.unknown_as_null()));
                 let identity = identity(&state);
                 ReadResponse { state, private: outcome.private, identity, diagnostics: outcome.diagnostics }
             }

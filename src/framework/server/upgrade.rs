@@ -11,7 +11,7 @@ impl<P: Provider> Server<P> {
         state: serde_json::Value,
     ) -> Result<serde_json::Value, Diagnostics> {
         let resource = self.resource(type_name)?;
-        if version == resource.schema().version { Ok(state) } else { resource.upgrade(version, state) }
+        if version == resource.schema.version { Ok(state) } else { resource.steps.upgrade(version, state) }
     }
 
     /// Brings the JSON of a stored identity into today's layout. Cores ask only where the version is another one.
@@ -22,9 +22,9 @@ impl<P: Provider> Server<P> {
         identity: serde_json::Value,
     ) -> Result<serde_json::Value, Diagnostics> {
         let resource = self.resource(type_name)?;
-        match resource.identity() {
+        match &resource.identity {
             Some(schema) if schema.version == version => Ok(identity),
-            Some(_) => resource.upgrade_identity(version, identity),
+            Some(_) => resource.steps.upgrade_identity(version, identity),
             None => Err(Diagnostic::error(
                 "There is no identity",
                 format!("This version of the provider has no identity for {type_name}. The state is unchanged."),
@@ -33,13 +33,8 @@ impl<P: Provider> Server<P> {
         }
     }
 
-    /// What identifies the thing of a state, where its type has an identity.
-    pub(super) fn identity(&self, type_name: &str, state: &Value) -> Option<Value> {
-        self.resources.get(type_name)?.identity()?.of(state)
-    }
-
     /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.
     pub fn without_write_only(&self, type_name: &str, state: &Value) -> Value {
-        self.resource(type_name).map_or_else(|_| state.clone(), |resource| without_write_only(resource.schema(), state))
+        self.resource(type_name).map_or_else(|_| state.clone(), |resource| without_write_only(&resource.schema, state))
     }
 }

@@ -1,6 +1,6 @@
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Diagnostics, Provider, Schema, Value,
+    Diagnostics, Kind, Provider, Schema, Value,
     config_rules::check,
     fill::fill_defaults,
     model::{ModelError, from_value},
@@ -9,56 +9,18 @@ use crate::framework::{
 impl<P: Provider> Server<P> {
     /// Checks the provider's configuration.
     pub fn validate_provider(&self, config: &Value) -> Diagnostics {
-        judged(&self.schemas().provider, config, true, |config, diagnostics| {
+        judged(&self.schema, config, true, |config, diagnostics| {
             self.provider.validate(&from_value(config)?, diagnostics);
             Ok(())
         })
     }
 
-    /// Checks a resource's configuration. `write_only_allowed` says whether the core understands write-only attributes.
-    pub fn validate_resource(&self, type_name: &str, config: &Value, write_only_allowed: bool) -> Diagnostics {
-        match self.resource(type_name) {
-            Ok(resource) => judged(resource.schema(), config, write_only_allowed, |config, diagnostics| {
-                resource.validate(config, diagnostics)
+    /// Checks the configuration of a thing. `write_only_allowed` says whether the core understands write-only attributes.
+    pub fn validate(&self, kind: Kind, name: &str, config: &Value, write_only_allowed: bool) -> Diagnostics {
+        match self.registry.find(kind, name) {
+            Ok(entry) => judged(&entry.schema, config, write_only_allowed, |config, diagnostics| {
+                entry.steps.validate(config, diagnostics)
             }),
-            Err(diagnostics) => diagnostics,
-        }
-    }
-
-    /// Checks a data source's configuration.
-    pub fn validate_data_source(&self, type_name: &str, config: &Value) -> Diagnostics {
-        match self.any_data_source(type_name) {
-            Ok(source) => {
-                judged(source.schema(), config, true, |config, diagnostics| source.validate(config, diagnostics))
-            }
-            Err(diagnostics) => diagnostics,
-        }
-    }
-
-    /// Checks an ephemeral resource's configuration.
-    pub fn validate_ephemeral_resource(&self, type_name: &str, config: &Value) -> Diagnostics {
-        match self.ephemeral_resource(type_name) {
-            Ok(resource) => {
-                judged(resource.schema(), config, true, |config, diagnostics| resource.validate(config, diagnostics))
-            }
-            Err(diagnostics) => diagnostics,
-        }
-    }
-
-    /// Checks the `config` block of a list resource.
-    pub fn validate_list_resource(&self, type_name: &str, config: &Value) -> Diagnostics {
-        match self.list_resource(type_name) {
-            Ok(list) => judged(list.schema(), config, true, |config, diagnostics| list.validate(config, diagnostics)),
-            Err(diagnostics) => diagnostics,
-        }
-    }
-
-    /// Checks the `config` block of an action.
-    pub fn validate_action(&self, type_name: &str, config: &Value) -> Diagnostics {
-        match self.any_action(type_name) {
-            Ok(action) => {
-                judged(action.schema(), config, true, |config, diagnostics| action.validate(config, diagnostics))
-            }
             Err(diagnostics) => diagnostics,
         }
     }

@@ -107,10 +107,11 @@ impl Value {
         }
     }
 
-    /// The named attribute of an object; null where this is no object or has no such attribute.
+    /// The named attribute of an object: unknown if the object is, and null if this is no object or has no such attribute.
     pub fn attribute(&self, name: &str) -> &Self {
         match self {
             Self::Object(attributes) => attributes.get(name).unwrap_or(&Self::Null),
+            Self::Unknown => &Self::Unknown,
             _ => &Self::Null,
         }
     }

@@ -3,10 +3,9 @@ use std::{fmt, str::FromStr};
 use bigdecimal::{BigDecimal, ToPrimitive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// Longest decimal text that is read: 512 bits of precision need 155 digits, and f64's range 309 more.
-const LONGEST_TEXT: usize = 1024;
-/// Largest power of ten that is read, so that a short text cannot stand for a number of a billion digits.
-const LARGEST_EXPONENT: i64 = 4096;
+/// Most digits of a number as decimal text without an exponent, which is the form that the wire knows. The core's numbers have
+/// 512 bits and any exponent; a limit keeps a short text such as `1e999999999` from filling the memory.
+const MOST_DIGITS: u64 = 8192;
 
 /// A decimal number of any size, equal and ordered by value: `1.0` is `1`.
 ///
@@ -16,7 +15,7 @@ pub struct Number(BigDecimal);
 
 /// A text or float that is no finite decimal number of a sensible size.
 #[derive(Debug, thiserror::Error)]
-#[error("not a finite decimal number of at most {LONGEST_TEXT} digits")]
+#[error("not a finite decimal number of at most {MOST_DIGITS} digits")]
 pub struct InvalidNumber;
 
 impl Number {
@@ -67,12 +66,17 @@ impl From<Number> for BigDecimal {
     }
 }
 
-/// Reads an f64 by its shortest decimal text, as the core does: the float nearest to 0.1 is 0.1.
+/// Reads an f64 as the core compares it: a whole one is exactly what it is, and any other one is its shortest decimal text. The float
+/// nearest to 0.1 is 0.1.
 impl TryFrom<f64> for Number {
     type Error = InvalidNumber;
 
     fn try_from(number: f64) -> Result<Self, InvalidNumber> {
-        if number.is_finite() { format!("{number:e}").parse() } else { Err(InvalidNumber) }
+        if number.fract() == 0.0 {
+            BigDecimal::try_from(number).map(Self::from).map_err(|_| InvalidNumber)
+        } else {
+            format!("{number:e}").parse()
+        }
     }
 }
 
@@ -80,14 +84,16 @@ impl FromStr for Number {
     type Err = InvalidNumber;
 
     fn from_str(text: &str) -> Result<Self, InvalidNumber> {
-        if text.len() > LONGEST_TEXT {
+        // Point and sign are counted as digits: what is written as text is never longer than what is read. The library takes
+        // underscores between digits, which are no part of the wire's form.
+        if u64::try_from(text.len()).is_ok_and(|length| length > MOST_DIGITS + 3) || text.contains('_') {
             return Err(InvalidNumber);
         }
-        let exponent = text.find(['e', 'E']).map_or(Ok(0), |at| text.get(at + 1..).unwrap_or_default().parse::<i64>());
-        if exponent.map_err(|_| InvalidNumber)?.abs() > LARGEST_EXPONENT {
-            return Err(InvalidNumber);
-        }
-        BigDecimal::from_str(text).map(|number| Self(number.normalized())).map_err(|_| InvalidNumber)
+        let number = BigDecimal::from_str(text).map_err(|_| InvalidNumber)?;
+        let scale = number.fractional_digit_count();
+        let behind_the_digits = if scale < 0 { scale.unsigned_abs() } else { 0 };
+        let digits = number.digits().max(scale.try_into().unwrap_or(0)).saturating_add(behind_the_digits);
+        if digits > MOST_DIGITS { Err(InvalidNumber) } else { Ok(Self(number.normalized())) }
     }
 }
 
@@ -155,8 +161,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_is_written_in_a_form_that_is_read() {
+        for text in
+            ["1e1100", "-1e8191", "1e-8190", "1.5e-1100", &"9".repeat(8192), &format!("-0.{}", "7".repeat(8192))]
+        {
+            assert_eq!(number(&number(text).to_string()), number(text), "{text}");
+        }
+    }
+
+    #[test]
     fn nonsense_and_giants_are_refused() {
-        for text in ["", "x", "1e999999999", "NaN", "inf", "1e", &"9".repeat(2000)] {
+        for text in ["", "x", "1e999999999", "1e-999999999", "1e8192", "NaN", "inf", "1e", "1_000", &"9".repeat(8193)] {
             assert!(text.parse::<Number>().is_err(), "{text}");
         }
         assert!(Number::try_from(f64::INFINITY).is_err());

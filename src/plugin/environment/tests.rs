@@ -16,7 +16,6 @@ fn an_empty_environment_is_a_plain_server() {
     assert_eq!(environment.ports, 0..=0);
     assert!(environment.socket.directory.is_none());
     assert!(environment.socket.temporary.is_none());
-    assert!(environment.versions.is_empty());
 }
 
 #[test]
@@ -49,21 +48,11 @@ fn every_wish_is_understood() {
         ("TMPDIR", "/var/tmp"),
     ])
     .unwrap();
-    assert_eq!(environment.versions, [6, 5]);
     assert!(environment.multiplex);
     assert_eq!(environment.ports, 10_000..=25_000);
     assert_eq!(environment.socket.directory, Some(PathBuf::from("/run/plugins")));
     assert_eq!(environment.socket.group.as_deref(), Some("staff"));
     assert_eq!(environment.socket.temporary, Some(PathBuf::from("/var/tmp")));
-}
-
-#[rstest]
-#[case("5,6", &[5, 6])]
-#[case(" 6 , x, 5,", &[6, 5])]
-#[case("six", &[])]
-#[case("-6,4294967296", &[])]
-fn versions_that_are_no_numbers_are_passed_over(#[case] list: &str, #[case] expected: &[u32]) {
-    assert_eq!(versions(list), expected);
 }
 
 #[rstest]

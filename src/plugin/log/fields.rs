@@ -5,6 +5,8 @@ use std::{error::Error, fmt};
 use serde_json::{Map, Number, Value};
 use tracing::field::{Field, Visit};
 
+use crate::plugin::error::with_causes;
+
 /// Collects fields under the names they were given.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields(pub(super) Map<String, Value>);
@@ -48,14 +50,7 @@ impl Visit for Fields {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let mut text = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        self.put(field, text.into());
+        self.put(field, with_causes(value).into());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {

@@ -1,36 +1,19 @@
 use tokio::sync::mpsc;
 
 use crate::{
-    framework::{Diagnostics, Provider},
+    framework::{Diagnostics, Kind, Provider, Server},
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver, Events, StreamCall},
+        service::{Answer as _, Call, Events, StreamCall},
         tfplugin6::{
             invoke_action::{
                 self,
                 event::{Progress, Type},
             },
-            plan_action, validate_action_config,
+            plan_action,
         },
     },
 };
-
-impl Call for validate_action_config::Request {
-    type Response = validate_action_config::Response;
-    const NAME: &'static str = "ValidateActionConfig";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
-    }
-
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.action_type(&self.type_name)?;
-        let config = convert::read(ty, self.config.as_ref(), "configuration")?;
-        let mut response = Self::Response::default();
-        response.say(driver.server.validate_action(&self.type_name, &config));
-        Ok(response)
-    }
-}
 
 impl Call for plan_action::Request {
     type Response = plan_action::Response;
@@ -40,11 +23,11 @@ impl Call for plan_action::Request {
         &self.action_type
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.action_type(&self.action_type)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = &server.registry().find(Kind::Action, &self.action_type)?.ty;
         let config = convert::read(ty, self.config.as_ref(), "configuration")?;
         let deferral_allowed = self.client_capabilities.is_some_and(|client| client.deferral_allowed);
-        let (diagnostics, deferred) = driver.server.plan_action(&self.action_type, &config, deferral_allowed).await;
+        let (diagnostics, deferred) = server.plan_action(&self.action_type, &config, deferral_allowed).await;
         let mut response =
             plan_action::Response { deferred: deferred.map(convert::deferred), ..Self::Response::default() };
         response.say(diagnostics);
@@ -60,8 +43,8 @@ impl StreamCall for invoke_action::Request {
         &self.action_type
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>, events: &Events<Self::Event>) -> Diagnostics {
-        invoke(self, driver, events).await.unwrap_or_else(|diagnostics| diagnostics)
+    async fn answer<P: Provider>(&self, server: &Server<P>, events: &Events<Self::Event>) -> Diagnostics {
+        invoke(self, server, events).await.unwrap_or_else(|diagnostics| diagnostics)
     }
 
     /// Without a completed event the core would take anything for success (plugin protocol, actions).
@@ -74,10 +57,10 @@ impl StreamCall for invoke_action::Request {
 
 async fn invoke<P: Provider>(
     call: &invoke_action::Request,
-    driver: &Driver<P>,
+    server: &Server<P>,
     events: &Events<invoke_action::Event>,
 ) -> Result<Diagnostics, Diagnostics> {
-    let ty = driver.action_type(&call.action_type)?;
+    let ty = &server.registry().find(Kind::Action, &call.action_type)?.ty;
     let config = convert::read(ty, call.config.as_ref(), "configuration")?;
     let (sender, mut lines) = mpsc::unbounded_channel();
     // The action goes on when nobody listens: what it does may not be left half done.
@@ -86,7 +69,7 @@ async fn invoke<P: Provider>(
             events.send(invoke_action::Event { r#type: Some(Type::Progress(Progress { message })) }).await;
         }
     };
-    let invoking = driver.server.invoke_action(&call.action_type, &config, sender);
+    let invoking = server.invoke_action(&call.action_type, &config, sender);
     let (diagnostics, ()) = tokio::join!(invoking, forwarding);
     Ok(diagnostics)
 }

@@ -2,33 +2,13 @@ use jiff::Timestamp;
 use prost_types::Timestamp as WireTimestamp;
 
 use crate::{
-    framework::{Diagnostics, Private, Provider},
+    framework::{Diagnostics, Kind, Private, Provider, Server},
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver},
-        tfplugin6::{
-            close_ephemeral_resource, open_ephemeral_resource, renew_ephemeral_resource,
-            validate_ephemeral_resource_config,
-        },
+        service::{Answer as _, Call},
+        tfplugin6::{close_ephemeral_resource, open_ephemeral_resource, renew_ephemeral_resource},
     },
 };
-
-impl Call for validate_ephemeral_resource_config::Request {
-    type Response = validate_ephemeral_resource_config::Response;
-    const NAME: &'static str = "ValidateEphemeralResourceConfig";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
-    }
-
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.ephemeral_resource_type(&self.type_name)?;
-        let config = convert::read(ty, self.config.as_ref(), "configuration")?;
-        let mut response = Self::Response::default();
-        response.say(driver.server.validate_ephemeral_resource(&self.type_name, &config));
-        Ok(response)
-    }
-}
 
 impl Call for open_ephemeral_resource::Request {
     type Response = open_ephemeral_resource::Response;
@@ -38,11 +18,11 @@ impl Call for open_ephemeral_resource::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.ephemeral_resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = &server.registry().find(Kind::EphemeralResource, &self.type_name)?.ty;
         let config = convert::read(ty, self.config.as_ref(), "configuration")?;
         let deferral_allowed = self.client_capabilities.is_some_and(|client| client.deferral_allowed);
-        let opened = driver.server.open_ephemeral_resource(&self.type_name, config, deferral_allowed).await;
+        let opened = server.open_ephemeral_resource(&self.type_name, config, deferral_allowed).await;
         let mut diagnostics = opened.diagnostics;
         let mut response = open_ephemeral_resource::Response {
             result: convert::written(ty, &opened.result, &mut diagnostics),
@@ -69,10 +49,10 @@ impl Call for renew_ephemeral_resource::Request {
         renew_ephemeral_resource::Response { private: self.private.clone(), ..Self::Response::default() }
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        driver.ephemeral_resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        server.registry().find(Kind::EphemeralResource, &self.type_name)?;
         let private = Private::decode(self.private.as_deref().unwrap_or_default());
-        let renewed = driver.server.renew_ephemeral_resource(&self.type_name, private).await;
+        let renewed = server.renew_ephemeral_resource(&self.type_name, private).await;
         let mut response = renew_ephemeral_resource::Response {
             private: Some(renewed.private.encode()),
             renew_at: renewed.renew_at.map(moment),
@@ -91,11 +71,10 @@ impl Call for close_ephemeral_resource::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        driver.ephemeral_resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
         let private = Private::decode(self.private.as_deref().unwrap_or_default());
         let mut response = Self::Response::default();
-        response.say(driver.server.close_ephemeral_resource(&self.type_name, private).await);
+        response.say(server.close_ephemeral_resource(&self.type_name, private).await);
         Ok(response)
     }
 }

@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 
 use crate::{
-    framework::{Diagnostics, Provider, server::CallError},
+    framework::{Diagnostics, Kind, Provider, Server, server::CallError},
     protocol::{
         convert,
-        service::{Call, Driver},
-        tfplugin6::{FunctionError, call_function, get_functions},
+        service::Call,
+        tfplugin6::{Function, FunctionError, call_function, get_functions},
     },
 };
 
@@ -14,12 +14,15 @@ impl Call for get_functions::Request {
     type Response = get_functions::Response;
     const NAME: &'static str = "GetFunctions";
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let functions = &driver.server.schemas().functions;
-        let functions: HashMap<_, _> =
-            functions.iter().map(|(&name, signature)| (name.to_owned(), convert::function(signature))).collect();
-        Ok(get_functions::Response { functions, diagnostics: Vec::new() })
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        Ok(get_functions::Response { functions: functions(server), diagnostics: Vec::new() })
     }
+}
+
+/// The functions with what they take and give.
+pub(super) fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
+    let signatures = server.registry().of(Kind::Function).filter_map(|entry| Some((entry, entry.signature.as_ref()?)));
+    signatures.map(|(entry, signature)| (entry.name.to_owned(), convert::function(signature))).collect()
 }
 
 impl Call for call_function::Request {
@@ -30,8 +33,8 @@ impl Call for call_function::Request {
         &self.name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        Ok(call(self, driver).unwrap_or_else(|error| call_function::Response {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        Ok(call(self, server).unwrap_or_else(|error| call_function::Response {
             result: None,
             error: Some(FunctionError {
                 text: error.text,
@@ -43,11 +46,12 @@ impl Call for call_function::Request {
 
 fn call<P: Provider>(
     request: &call_function::Request,
-    driver: &Driver<P>,
+    server: &Server<P>,
 ) -> Result<call_function::Response, CallError> {
     let whole = |text: String| CallError { text, argument: None };
-    let signature = driver.server.schemas().functions.get(request.name.as_str());
-    let signature = signature
+    let function = server.registry().find(Kind::Function, &request.name).ok();
+    let signature = function
+        .and_then(|function| function.signature.as_ref())
         .ok_or_else(|| whole(format!("No such function: this version of the provider has no {:?}", request.name)))?;
     let mut arguments = Vec::with_capacity(request.arguments.len());
     for (position, argument) in request.arguments.iter().enumerate() {
@@ -59,7 +63,7 @@ fn call<P: Provider>(
             convert::argument(&parameter.ty, argument).map_err(|text| CallError { text, argument: Some(position) })?;
         arguments.push(argument);
     }
-    let result = driver.server.call_function(&request.name, arguments)?;
+    let result = server.call_function(&request.name, arguments)?;
     let mut diagnostics = Diagnostics::new();
     let result = convert::written(&signature.returns, &result, &mut diagnostics);
     match diagnostics.into_iter().next() {

@@ -1,8 +1,8 @@
 use crate::{
-    framework::{Diagnostics, Provider},
+    framework::{Diagnostics, Kind, Provider, Server},
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver},
+        service::{Answer as _, Call},
         tfplugin6::generate_resource_config,
     },
 };
@@ -15,10 +15,10 @@ impl Call for generate_resource_config::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = &server.registry().find(Kind::Resource, &self.type_name)?.ty;
         let state = convert::read(ty, self.state.as_ref(), "state")?;
-        let (config, mut diagnostics) = driver.server.generate_config(&self.type_name, &state);
+        let (config, mut diagnostics) = server.generate_config(&self.type_name, &state);
         let mut response = generate_resource_config::Response {
             config: convert::written(ty, &config, &mut diagnostics),
             diagnostics: Vec::new(),

@@ -10,4 +10,4 @@ mod metadata;
 mod provider;
 mod resource;
 mod resource_change;
-mod unoffered;
+mod validate;

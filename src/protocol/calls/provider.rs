@@ -1,8 +1,8 @@
 use crate::{
-    framework::{Diagnostics, Provider, server::ConfigureRequest},
+    framework::{Diagnostics, Provider, Server, server::ConfigureRequest},
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver},
+        service::{Answer as _, Call},
         tfplugin6::{configure_provider, validate_provider_config},
     },
 };
@@ -11,10 +11,10 @@ impl Call for validate_provider_config::Request {
     type Response = validate_provider_config::Response;
     const NAME: &'static str = "ValidateProviderConfig";
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let config = convert::read(&driver.config_type, self.config.as_ref(), "provider's configuration")?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let config = convert::read(server.config_type(), self.config.as_ref(), "provider's configuration")?;
         let mut response = Self::Response::default();
-        response.say(driver.server.validate_provider(&config));
+        response.say(server.validate_provider(&config));
         Ok(response)
     }
 }
@@ -23,13 +23,13 @@ impl Call for configure_provider::Request {
     type Response = configure_provider::Response;
     const NAME: &'static str = "ConfigureProvider";
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
         let request = ConfigureRequest {
-            config: convert::read(&driver.config_type, self.config.as_ref(), "provider's configuration")?,
+            config: convert::read(server.config_type(), self.config.as_ref(), "provider's configuration")?,
             core_version: self.terraform_version.clone(),
         };
         let mut response = Self::Response::default();
-        response.say(driver.server.configure(request).await);
+        response.say(server.configure(request).await);
         Ok(response)
     }
 }

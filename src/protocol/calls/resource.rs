@@ -1,35 +1,17 @@
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, Private, Provider,
+        Diagnostic, Diagnostics, IdentitySchema, Kind, Private, Provider, Server, Type,
         server::{ImportTarget, ReadRequest},
     },
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver, not_offered},
+        service::{Answer as _, Call},
         tfplugin6::{
-            RawState, import_resource_state, read_resource, upgrade_resource_identity, upgrade_resource_state,
-            validate_resource_config,
+            RawState, import_resource_state, move_resource_state, read_resource, upgrade_resource_identity,
+            upgrade_resource_state,
         },
     },
 };
-
-impl Call for validate_resource_config::Request {
-    type Response = validate_resource_config::Response;
-    const NAME: &'static str = "ValidateResourceConfig";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
-    }
-
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
-        let config = convert::read(ty, self.config.as_ref(), "configuration")?;
-        let write_only_allowed = self.client_capabilities.is_some_and(|client| client.write_only_attributes_allowed);
-        let mut response = Self::Response::default();
-        response.say(driver.server.validate_resource(&self.type_name, &config, write_only_allowed));
-        Ok(response)
-    }
-}
 
 impl Call for upgrade_resource_state::Request {
     type Response = upgrade_resource_state::Response;
@@ -39,12 +21,12 @@ impl Call for upgrade_resource_state::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let ty = &server.registry().find(Kind::Resource, &self.type_name)?.ty;
         let stored = stored_state(self.raw_state.as_ref())?;
-        let upgraded = driver.server.upgrade(&self.type_name, self.version, stored)?;
+        let upgraded = server.upgrade(&self.type_name, self.version, stored)?;
         let state = convert::read_stored(ty, &upgraded, "stored state")?;
-        let state = driver.server.without_write_only(&self.type_name, &state);
+        let state = server.without_write_only(&self.type_name, &state);
         let mut diagnostics = Diagnostics::new();
         let mut response = upgrade_resource_state::Response {
             upgraded_state: convert::written(ty, &state, &mut diagnostics),
@@ -73,22 +55,19 @@ impl Call for read_resource::Request {
         }
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let ty = &resource.ty;
         let request = ReadRequest {
             state: convert::read(ty, self.current_state.as_ref(), "state")?,
             private: Private::decode(&self.private),
         };
-        let read = driver.server.read(&self.type_name, request).await;
+        let read = server.read(&self.type_name, request).await;
         let mut diagnostics = read.diagnostics;
         let mut response = read_resource::Response {
             new_state: convert::written(ty, &read.state, &mut diagnostics),
             private: read.private.encode(),
-            new_identity: convert::identity(
-                driver.identity_type(&self.type_name),
-                read.identity.as_ref(),
-                &mut diagnostics,
-            ),
+            new_identity: convert::identity(resource.identity.as_ref(), read.identity.as_ref(), &mut diagnostics),
             ..Self::Response::default()
         };
         response.say(diagnostics);
@@ -104,16 +83,16 @@ impl Call for import_resource_state::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
-        let identity_type = driver.identity_type(&self.type_name);
-        let target = match (identity_type, &self.identity) {
-            (Some(ty), Some(identity)) if self.id.is_empty() => {
-                ImportTarget::Identity(convert::read(ty, identity.identity_data.as_ref(), "identity")?)
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let ty = &resource.ty;
+        let target = match (&resource.identity, &self.identity) {
+            (Some(schema), Some(identity)) if self.id.is_empty() => {
+                ImportTarget::Identity(convert::read(&schema.ty(), identity.identity_data.as_ref(), "identity")?)
             }
             _ => ImportTarget::Id(self.id.clone()),
         };
-        let import = driver.server.import(&self.type_name, target).await;
+        let import = server.import(&self.type_name, target).await;
         let mut diagnostics = import.diagnostics;
         let mut response = Self::Response::default();
         if !diagnostics.has_errors() {
@@ -121,7 +100,7 @@ impl Call for import_resource_state::Request {
                 type_name: self.type_name.clone(),
                 state: convert::written(ty, &import.state, &mut diagnostics),
                 private: import.private.encode(),
-                identity: convert::identity(identity_type, import.identity.as_ref(), &mut diagnostics),
+                identity: convert::identity(resource.identity.as_ref(), import.identity.as_ref(), &mut diagnostics),
             });
         }
         response.say(diagnostics);
@@ -137,20 +116,43 @@ impl Call for upgrade_resource_identity::Request {
         &self.type_name
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.identity_type(&self.type_name).ok_or_else(|| not_offered("identity of", &self.type_name))?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let schema = server.registry().find(Kind::Resource, &self.type_name)?.identity.as_ref();
         // A state without an identity comes with no JSON at all.
         let json = self.raw_identity.as_ref().map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty());
         let stored = stored_json(json.unwrap_or(b"{}"), "identity")?;
-        let upgraded = driver.server.upgrade_identity(&self.type_name, self.version, stored)?;
-        let identity = convert::read_stored(ty, &upgraded, "stored identity")?;
+        let upgraded = server.upgrade_identity(&self.type_name, self.version, stored)?;
+        let ty = schema.map(IdentitySchema::ty).unwrap_or(Type::Dynamic);
+        let identity = convert::read_stored(&ty, &upgraded, "stored identity")?;
         let mut diagnostics = Diagnostics::new();
         let mut response = upgrade_resource_identity::Response {
-            upgraded_identity: convert::identity(Some(ty), Some(&identity), &mut diagnostics),
+            upgraded_identity: convert::identity(schema, Some(&identity), &mut diagnostics),
             diagnostics: Vec::new(),
         };
         response.say(diagnostics);
         Ok(response)
+    }
+}
+
+/// No state of another type holds what a state here needs.
+impl Call for move_resource_state::Request {
+    type Response = move_resource_state::Response;
+    const NAME: &'static str = "MoveResourceState";
+
+    fn type_name(&self) -> &str {
+        &self.target_type_name
+    }
+
+    async fn answer<P: Provider>(&self, _: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let (from, to) = (&self.source_type_name, &self.target_type_name);
+        Err(Diagnostic::error(
+            format!("{from} cannot be moved to {to}"),
+            format!(
+                "The state is unchanged. Instead of the moved block, write a removed block for the {from} with destroy = false, and an \
+                 import block for the {to}."
+            ),
+        )
+        .into())
     }
 }
 

@@ -1,11 +1,11 @@
 use crate::{
     framework::{
-        Diagnostics, Private, Provider,
+        Diagnostics, Kind, Private, Provider, Server,
         server::{ApplyRequest, PlanRequest},
     },
     protocol::{
         convert,
-        service::{Answer as _, Call, Driver},
+        service::{Answer as _, Call},
         tfplugin6::{apply_resource_change, plan_resource_change},
     },
 };
@@ -30,8 +30,9 @@ impl Call for plan_resource_change::Request {
         }
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let ty = &resource.ty;
         let request = PlanRequest {
             config: convert::read(ty, self.config.as_ref(), "configuration")?,
             prior: convert::read(ty, self.prior_state.as_ref(), "prior state")?,
@@ -39,17 +40,13 @@ impl Call for plan_resource_change::Request {
             private: Private::decode(&self.prior_private),
             earlier: (!self.planned_private.is_empty()).then(|| Private::decode(&self.planned_private)),
         };
-        let plan = driver.server.plan(&self.type_name, request).await;
+        let plan = server.plan(&self.type_name, request).await;
         let mut diagnostics = plan.diagnostics;
         let mut response = plan_resource_change::Response {
             planned_state: convert::written(ty, &plan.planned, &mut diagnostics),
             requires_replace: convert::paths(&plan.replace),
             planned_private: plan.private.encode(),
-            planned_identity: convert::identity(
-                driver.identity_type(&self.type_name),
-                plan.identity.as_ref(),
-                &mut diagnostics,
-            ),
+            planned_identity: convert::identity(resource.identity.as_ref(), plan.identity.as_ref(), &mut diagnostics),
             ..Self::Response::default()
         };
         response.say(diagnostics);
@@ -78,24 +75,21 @@ impl Call for apply_resource_change::Request {
         }
     }
 
-    async fn answer<P: Provider>(&self, driver: &Driver<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = driver.resource_type(&self.type_name)?;
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let ty = &resource.ty;
         let request = ApplyRequest {
             config: convert::read(ty, self.config.as_ref(), "configuration")?,
             prior: convert::read(ty, self.prior_state.as_ref(), "prior state")?,
             planned: convert::read(ty, self.planned_state.as_ref(), "planned state")?,
             private: Private::decode(&self.planned_private),
         };
-        let apply = driver.server.apply(&self.type_name, request).await;
+        let apply = server.apply(&self.type_name, request).await;
         let mut diagnostics = apply.diagnostics;
         let mut response = apply_resource_change::Response {
             new_state: convert::written(ty, &apply.state, &mut diagnostics),
             private: apply.private.encode(),
-            new_identity: convert::identity(
-                driver.identity_type(&self.type_name),
-                apply.identity.as_ref(),
-                &mut diagnostics,
-            ),
+            new_identity: convert::identity(resource.identity.as_ref(), apply.identity.as_ref(), &mut diagnostics),
             ..Self::Response::default()
         };
         response.say(diagnostics);

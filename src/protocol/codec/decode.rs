@@ -46,7 +46,7 @@ impl Decoder<'_> {
         self.depth += 1;
         let value = match self.reader.head()? {
             Head::Nil => Value::Null,
-            Head::Ext(code, payload) => unknown(code, payload)?,
+            Head::Ext(code, payload) => unknown(ty, code, payload)?,
             head => self.known(ty, head)?,
         };
         self.depth -= 1;
@@ -96,7 +96,7 @@ impl Decoder<'_> {
     }
 
     fn element(&mut self, ty: &Type, index: usize) -> Result<Value, DecodeError> {
-        self.value(ty).map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
+        self.value(ty).map_err(|error| error.inside(Step::index(index)))
     }
 
     fn map(&mut self, ty: &Type, head: &Head<'_>) -> Result<Value, DecodeError> {
@@ -121,7 +121,8 @@ impl Decoder<'_> {
         }
         let mut attributes = BTreeMap::new();
         for _ in 0..length {
-            let name = self.key()?;
+            // A name that is not in normal form is another name: the core normalises values only.
+            let name = verbatim(&self.reader.head()?)?.to_owned();
             let ty = types.get(&name).ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
             let value = self.value(ty).map_err(|error| error.inside(Step::Attribute(name.clone())))?;
             insert(&mut attributes, name, value)?;
@@ -160,10 +161,14 @@ fn insert(entries: &mut BTreeMap<String, Value>, key: String, value: Value) -> R
 }
 
 fn text(head: &Head<'_>) -> Result<String, DecodeError> {
+    verbatim(head).map(normalized)
+}
+
+fn verbatim<'a>(head: &Head<'a>) -> Result<&'a str, DecodeError> {
     let (Head::Str(bytes) | Head::Bin(bytes)) = head else {
         return Err(DecodeError::new("not a string"));
     };
-    std::str::from_utf8(bytes).map(normalized).map_err(|_| DecodeError::new("a string that is not UTF-8"))
+    std::str::from_utf8(bytes).map_err(|_| DecodeError::new("a string that is not UTF-8"))
 }
 
 /// Whole numbers come in every width, decimals as floats or, where no float is exact, as text.
@@ -182,7 +187,7 @@ fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
 }
 
 /// An unknown value. What the core says beyond that is checked for its form and dropped.
-fn unknown(code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
+fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
     if payload.len() <= 1 {
         return Ok(Value::Unknown);
     }
@@ -192,17 +197,35 @@ fn unknown(code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
     if payload.len() > LONGEST_REFINEMENT {
         return Err(DecodeError::new("too long a description of an unknown value"));
     }
-    let mut refinement = Reader::new(payload);
-    let Head::Map(length) = refinement.head()? else {
+    let mut reader = Reader::new(payload);
+    let Head::Map(length) = reader.head()? else {
         return Err(malformed());
     };
     for _ in 0..length {
-        match refinement.head()? {
-            Head::Unsigned(0..=127) => skip(&mut refinement, 0)?,
-            _ => return Err(malformed()),
-        }
+        refinement(ty, &mut reader)?;
     }
-    if refinement.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
+    if reader.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
+}
+
+/// One thing that is known of an unknown value of a type (plugin protocol, Msgpack rules).
+fn refinement(ty: &Type, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    let is_collection = matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(_));
+    match reader.head()? {
+        Head::Unsigned(1) => matches!(reader.head()?, Head::Bool(_)).then_some(()).ok_or_else(malformed),
+        Head::Unsigned(2) if *ty == Type::String => verbatim(&reader.head()?).map(drop).map_err(|_| malformed()),
+        Head::Unsigned(3 | 4) if *ty == Type::Number => {
+            let (Head::Array(2), bound, Head::Bool(_)) = (reader.head()?, reader.head()?, reader.head()?) else {
+                return Err(malformed());
+            };
+            number(&bound).map(drop).map_err(|_| malformed())
+        }
+        Head::Unsigned(5 | 6) if is_collection => match reader.head()? {
+            Head::Signed(_) | Head::Unsigned(_) => Ok(()),
+            _ => Err(malformed()),
+        },
+        Head::Unsigned(7..=127) => skip(reader, 0),
+        _ => Err(malformed()),
+    }
 }
 
 fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<(), DecodeError> {

@@ -147,7 +147,7 @@ impl Place<'_> {
         match *self {
             Self::Attribute(name) => Some(Step::Attribute(name.to_owned())),
             Self::Element => None,
-            Self::Index(index) => Some(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))),
+            Self::Index(index) => Some(Step::index(index)),
             Self::Key(key) => Some(Step::Key(key.to_owned())),
         }
     }

@@ -57,11 +57,7 @@ impl EncodeError {
 }
 
 fn path(steps: &[Step]) -> Path {
-    steps.iter().rev().fold(Path::root(), |path, step| match step {
-        Step::Attribute(name) => path.attribute(name),
-        Step::Index(index) => path.index(usize::try_from(*index).unwrap_or(usize::MAX)),
-        Step::Key(key) => path.key(key),
-    })
+    steps.iter().rev().cloned().collect()
 }
 
 fn location(steps: &[Step]) -> String {

@@ -81,7 +81,7 @@ fn elements(ty: &Type, array: &[Json], unsaid: Unsaid) -> Result<Vec<Value>, Dec
 }
 
 fn element(ty: &Type, json: &Json, index: usize, unsaid: Unsaid) -> Result<Value, DecodeError> {
-    from_json(ty, json, unsaid).map_err(|error| error.inside(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))))
+    from_json(ty, json, unsaid).map_err(|error| error.inside(Step::index(index)))
 }
 
 fn attributes(

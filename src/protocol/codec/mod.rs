@@ -24,4 +24,4 @@ const MOST_VALUES: usize = 8 << 20;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]
-mod vector_tests;
+mod refusal_tests;

@@ -1,5 +1,5 @@
 use crate::{
-    framework::{Diagnostics, Path, Severity, Step},
+    framework::{Diagnostics, Path, Severity, Step, timeouts::TIMEOUTS},
     protocol::tfplugin6::{
         AttributePath, Diagnostic, attribute_path, attribute_path::step::Selector, diagnostic::Severity as WireSeverity,
     },
@@ -18,16 +18,23 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
             .into(),
             summary: diagnostic.summary,
             detail: diagnostic.detail,
-            attribute: diagnostic.path.as_ref().and_then(|whole| path(found_by_the_core(whole.steps()))),
+            attribute: diagnostic.path.as_ref().and_then(|whole| path(&found_by_every_core(whole.steps()))),
         })
         .collect()
 }
 
-/// As much of a path as the core finds in a configuration: it knows the elements of an attribute, and shows the head of the whole
-/// block for anything within one (plugin protocol, messages).
-fn found_by_the_core(steps: &[Step]) -> &[Step] {
-    let element = steps.iter().position(|step| !matches!(step, Step::Attribute(_)));
-    element.and_then(|element| steps.get(..=element)).unwrap_or(steps)
+/// A path in the form that every core finds in a configuration (plugin protocol, Messages).
+///
+/// Terraform up to 1.14 and OpenTofu know three forms: a name, a name with one index, and a name within a block. They find an
+/// attribute of an object, as an element of a map, by its key; sent as a name it would be looked up at the top of the resource. What
+/// lies deeper is pointed at by its second step. Newer cores find the same places.
+fn found_by_every_core(steps: &[Step]) -> Vec<Step> {
+    match steps {
+        [Step::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),
+        [first, Step::Attribute(name), ..] => vec![first.clone(), Step::Key(name.clone())],
+        [first, second, ..] => vec![first.clone(), second.clone()],
+        _ => steps.to_vec(),
+    }
 }
 
 /// Paths as messages, without those that point at nothing in particular.
@@ -58,20 +65,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diagnostic_has_its_severity_and_path() {
+    fn a_diagnostic_has_its_severity() {
         let mut said = Diagnostics::new();
-        said.warning_at(Path::to("disks").index(2).attribute("size"), "S", "D");
+        said.warning_at(Path::to("disks"), "S", "D");
         said.error("E", "");
         let messages = diagnostics(said);
-        assert_eq!(messages[0].severity, 2);
-        let steps = messages[0].attribute.as_ref().unwrap().steps.clone();
-        let selectors: Vec<_> = steps.into_iter().flat_map(|step| step.selector).collect();
-        assert_eq!(
-            selectors,
-            [Selector::AttributeName("disks".into()), Selector::ElementKeyInt(2)],
-            "the core shows an element, and not what is in it"
-        );
-        assert_eq!((messages[1].severity, &messages[1].attribute), (1, &None));
+        assert_eq!((messages[0].severity, messages[1].severity, &messages[1].attribute), (2, 1, &None));
+    }
+
+    #[test]
+    fn a_path_has_the_form_that_every_core_finds() {
+        let found = |whole: Path| found_by_every_core(whole.steps());
+        let steps = |whole: Path| whole.steps().to_vec();
+        assert_eq!(found(Path::to("port")), steps(Path::to("port")));
+        assert_eq!(found(Path::to("ssh").attribute("port")), steps(Path::to("ssh").key("port")));
+        let deep = Path::to("ssh").attribute("bastion").attribute("port");
+        assert_eq!(found(deep), steps(Path::to("ssh").key("bastion")));
+        let disk = Path::to("disks").index(2);
+        assert_eq!(found(disk.attribute("size")), steps(disk));
+        let create = Path::to(TIMEOUTS).attribute("create");
+        assert_eq!(found(create.clone()), steps(create));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use crate::{
-    framework::{Diagnostics, IdentitySchema, Type, Value},
+    framework::{Diagnostics, IdentitySchema, Value},
     protocol::{
         codec::encode_type,
         tfplugin6::{ResourceIdentityData, ResourceIdentitySchema, resource_identity_schema::IdentityAttribute},
@@ -27,9 +27,9 @@ pub(in crate::protocol) fn identity_schema(schema: &IdentitySchema) -> ResourceI
 /// Writes an identity for the core, of a type that has one. Data for any other would crash the core
 /// (plugin protocol, missing-field crashes).
 pub(in crate::protocol) fn identity(
-    ty: Option<&Type>,
+    schema: Option<&IdentitySchema>,
     identity: Option<&Value>,
     diagnostics: &mut Diagnostics,
 ) -> Option<ResourceIdentityData> {
-    Some(ResourceIdentityData { identity_data: super::written(ty?, identity?, diagnostics) })
+    Some(ResourceIdentityData { identity_data: super::written(&schema?.ty(), identity?, diagnostics) })
 }

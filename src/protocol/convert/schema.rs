@@ -65,8 +65,6 @@ fn object(nesting: Nesting, attributes: &[Attribute]) -> Object {
         attributes: attributes.iter().map(attribute).collect(),
         nesting: match nesting {
             Nesting::List => NestingMode::List,
-            Nesting::Map => NestingMode::Map,
-            Nesting::Set => NestingMode::Set,
             Nesting::Single => NestingMode::Single,
         }
         .into(),
@@ -90,7 +88,7 @@ mod tests {
                     .sensitive()
                     .write_only()
                     .deprecated("Use a key."),
-                Attribute::computed("disks", AttributeType::Nested(Nesting::Map, disk), "Disks."),
+                Attribute::computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
         )
         .with_block(Block {
@@ -106,7 +104,7 @@ mod tests {
         assert!(password.optional && !password.computed && password.sensitive && password.write_only);
         assert_eq!((password.deprecated, password.deprecation_message.as_str()), (true, "Use a key."));
         let nested = disks.nested_type.as_ref().unwrap();
-        assert_eq!((nested.nesting, disks.r#type.len()), (4, 0));
+        assert_eq!((nested.nesting, disks.r#type.len()), (2, 0));
         assert!(nested.attributes[0].required);
         let timeouts = &block.block_types[0];
         assert_eq!((timeouts.nesting, timeouts.min_items, timeouts.max_items), (1, 0, 0));

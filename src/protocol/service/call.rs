@@ -1,15 +1,15 @@
-use std::{future::Future, sync::Arc};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
-use super::{
-    driver::Driver,
-    panics::{Panic, catch},
-};
 use crate::{
-    framework::{Diagnostic, Diagnostics, Provider, server::heard_until},
+    framework::{
+        Diagnostic, Diagnostics, Provider, Server,
+        server::{Caller, answer_to},
+    },
     protocol::{convert, tfplugin6},
 };
 
@@ -33,7 +33,7 @@ pub(in crate::protocol) trait Call: Send + Sync + Sized + 'static {
     /// Answers.
     fn answer<P: Provider>(
         &self,
-        driver: &Driver<P>,
+        server: &Server<P>,
     ) -> impl Future<Output = Result<Self::Response, Diagnostics>> + Send;
 }
 
@@ -46,72 +46,70 @@ pub(in crate::protocol) trait Answer: Default + Send + 'static {
     fn counts(&self) -> (usize, usize);
 }
 
+/// The id of a call, and the span of its log lines, which bear it.
+pub(super) fn identified(name: &str, type_name: &str) -> (String, Span) {
+    let id = format!("{:016x}", rand::random::<u64>());
+    let span = tracing::error_span!("rpc", tf_rpc = name, tf_resource_type = type_name, tf_req_id = %id);
+    (id, span)
+}
+
 /// Answers a call in a task of its own: a client that goes away does not end work under way
 /// (plugin protocol, request cancellation), and a panic harms no other call.
-pub(super) async fn run<P: Provider, C: Call>(driver: Arc<Driver<P>>, work: &TaskTracker, call: C) -> C::Response {
-    let span = tracing::error_span!(
-        "rpc",
-        tf_rpc = C::NAME,
-        tf_resource_type = call.type_name(),
-        tf_req_id = %random_id(),
-    );
-    let unheard = driver.server.unheard();
+pub(super) async fn run<P: Provider, C: Call>(
+    server: Arc<Server<P>>,
+    work: &TaskTracker,
+    caller: Caller,
+    call: C,
+) -> C::Response {
+    let (id, span) = identified(C::NAME, call.type_name());
     let answering = async move {
         let started = Instant::now();
-        let response = answer(&driver, &call).await;
-        let (errors, warnings) = response.counts();
-        tracing::debug!(
-            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            errors,
-            warnings,
-            "answered"
-        );
+        let response = answer(&server, &call, &id).await;
+        log_answered(started, response.counts());
         response
     };
     // The core's connection takes this future with it when it breaks, long before the core's death is noticed otherwise.
-    let gone = unheard.clone().drop_guard();
-    let answered = work.spawn(heard_until(unheard, answering).instrument(span)).await;
-    gone.disarm();
-    answered.unwrap_or_else(|_| {
+    let gave_up = caller.gone.clone().drop_guard();
+    let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
             Diagnostic::error(
-                "The provider is ending",
-                "The call was cut off. What it was about is as it was, or as the service says.",
+                "The operation was interrupted",
+                "The provider is shutting down. Run the plan again to see the current state.",
             )
             .into(),
         );
         response
-    })
+    });
+    gave_up.disarm();
+    response
 }
 
-async fn answer<P: Provider, C: Call>(driver: &Driver<P>, call: &C) -> C::Response {
-    let diagnostics = match catch(call.answer(driver)).await {
+pub(super) fn log_answered(started: Instant, (errors, warnings): (usize, usize)) {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::debug!(duration_ms, errors, warnings, "answered");
+}
+
+async fn answer<P: Provider, C: Call>(server: &Server<P>, call: &C, id: &str) -> C::Response {
+    let diagnostics = match catch(id, call.answer(server)).await {
         Ok(Ok(response)) => return response,
-        Ok(Err(diagnostics)) => diagnostics,
-        Err(panic) => report(&panic),
+        Ok(Err(diagnostics)) | Err(diagnostics) => diagnostics,
     };
     let mut response = call.fallback();
     response.say(diagnostics);
     response
 }
 
-pub(super) fn report(panic: &Panic) -> Diagnostics {
-    let report_id = random_id();
-    tracing::error!(report_id, panic.message, panic.location, "a call ended in a panic");
-    Diagnostic::error(
-        "The provider hit a bug",
-        format!(
-            "Please report it with the id {report_id}; the provider's log has more under that id (TF_LOG=error). \
-             Other operations were not touched. What this one had begun may exist: look at the service before trying again."
-        ),
-    )
-    .into()
-}
-
-/// 16 hex digits that tell one call or report from another in a log.
-pub(super) fn random_id() -> String {
-    format!("{:016x}", rand::random::<u64>())
+/// Runs the work of the call with this id. The program's panic hook logs a panic of it with message, place and backtrace, inside the
+/// span of the call and so beside the same id.
+pub(super) async fn catch<T>(id: &str, work: impl Future<Output = T>) -> Result<T, Diagnostics> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
+        let detail = format!(
+            "Please report it with the id {id}; the provider's log has more under that id (TF_LOG=error). \
+             Other operations were not affected. What this one had begun may exist: look at the service before trying again."
+        );
+        Diagnostic::error("The provider hit a bug", detail).into()
+    })
 }
 
 macro_rules! answers {
@@ -129,13 +127,11 @@ macro_rules! answers {
 }
 
 answers! {
-    apply_resource_change close_ephemeral_resource configure_provider configure_state_store delete_state
-    generate_resource_config get_functions get_metadata get_provider_schema get_resource_identity_schemas get_states
-    import_resource_state lock_state move_resource_state open_ephemeral_resource plan_action plan_resource_change
-    read_data_source read_resource read_state_bytes renew_ephemeral_resource unlock_state upgrade_resource_identity
+    apply_resource_change close_ephemeral_resource configure_provider generate_resource_config get_functions get_metadata
+    get_provider_schema get_resource_identity_schemas import_resource_state move_resource_state open_ephemeral_resource
+    plan_action plan_resource_change read_data_source read_resource renew_ephemeral_resource upgrade_resource_identity
     upgrade_resource_state validate_action_config validate_data_resource_config validate_ephemeral_resource_config
-    validate_list_resource_config validate_provider_config validate_resource_config validate_state_store
-    write_state_bytes
+    validate_list_resource_config validate_provider_config validate_resource_config
 }
 
 /// A function says one thing only, and no warnings.

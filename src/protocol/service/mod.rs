@@ -1,8 +1,6 @@
 //! The gRPC service: each call in a task of its own, with its span, its log line and its panics caught.
 
 mod call;
-mod driver;
-mod panics;
 mod rpc;
 mod stream;
 
@@ -12,11 +10,10 @@ use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
 pub(super) use call::{Answer, Call};
-pub(super) use driver::{Driver, not_offered};
 pub(super) use stream::{Events, StreamCall};
 
 use super::tfplugin6::provider_server::ProviderServer;
-use crate::framework::{Ends, Provider};
+use crate::framework::{Ends, Provider, Server};
 
 /// Largest message either way: what the usual servers take (plugin protocol, sizes and connection).
 const LARGEST_MESSAGE: usize = 256 << 20;
@@ -25,10 +22,9 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 ///
 /// `work` counts the calls under way, so that they can be waited for.
 ///
-/// Sets a panic hook that tells the place of panics inside calls; one that the program wants for its other panics must be set before.
+/// A request may have a `CancellationToken` as an extension, which is cancelled when its caller is gone.
 pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
-    panics::install_hook();
-    let service = Service { driver: Arc::new(Driver::new(provider, ends)), work };
+    let service = Service { server: Arc::new(Server::new(provider, ends)), work };
     Routes::new(
         ProviderServer::new(service)
             .max_decoding_message_size(LARGEST_MESSAGE)
@@ -37,6 +33,6 @@ pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Route
 }
 
 struct Service<P: Provider> {
-    driver: Arc<Driver<P>>,
+    server: Arc<Server<P>>,
     work: TaskTracker,
 }

@@ -11,12 +11,11 @@ use tokio_util::{sync::DropGuard, task::TaskTracker};
 use tonic::Status;
 use tracing::Instrument as _;
 
-use super::{
-    call::{Answer, random_id, report},
-    driver::Driver,
-    panics::catch,
+use super::call::{Answer, catch, identified, log_answered};
+use crate::framework::{
+    Diagnostics, Provider, Server,
+    server::{Caller, answer_to},
 };
-use crate::framework::{Diagnostics, Provider, server::heard_until};
 
 /// How many events may wait for the core.
 const WAITING: usize = 16;
@@ -34,7 +33,7 @@ pub(in crate::protocol) trait StreamCall: Send + Sync + Sized + 'static {
     /// Answers. What is returned goes into the last event.
     fn answer<P: Provider>(
         &self,
-        driver: &Driver<P>,
+        server: &Server<P>,
         events: &Events<Self::Event>,
     ) -> impl Future<Output = Diagnostics> + Send;
 
@@ -58,51 +57,45 @@ impl<E> Events<E> {
     }
 }
 
-/// The events on their way to the core. When the core stops reading them, the call is told that nobody hears it.
+/// The events on their way to the core. When the core stops reading before their end, the caller is gone.
 #[derive(Debug)]
-pub(in crate::protocol) struct EventStream<E> {
+struct EventStream<E> {
     events: mpsc::Receiver<Result<E, Status>>,
-    _gone: DropGuard,
+    gave_up: Option<DropGuard>,
 }
 
 impl<E> Stream for EventStream<E> {
     type Item = Result<E, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.events.poll_recv(context)
+        let event = self.events.poll_recv(context);
+        if let Poll::Ready(None) = event {
+            self.gave_up.take().map(DropGuard::disarm);
+        }
+        event
     }
 }
 
 /// Answers a call in a task of its own, as single answers are. A panic, too, ends in a last event.
 pub(super) fn stream<P: Provider, C: StreamCall>(
-    driver: Arc<Driver<P>>,
+    server: Arc<Server<P>>,
     work: &TaskTracker,
+    caller: Caller,
     call: C,
-) -> EventStream<C::Event> {
-    let span = tracing::error_span!(
-        "rpc",
-        tf_rpc = C::NAME,
-        tf_resource_type = call.type_name(),
-        tf_req_id = %random_id(),
-    );
-    let unheard = driver.server.unheard();
+) -> impl Stream<Item = Result<C::Event, Status>> + Send + 'static {
+    let (id, span) = identified(C::NAME, call.type_name());
     let (sender, receiver) = mpsc::channel(WAITING);
     let answering = async move {
         let (started, events) = (Instant::now(), Events(sender));
-        let diagnostics = catch(call.answer(&driver, &events)).await.unwrap_or_else(|panic| report(&panic));
+        let diagnostics = catch(&id, call.answer(&server, &events)).await.unwrap_or_else(|panic| panic);
         let last = C::last(diagnostics);
-        let (errors, warnings) = last.as_ref().map_or((0, 0), Answer::counts);
+        let counts = last.as_ref().map_or((0, 0), Answer::counts);
         if let Some(last) = last {
             events.send(last).await;
         }
-        tracing::debug!(
-            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            errors,
-            warnings,
-            "answered"
-        );
+        log_answered(started, counts);
     };
-    let gone = unheard.clone().drop_guard();
-    work.spawn(heard_until(unheard, answering).instrument(span));
-    EventStream { events: receiver, _gone: gone }
+    let gave_up = Some(caller.gone.clone().drop_guard());
+    work.spawn(answer_to(caller, answering).instrument(span));
+    EventStream { events: receiver, gave_up }
 }

@@ -11,14 +11,14 @@ use super::{
 use crate::{
     api::{self, CloudDiskFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, is_set, project,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, Filters as _, is_set},
+        lifecycle::{self, Filters as _},
         words::{disk_status_number, storage_class_number},
     },
 };
@@ -130,7 +130,7 @@ impl lifecycle::Filters for Filters {
         };
         listing.map_err(|error| {
             let failure = Failure { error: &error, tried: "list the cloud disks".to_owned(), now: String::new() };
-            failure.diagnostic(is_set(self))
+            failure.diagnostic(|name| is_set(self, name))
         })
     }
 }

@@ -8,14 +8,14 @@ use super::model::Instance;
 use crate::{
     api::{self, Code, InstanceFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
+        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, is_set, project,
         schema::{Attribute, AttributeType, Nesting},
     },
     provider::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, Filters as _, ManagedExt as _, is_set},
+        lifecycle::{self, Filters as _, ManagedExt as _},
     },
 };
 
@@ -130,7 +130,7 @@ impl lifecycle::Filters for Filters {
         };
         listing.map_err(|error| {
             let failure = Failure { error: &error, tried: "list the instances".to_owned(), now: String::new() };
-            failure.diagnostic(is_set(self))
+            failure.diagnostic(|name| is_set(self, name))
         })
     }
 

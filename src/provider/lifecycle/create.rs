@@ -11,13 +11,13 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Managed, ManagedExt as _, absence, create_key, is_set, leftovers, not_accepted, noun};
+use super::{Managed, ManagedExt as _, absence, create_key, leftovers, not_accepted, noun};
 use crate::{
     api::{
         self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission,
         Sighting,
     },
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private, is_set},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };
 
@@ -65,7 +65,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         Err(_) if diagnostics.has_errors() => return Outcome::absent().with(diagnostics),
         Err(error) => {
             let more = planned.explain_refusal(&error, client, &limits).await;
-            let diagnostic = not_accepted::diagnostic(&error, &planned, client, more, is_set(&config));
+            let diagnostic = not_accepted::diagnostic(&error, &planned, client, more, |name| is_set(&config, name));
             return Outcome::absent().with(diagnostics).with(diagnostic);
         }
     };

@@ -24,7 +24,7 @@ use crate::{
     api::{self, Accepted, Code, Context as Limits, Creation as Request, Listing, Object, WhileBusy},
     framework::{
         self, Attr, Context, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
-        PlanContext, Private, Schema, State, Update, Value, timeouts::DefaultTimeouts, to_value,
+        PlanContext, Private, Schema, State, Update, timeouts::DefaultTimeouts,
     },
 };
 
@@ -255,15 +255,6 @@ pub(super) fn witness(kind: api::Kind, id: &str) -> String {
 /// The key of a create: the same configuration in the same folder and workspace has the same.
 fn create_key<M: Managed>(request: &M::Request, client: &Client) -> String {
     client.create_key(&format!("{} {}", M::TYPE_NAME, request.wanted()))
-}
-
-/// Which attributes a configuration sets.
-pub(super) fn is_set<M: Model>(config: &M) -> impl Fn(&str) -> bool + use<M> {
-    let value = to_value(config).unwrap_or_default();
-    move |name| match &value {
-        Value::Object(attributes) => attributes.get(name).is_some_and(|attribute| *attribute != Value::Null),
-        _ => false,
-    }
 }
 
 /// The resource of a kind.

@@ -11,7 +11,7 @@ use serde::{
 
 use super::random::attribute_name;
 
-/// Any value. Sets look like lists in a model; objects are told from maps by the names in them.
+/// Any value. Objects are told from maps by the names in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Any(pub(crate) Value);
 
@@ -26,7 +26,7 @@ impl Serialize for Any {
                 None => serializer.serialize_f64(number.to_f64()),
             },
             Value::String(text) => serializer.serialize_str(text),
-            Value::List(elements) | Value::Set(elements) => serializer.collect_seq(elements.iter().cloned().map(Any)),
+            Value::List(elements) => serializer.collect_seq(elements.iter().cloned().map(Any)),
             Value::Map(elements) => {
                 let mut map = serializer.serialize_map(Some(elements.len()))?;
                 for (key, value) in elements {
@@ -42,7 +42,7 @@ impl Serialize for Any {
                 }
                 object.end()
             }
-            Value::Tuple(_) | Value::Dynamic(_) => panic!("no schema has these"),
+            Value::Dynamic(_) | Value::Set(_) | Value::Tuple(_) => panic!("no schema has these"),
         }
     }
 }

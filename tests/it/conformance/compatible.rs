@@ -44,22 +44,6 @@ fn compare(planned: &Value, actual: &Value, path: &Path, faults: &mut Vec<String
                 compare(planned, actual, &path.index(index), faults);
             }
         }
-        (Value::Set(planned), Value::Set(actual)) => {
-            if planned.len() < actual.len() {
-                fault("the set has grown");
-            }
-            let fit = |planned: &Value, actual: &Value| {
-                let mut faults = Vec::new();
-                compare(planned, actual, path, &mut faults);
-                faults.is_empty()
-            };
-            if !planned.iter().all(|p| actual.iter().any(|a| fit(p, a))) {
-                fault("planned set element does not correlate with any element in actual");
-            }
-            if !actual.iter().all(|a| planned.iter().any(|p| fit(p, a))) {
-                fault("actual set element does not correlate with any element in plan");
-            }
-        }
         (planned, actual) if planned == actual => {}
         _ => fault("was one value, but now is another"),
     }

@@ -2,12 +2,12 @@
 
 use damodel::framework::{
     Path, Schema, Value,
-    schema::{Attribute, AttributeType},
+    schema::{Attribute, AttributeType, Presence},
 };
 
 /// All violations; none for a valid plan.
 pub(crate) fn plan_faults(schema: &Schema, prior: &Value, config: &Value, planned: &Value) -> Vec<String> {
-    let mut faults = Faults(Vec::new());
+    let mut faults = Faults(write_only_faults(schema, planned));
     let root = Path::root();
     if config.is_null() != planned.is_null() {
         faults.add(&root, "existence in plan and config disagree");
@@ -29,6 +29,17 @@ pub(crate) fn plan_faults(schema: &Schema, prior: &Value, config: &Value, planne
     faults.0
 }
 
+/// The write-only attributes that have a value, wherever they are: the core looks for them before anything else, in what the
+/// provider alone decides too.
+pub(crate) fn write_only_faults(schema: &Schema, value: &Value) -> Vec<String> {
+    let mut faults = Faults(Vec::new());
+    faults.write_only(&schema.attributes, value, &Path::root());
+    for block in &schema.blocks {
+        faults.write_only(&block.attributes, value.attribute(&block.name), &Path::to(&block.name));
+    }
+    faults.0
+}
+
 struct Faults(Vec<String>);
 
 impl Faults {
@@ -36,8 +47,30 @@ impl Faults {
         self.0.push(format!("{path}: {fault}"));
     }
 
+    fn write_only(&mut self, all: &[Attribute], value: &Value, path: &Path) {
+        match value {
+            Value::Object(_) => {
+                for attribute in all {
+                    let (value, path) = (value.attribute(&attribute.name), path.attribute(&attribute.name));
+                    match &attribute.ty {
+                        _ if attribute.write_only && !value.is_null() => self.add(&path, "a write-only value"),
+                        AttributeType::Nested(_, children) => self.write_only(children, value, &path),
+                        AttributeType::Plain(_) => {}
+                    }
+                }
+            }
+            Value::List(elements) => {
+                for (index, element) in elements.iter().enumerate() {
+                    self.write_only(all, element, &path.index(index));
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn attributes(&mut self, all: &[Attribute], prior: &Value, config: &Value, planned: &Value, path: &Path) {
-        let (Value::Object(_), Value::Object(_)) = (config, planned) else {
+        // Each attribute of an unknown object is unknown.
+        let (Value::Object(_) | Value::Unknown, Value::Object(_)) = (config, planned) else {
             if config != planned {
                 self.add(path, "an element differs from its config");
             }
@@ -56,14 +89,10 @@ impl Faults {
     }
 
     fn value(&mut self, attribute: &Attribute, prior: &Value, config: &Value, planned: &Value, path: &Path) {
-        if attribute.write_only {
-            if !planned.is_null() {
-                self.add(path, "planned value for write-only attribute is not null");
-            }
-            return;
-        }
-        if planned == config
+        if attribute.write_only
+            || planned == config
             || planned == prior && !prior.is_null() && !config.is_null()
+            || attribute.presence == Presence::Computed
             || attribute.is_computed() && config.is_null()
         {
             return;
@@ -83,7 +112,7 @@ impl Faults {
 
     fn nested(&mut self, children: &[Attribute], prior: &Value, config: &Value, planned: &Value, path: &Path) {
         match (config, planned) {
-            (Value::Object(_), Value::Object(_)) => {
+            (Value::Object(_) | Value::Unknown, Value::Object(_)) => {
                 self.attributes(children, prior, config, planned, path);
             }
             (Value::List(config), Value::List(planned)) if config.len() == planned.len() => {
@@ -93,28 +122,6 @@ impl Faults {
                         _ => &Value::Null,
                     };
                     self.attributes(children, prior, config, planned, &path.index(index));
-                }
-            }
-            (Value::Map(config), Value::Map(planned)) if config.keys().eq(planned.keys()) => {
-                for (key, planned) in planned {
-                    let prior = match prior {
-                        Value::Map(prior) => prior.get(key).unwrap_or(&Value::Null),
-                        _ => &Value::Null,
-                    };
-                    self.attributes(children, prior, &config[key], planned, &path.key(key));
-                }
-            }
-            (Value::Set(config), Value::Set(planned)) if config.len() == planned.len() => {
-                // The core only counts here. That each element is made of a configured one is what it means.
-                for planned in planned {
-                    let made_of_one = config.iter().any(|config| {
-                        let mut faults = Self(Vec::new());
-                        faults.attributes(children, &Value::Null, config, planned, path);
-                        faults.0.is_empty()
-                    });
-                    if !made_of_one {
-                        self.add(path, "an element of the set is made of no configured one");
-                    }
                 }
             }
             _ => self.add(path, "count, keys or existence disagree with config"),

@@ -51,70 +51,8 @@ fn nested(children: &[Attribute], prior: &Value, config: &Value) -> Value {
                     .collect(),
             )
         }
-        (Value::Map(elements), prior) => Value::Map(
-            elements
-                .iter()
-                .map(|(key, element)| {
-                    let prior = if let Value::Map(prior) = prior { prior.get(key) } else { None };
-                    let proposed = match prior {
-                        Some(prior) => nested(children, prior, element),
-                        None => element.clone(),
-                    };
-                    (key.clone(), proposed)
-                })
-                .collect(),
-        ),
-        (Value::Set(elements), prior) => {
-            let mut left = if let Value::Set(prior) = prior { prior.clone() } else { Vec::new() };
-            Value::set(
-                elements
-                    .iter()
-                    .map(|element| {
-                        let found = left.iter().position(|prior| may_come_from(children, prior, element));
-                        match found {
-                            Some(index) => nested(children, &left.remove(index), element),
-                            None => nested(children, &Value::Null, element),
-                        }
-                    })
-                    .collect(),
-            )
-        }
         (other, _) => other.clone(),
     }
-}
-
-/// Whether a prior element of a set can be what a configured one became: all that is not computed agrees.
-fn may_come_from(children: &[Attribute], prior: &Value, config: &Value) -> bool {
-    if prior == config {
-        return true;
-    }
-    let (Value::Object(_), Value::Object(_)) = (prior, config) else {
-        return false;
-    };
-    children.iter().all(|attribute| {
-        let (prior, config) = (prior.attribute(&attribute.name), config.attribute(&attribute.name));
-        let children = match &attribute.ty {
-            AttributeType::Plain(_) => None,
-            AttributeType::Nested(_, children) => Some(children),
-        };
-        prior == config
-            || attribute.is_computed() && config.is_null()
-            || children.is_some_and(|children| match (prior, config) {
-                (Value::Object(_), Value::Object(_)) => may_come_from(children, prior, config),
-                (Value::List(prior), Value::List(config)) | (Value::Set(prior), Value::Set(config)) => {
-                    prior.len() == config.len()
-                        && prior.iter().zip(config).all(|(prior, config)| may_come_from(children, prior, config))
-                }
-                (Value::Map(prior), Value::Map(config)) => {
-                    prior.keys().eq(config.keys())
-                        && prior
-                            .values()
-                            .zip(config.values())
-                            .all(|(prior, config)| may_come_from(children, prior, config))
-                }
-                _ => false,
-            })
-    })
 }
 
 fn holds_non_computed(children: &[Attribute], prior: &Value) -> bool {
@@ -128,10 +66,7 @@ fn holds_non_computed(children: &[Attribute], prior: &Value) -> bool {
                         AttributeType::Nested(_, children) => holds_non_computed(children, value),
                     })
         }),
-        Value::List(elements) | Value::Set(elements) => {
-            elements.iter().any(|element| holds_non_computed(children, element))
-        }
-        Value::Map(elements) => elements.values().any(|element| holds_non_computed(children, element)),
+        Value::List(elements) => elements.iter().any(|element| holds_non_computed(children, element)),
         _ => false,
     }
 }

@@ -49,7 +49,6 @@ pub(crate) fn schema(choices: &mut Choices) -> Schema {
 enum Place {
     Top,
     Object,
-    Set,
     Computed,
 }
 
@@ -66,27 +65,17 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
         _ => Presence::Required,
     };
     let ty = if depth > 0 && choices.once_in(3) {
-        let nesting = match choices.one_of(4) {
-            0 => Nesting::Single,
-            1 => Nesting::List,
-            2 => Nesting::Map,
-            _ => Nesting::Set,
-        };
-        let inner = match (place, presence, nesting) {
-            (_, Presence::Computed, _) => Place::Computed,
-            (Place::Set, _, _) | (_, _, Nesting::Set) => Place::Set,
-            _ => Place::Object,
-        };
+        let nesting = if choices.one_of(2) == 0 { Nesting::Single } else { Nesting::List };
+        let inner = if presence == Presence::Computed { Place::Computed } else { Place::Object };
         AttributeType::Nested(nesting, attributes(choices, depth - 1, inner))
     } else {
-        AttributeType::Plain(match choices.one_of(7) {
+        AttributeType::Plain(match choices.one_of(6) {
             0 => Type::String,
             1 => Type::Number,
             2 => Type::Bool,
             3 => Type::list(Type::String),
             4 => Type::map(Type::Number),
-            5 => Type::set(Type::String),
-            _ => Type::set(Type::object([("a0", Type::String), ("a1", Type::Bool)])),
+            _ => Type::list(Type::object([("a0", Type::String), ("a1", Type::Bool)])),
         })
     };
     let mut attribute = match presence {
@@ -100,14 +89,12 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
         if presence == Presence::OptionalComputed && choices.once_in(2) {
             attribute.default = Some(known(choices, &ty));
         }
-        if !attribute.is_computed() && place != Place::Set && choices.once_in(5) {
+        if !attribute.is_computed() && choices.once_in(5) {
             attribute = attribute.write_only();
         }
     } else if presence == Presence::OptionalComputed && choices.once_in(4) {
         attribute.default = match &attribute.ty.ty() {
             Type::List(_) => Some(Value::List(Vec::new())),
-            Type::Map(_) => Some(Value::Map([].into())),
-            Type::Set(_) => Some(Value::set(Vec::new())),
             _ => None,
         };
     }
@@ -151,56 +138,17 @@ fn configured(choices: &mut Choices, attributes: &[Attribute]) -> Value {
         let value = match &attribute.ty {
             _ if null => Value::Null,
             AttributeType::Plain(ty) => known(choices, ty),
-            AttributeType::Nested(nesting, children) => {
-                let value = elements(choices, *nesting, |choices| configured(choices, children));
-                distinct(children, value)
+            AttributeType::Nested(Nesting::Single, children) => configured(choices, children),
+            AttributeType::Nested(Nesting::List, children) => {
+                Value::List(some(choices, |choices| configured(choices, children)))
             }
         };
         (attribute.name.clone(), value)
     }))
 }
 
-/// The same without elements of a set that their defaults make equal: the core accepts no plan of those.
-fn distinct(children: &[Attribute], value: Value) -> Value {
-    let Value::Set(elements) = value else {
-        return value;
-    };
-    let mut seen = Vec::new();
-    Value::set(
-        elements
-            .into_iter()
-            .filter(|element| {
-                let filled = with_defaults(children, element);
-                let new = !seen.contains(&filled);
-                seen.push(filled);
-                new
-            })
-            .collect(),
-    )
-}
-
-fn with_defaults(attributes: &[Attribute], value: &Value) -> Value {
-    let Value::Object(_) = value else {
-        return value.clone();
-    };
-    Value::object(attributes.iter().map(|attribute| {
-        let filled = match (value.attribute(&attribute.name), &attribute.ty) {
-            (Value::Null, _) => attribute.default.clone().unwrap_or_default(),
-            (value, AttributeType::Plain(_)) => value.clone(),
-            (value, AttributeType::Nested(_, children)) => each(value, &mut |element| with_defaults(children, element)),
-        };
-        (attribute.name.clone(), filled)
-    }))
-}
-
-fn elements(choices: &mut Choices, nesting: Nesting, mut one: impl FnMut(&mut Choices) -> Value) -> Value {
-    let mut some = |choices: &mut Choices| -> Vec<Value> { (0..choices.one_of(4)).map(|_| one(choices)).collect() };
-    match nesting {
-        Nesting::Single => one(choices),
-        Nesting::List => Value::List(some(choices)),
-        Nesting::Set => Value::set(some(choices)),
-        Nesting::Map => Value::Map(keyed(some(choices))),
-    }
+fn some(choices: &mut Choices, mut one: impl FnMut(&mut Choices) -> Value) -> Vec<Value> {
+    (0..choices.one_of(4)).map(|_| one(choices)).collect()
 }
 
 fn keyed(values: Vec<Value>) -> std::collections::BTreeMap<String, Value> {
@@ -217,14 +165,13 @@ pub(crate) fn known(choices: &mut Choices, ty: &Type) -> Value {
             _ => Value::Number("0.1".parse().unwrap()),
         },
         Type::String => ["x", "", "y", "é"][usize::from(choices.one_of(4))].into(),
-        Type::List(element) => elements(choices, Nesting::List, |choices| known(choices, element)),
-        Type::Set(element) => elements(choices, Nesting::Set, |choices| known(choices, element)),
-        Type::Map(element) => elements(choices, Nesting::Map, |choices| known(choices, element)),
+        Type::List(element) => Value::List(some(choices, |choices| known(choices, element))),
+        Type::Map(element) => Value::Map(keyed(some(choices, |choices| known(choices, element)))),
         Type::Object(types) => Value::object(types.iter().map(|(name, ty)| {
             let value = if choices.once_in(4) { Value::Null } else { known(choices, ty) };
             (name.clone(), value)
         })),
-        Type::Tuple(_) | Type::Dynamic => panic!("no schema has these"),
+        Type::Dynamic | Type::Set(_) | Type::Tuple(_) => panic!("no schema has these"),
     }
 }
 
@@ -277,7 +224,6 @@ fn mask_plain(choices: &mut Choices, value: &Value) -> Value {
 fn each(value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
     match value {
         Value::List(elements) => Value::List(elements.iter().map(change).collect()),
-        Value::Set(elements) => Value::set(elements.iter().map(change).collect()),
         Value::Map(elements) => {
             Value::Map(elements.iter().map(|(key, element)| (key.clone(), change(element))).collect())
         }
@@ -298,7 +244,7 @@ pub(crate) fn applied(choices: &mut Choices, ty: &Type, planned: &Value, wrong: 
             _ if *ty == Type::String => format!("made {}", choices.one_of(250)).into(),
             _ => known(choices, ty),
         },
-        (Type::List(element) | Type::Set(element), Value::List(elements) | Value::Set(elements)) => {
+        (Type::List(element), Value::List(elements)) => {
             Value::List(elements.iter().map(|planned| applied(choices, element, planned, wrong)).collect())
         }
         (Type::Map(element), Value::Map(elements)) => Value::Map(

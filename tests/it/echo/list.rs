@@ -1,6 +1,6 @@
 //! A list of things that are made up as its `config` block says.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use damodel::framework::{
     Attr, Context, Diagnostic, Diagnostics, Found, ListResource, Listed, Schema, Secret, Type, schema::Attribute,
@@ -44,7 +44,7 @@ impl ListResource for ThingList {
     }
 
     async fn list(&self, config: Filters, mut found: Found<'_, Thing>, context: Context<Signals>) -> Diagnostics {
-        let _open = Arc::clone(&context.client.loans);
+        let _open = context.client.loans.lend();
         for number in 0..*config.count_of.known().unwrap() {
             let mut state = super::nothing();
             state.id = format!("id-{number}").into();

@@ -1,16 +1,49 @@
 //! An ephemeral thing that does what its name says.
 
-use std::sync::Arc;
-
 use damodel::framework::{
     Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Open, Opened, Renewed, Schema, Secret, Type,
     schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::Signals;
 
 pub(crate) const LOAN: &str = "echo_loan";
+
+/// Counts what is lent and not given back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loans(watch::Sender<usize>);
+
+/// One thing that is lent. It is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lent(Loans);
+
+impl Loans {
+    pub(super) fn lend(&self) -> Lent {
+        self.0.send_modify(|count| *count += 1);
+        Lent(self.clone())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        *self.0.borrow()
+    }
+
+    /// Waits until all is given back.
+    pub(crate) async fn returned(&self) {
+        self.down_to(0).await;
+    }
+
+    pub(crate) async fn down_to(&self, left: usize) {
+        self.0.subscribe().wait_for(|count| *count == left).await.unwrap();
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count -= 1);
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct LoanResource;
@@ -25,7 +58,7 @@ pub(crate) struct Loan {
 impl EphemeralResource for LoanResource {
     type Client = Signals;
     type Model = Loan;
-    type Held = Arc<()>;
+    type Held = Lent;
 
     fn type_name(&self) -> &'static str {
         LOAN
@@ -48,7 +81,7 @@ impl EphemeralResource for LoanResource {
         }
     }
 
-    async fn open(&self, mut config: Loan, context: Context<Signals>) -> Opened<Loan, Arc<()>> {
+    async fn open(&self, mut config: Loan, context: Context<Signals>) -> Opened<Loan, Lent> {
         let name = config.name.as_str().unwrap().to_owned();
         config.secret = Attr::Known(Secret::new(format!("planted-{name}")));
         if name == "changed" {
@@ -56,7 +89,7 @@ impl EphemeralResource for LoanResource {
             config.size = Attr::Unknown;
             config.secret = Attr::Unknown;
         }
-        let mut opened = Opened::ready(config).holding(Arc::clone(&context.client.loans));
+        let mut opened = Opened::ready(config).holding(context.client.loans.lend());
         opened.private.insert("name", &name);
         match name.as_str() {
             "panic" => panic!("planted"),
@@ -67,6 +100,7 @@ impl EphemeralResource for LoanResource {
                 context.unheard.cancelled().await;
                 context.client.finished.notify_one();
             }
+            "told" => context.client.callers.lock().unwrap().push(context.unheard),
             "long" => opened.renew_at = Some("2026-01-02T03:04:05.5Z".parse().unwrap()),
             _ => {}
         }
@@ -74,7 +108,7 @@ impl EphemeralResource for LoanResource {
     }
 
     /// Tells the name and what is held.
-    async fn renew(&self, open: Open<Arc<()>>, _: Context<Signals>) -> Renewed {
+    async fn renew(&self, open: Open<Lent>, _: Context<Signals>) -> Renewed {
         let name: String = open.private.entry("name").unwrap_or_default();
         let said = format!("{name}, held: {}", open.held.is_some());
         let mut private = damodel::framework::Private::default();
@@ -82,7 +116,7 @@ impl EphemeralResource for LoanResource {
         Renewed { private, renew_at: None, diagnostics: Diagnostic::warning("Renewed", said).into() }
     }
 
-    async fn close(&self, open: Open<Arc<()>>, _: Context<Signals>) -> Diagnostics {
+    async fn close(&self, open: Open<Lent>, _: Context<Signals>) -> Diagnostics {
         let name: String = open.private.entry("name").unwrap_or_default();
         Diagnostic::warning("Closed", format!("{name}, held: {}", open.held.is_some())).into()
     }

@@ -106,6 +106,8 @@ impl<'a> Workspace<'a> {
             .env("HOME", self.root.path().join("home"))
             .env("TF_CLI_CONFIG_FILE", self.root.path().join("cli.tfrc"))
             .env("TF_IN_AUTOMATION", "1")
+            .env("TF_LOG_PROVIDER", "WARN")
+            .env("TF_LOG_PATH", self.root.path().join("log"))
             .envs(&*self.environment.borrow())
             .stdin(Stdio::null());
         command
@@ -117,8 +119,12 @@ impl<'a> Workspace<'a> {
         self.note(arguments, Run::of(output))
     }
 
-    /// Keeps what a command said.
+    /// Keeps what a command said. It fails when the service answered otherwise than planned: a default that the service does not
+    /// have, or a plan that says too much.
     pub(crate) fn note(&self, arguments: &[&str], run: Run) -> Run {
+        let log = fs::read_to_string(self.root.path().join("log")).unwrap_or_default();
+        let otherwise: Vec<&str> = log.lines().filter(|line| line.contains(damodel::framework::OTHERWISE)).collect();
+        assert!(otherwise.is_empty(), "{arguments:?}\n{}", otherwise.join("\n"));
         let mut transcript = self.transcript.borrow_mut();
         transcript.extend(["$ ", &arguments.join(" "), "\n", &run.stdout, &run.stderr]);
         run

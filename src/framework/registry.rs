@@ -1,0 +1,236 @@
+//! What a provider offers: one entry for each thing, in one ordered map.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+#[cfg(test)]
+use super::model::{ModelError, Shape, shape};
+use super::{
+    action::Action,
+    data_source::DataSource,
+    diagnostics::{Diagnostic, Diagnostics},
+    ephemeral::EphemeralResource,
+    function::{Function, Signature},
+    identity::IdentitySchema,
+    list_resource::ListResource,
+    model::from_value,
+    resource::Resource,
+    schema::Schema,
+    steps::{OfAction, OfDataSource, OfEphemeralResource, OfFunction, OfListResource, OfResource, Steps},
+    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},
+    value::{Type, Value},
+};
+
+/// The kinds of things that a provider offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// What the core manages.
+    Resource,
+    /// What is only read.
+    DataSource,
+    /// What exists while a run uses it.
+    EphemeralResource,
+    /// A list of the objects of a resource, under the name of the resource.
+    ListResource,
+    /// What is done when it is asked for.
+    Action,
+    /// A function.
+    Function,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Resource => "resource",
+            Self::DataSource => "data source",
+            Self::EphemeralResource => "ephemeral resource",
+            Self::ListResource => "list resource",
+            Self::Action => "action",
+            Self::Function => "function",
+        })
+    }
+}
+
+/// One thing that a provider offers.
+pub struct Entry<C: Send + Sync + 'static> {
+    /// The kind.
+    pub kind: Kind,
+    /// The full type name, or the name of the function.
+    pub name: &'static str,
+    /// The schema; of a resource with its `timeouts` block, of a function without anything.
+    pub schema: Schema,
+    /// The type of a value of the schema, or of the function's result.
+    pub ty: Type,
+    /// What identifies one of them, where they are resources that have an identity.
+    pub identity: Option<IdentitySchema>,
+    /// What it takes and gives, where it is a function.
+    pub signature: Option<Signature>,
+    timeouts: DefaultTimeouts,
+    pub(super) steps: Box<dyn Steps<C>>,
+    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a function's
+    /// result.
+    #[cfg(test)]
+    pub(super) shapes: Vec<fn() -> Result<Shape, ModelError>>,
+}
+
+impl<C: Send + Sync + 'static> Entry<C> {
+    fn new(
+        kind: Kind,
+        name: &'static str,
+        schema: Schema,
+        timeouts: DefaultTimeouts,
+        steps: Box<dyn Steps<C>>,
+    ) -> Self {
+        Self {
+            kind,
+            name,
+            ty: schema.ty(),
+            schema,
+            identity: None,
+            signature: None,
+            timeouts,
+            steps,
+            #[cfg(test)]
+            shapes: Vec::new(),
+        }
+    }
+
+    /// How long the steps may take, as a state or configuration asks for.
+    pub(super) fn timeouts(&self, value: &Value) -> DefaultTimeouts {
+        let configured: Timeouts = from_value(value.attribute(TIMEOUTS)).unwrap_or_default();
+        self.timeouts.with(&configured)
+    }
+
+    /// How long a step may take where nothing else is configured.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeouts.read
+    }
+}
+
+impl<C: Send + Sync + 'static> fmt::Debug for Entry<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Entry").field("kind", &self.kind).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Everything that a provider offers.
+pub struct Registry<C: Send + Sync + 'static> {
+    entries: BTreeMap<(Kind, &'static str), Entry<C>>,
+}
+
+impl<C: Send + Sync + 'static> Registry<C> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { entries: BTreeMap::new() }
+    }
+
+    /// Adds an action.
+    #[must_use]
+    pub fn action<A: Action<Client = C>>(self, action: A) -> Self {
+        let (name, schema, timeouts) = (action.type_name(), action.schema(), DefaultTimeouts::all(action.timeout()));
+        self.with(Entry {
+            #[cfg(test)]
+            shapes: vec![shape::<A::Model>],
+            ..Entry::new(Kind::Action, name, schema, timeouts, Box::new(OfAction(action)))
+        })
+    }
+
+    /// Adds a data source.
+    #[must_use]
+    pub fn data_source<D: DataSource<Client = C>>(self, source: D) -> Self {
+        let (name, schema, timeouts) = (source.type_name(), source.schema(), DefaultTimeouts::all(source.timeout()));
+        self.with(Entry {
+            #[cfg(test)]
+            shapes: vec![shape::<D::Model>],
+            ..Entry::new(Kind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
+        })
+    }
+
+    /// Adds an ephemeral resource.
+    #[must_use]
+    pub fn ephemeral_resource<E: EphemeralResource<Client = C>>(self, resource: E) -> Self {
+        let (name, schema, timeouts) =
+            (resource.type_name(), resource.schema(), DefaultTimeouts::all(resource.timeout()));
+        self.with(Entry {
+            #[cfg(test)]
+            shapes: vec![shape::<E::Model>],
+            ..Entry::new(Kind::EphemeralResource, name, schema, timeouts, Box::new(OfEphemeralResource(resource)))
+        })
+    }
+
+    /// Adds a function.
+    #[must_use]
+    pub fn function<F: Function>(self, function: F) -> Self {
+        let (name, signature) = (function.name(), function.signature());
+        let (schema, timeouts) = (Schema::default(), DefaultTimeouts::all(Duration::MAX));
+        self.with(Entry {
+            ty: signature.returns.clone(),
+            signature: Some(signature),
+            #[cfg(test)]
+            shapes: vec![shape::<F::Arguments>, shape::<F::Output>],
+            ..Entry::new(Kind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
+        })
+    }
+
+    /// Adds a list resource.
+    #[must_use]
+    pub fn list_resource<L: ListResource<Client = C>>(self, list: L) -> Self {
+        let (name, schema, timeouts) = (list.type_name(), list.schema(), DefaultTimeouts::all(list.timeout()));
+        self.with(Entry {
+            #[cfg(test)]
+            shapes: vec![shape::<L::Model>, shape::<L::Resource>],
+            ..Entry::new(Kind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
+        })
+    }
+
+    /// Adds a resource.
+    #[must_use]
+    pub fn resource<R: Resource<Client = C>>(self, resource: R) -> Self {
+        let timeouts = resource.timeouts();
+        let (name, schema) = (resource.type_name(), resource.schema().with_block(timeouts.block()));
+        self.with(Entry {
+            identity: resource.identity(),
+            #[cfg(test)]
+            shapes: vec![shape::<R::Model>],
+            ..Entry::new(Kind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
+        })
+    }
+
+    fn with(mut self, entry: Entry<C>) -> Self {
+        self.entries.insert((entry.kind, entry.name), entry);
+        self
+    }
+
+    /// All things, by kind and name.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<C>> {
+        self.entries.values()
+    }
+
+    /// All things of a kind, by name.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry<C>> {
+        self.entries().filter(move |entry| entry.kind == kind)
+    }
+
+    /// One thing.
+    ///
+    /// # Errors
+    ///
+    /// When the provider does not offer it.
+    pub fn find(&self, kind: Kind, name: &str) -> Result<&Entry<C>, Diagnostics> {
+        self.of(kind).find(|entry| entry.name == name).ok_or_else(|| {
+            let detail = format!("This version of the provider has no {kind} {name:?}.");
+            Diagnostic::error(format!("No such {kind}"), detail).into()
+        })
+    }
+}
+
+impl<C: Send + Sync + 'static> Default for Registry<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Send + Sync + 'static> fmt::Debug for Registry<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.entries.values()).finish()
+    }
+}

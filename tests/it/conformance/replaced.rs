@@ -1,0 +1,54 @@
+//! Which of the paths that a plan names as needing a new thing the core heeds (plugin protocol, PlanResourceChange).
+
+use damodel::framework::{
+    Path, Schema, Step, Value,
+    schema::{Attribute, AttributeType},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heeded {
+    /// It makes a new thing.
+    Kept,
+    /// The value there does not change.
+    Ignored,
+    /// Neither state has such a place: an error.
+    Missing,
+}
+
+/// What the core makes of one path.
+pub(crate) fn heeded(schema: &Schema, prior: &Value, planned: &Value, path: &Path) -> Heeded {
+    if prior.is_null() {
+        return Heeded::Ignored;
+    }
+    match (at(prior, path), at(planned, path)) {
+        (None, None) => Heeded::Missing,
+        (Some(before), Some(after))
+            if before == after && !after.is_unknown() && !is_write_only(&schema.attributes, path.steps()) =>
+        {
+            Heeded::Ignored
+        }
+        _ => Heeded::Kept,
+    }
+}
+
+/// The value at a path; none where there is no such place.
+fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
+    path.steps().iter().try_fold(value, |value, step| match (value, step) {
+        (Value::Object(attributes), Step::Attribute(name)) => attributes.get(name),
+        (Value::Map(elements), Step::Key(key)) => elements.get(key),
+        (Value::List(elements), Step::Index(index)) => elements.get(usize::try_from(*index).ok()?),
+        _ => None,
+    })
+}
+
+fn is_write_only(attributes: &[Attribute], steps: &[Step]) -> bool {
+    let mut steps = steps.iter().filter_map(|step| if let Step::Attribute(name) = step { Some(name) } else { None });
+    let mut attributes = attributes;
+    let mut found = None;
+    loop {
+        let Some(name) = steps.next() else { return found.is_some_and(|found: &Attribute| found.write_only) };
+        let Some(attribute) = attributes.iter().find(|attribute| attribute.name == *name) else { return false };
+        attributes = if let AttributeType::Nested(_, children) = &attribute.ty { children } else { &[] };
+        found = Some(attribute);
+    }
+}
