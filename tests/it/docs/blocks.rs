@@ -163,10 +163,13 @@ fn other_hcl_is_formatted() {
 fn every_block_is_in_a_language_that_is_checked_or_is_output() {
     for page in published() {
         for block in page.blocks {
-            let known = ["console", "hcl", "json", "markdown", "shell", "terraform", "text", "yaml"];
+            let known = ["console", "hcl", "json", "markdown", "shell", "terraform", "text", "toml", "yaml"];
             assert!(known.contains(&&*block.language), "{}: {:?}", page.path.display(), block.language);
             if block.language == "json" {
                 serde_json::from_str::<serde_json::Value>(&block.text).unwrap();
+            }
+            if block.language == "toml" {
+                toml::from_str::<toml::Table>(&block.text).unwrap();
             }
             if block.language == "shell" {
                 let read = Command::new("sh").args(["-n", "-c", &block.text]).output().unwrap();
