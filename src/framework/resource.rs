@@ -121,6 +121,8 @@ pub struct Context<C> {
     pub cancel: CancellationToken,
     /// Cancelled when the core is gone, or has given up this call: the answer of this step will not be stored.
     pub unheard: CancellationToken,
+    /// Cancelled when the answer of this step went to the core's connection.
+    pub answered: CancellationToken,
     /// When the step's timeout runs out.
     pub deadline: Instant,
 }

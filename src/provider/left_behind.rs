@@ -13,27 +13,43 @@ use crate::{
 /// How long the token program may take to tell whose account a record is of.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A warning for each record of an earlier run that nothing has resumed.
+/// How many are named.
+const NAMED: usize = 10;
+
+/// A warning that names what nothing has resumed.
 pub(super) async fn told(client: &Client) -> Diagnostics {
-    let mut diagnostics = Diagnostics::new();
     let journal = client.journal.clone();
     let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {
         Ok(Ok(left)) if !left.is_empty() => left,
         Ok(Err(error)) => {
             tracing::warn!(%error, "pending records could not be read");
-            return diagnostics;
+            return Diagnostics::new();
         }
-        _ => return diagnostics,
+        _ => return Diagnostics::new(),
     };
     let context = Context::within(PATIENCE, &CancellationToken::new());
     let account = client.api.fingerprint(&context).await.ok();
-    for listed in &left {
-        diagnostics.push(warning(&listed.record, account.as_deref(), client));
+    let mut lines: Vec<String> =
+        left.iter().take(NAMED).map(|listed| line(&listed.record, account.as_deref(), client)).collect();
+    if left.len() > NAMED {
+        lines.push(format!("- and {} more", left.len() - NAMED));
     }
-    diagnostics
+    Diagnostic::warning(
+        match left.len() {
+            1 => "A create of an earlier run is not finished".to_owned(),
+            count => format!("{count} creates of earlier runs are not finished"),
+        },
+        format!(
+            "{}\n\nAn apply of a configuration that still contains them adopts them, if they are in its account. To see what became \
+             of them: terraform-provider-damodel pending --dir {}",
+            lines.join("\n"),
+            client.journal.directory().display()
+        ),
+    )
+    .into()
 }
 
-fn warning(record: &PendingRecord, account: Option<&str>, client: &Client) -> Diagnostic {
+fn line(record: &PendingRecord, account: Option<&str>, client: &Client) -> String {
     let noun = capitalized(record.kind.noun());
     let id = record.ids.as_ref().map(|ids| ids.id.as_str());
     let name = &record.marker;
@@ -44,31 +60,20 @@ fn warning(record: &PendingRecord, account: Option<&str>, client: &Client) -> Di
         Some(account) if account == record.account => "in this account".to_owned(),
         _ => "with another API token, perhaps of another account".to_owned(),
     };
-    let known = id.map_or_else(|| format!("{noun} {name:?}"), |id| format!("{noun} {id} ({name:?})"));
-    let (summary, what) = match record.phase {
-        Phase::HandedOver => (
-            format!("{known} is in no state that was planned here"),
-            "An earlier run created it and answered it to Terraform, and no plan since has found it in the state.",
-        ),
-        Phase::Accepted => (
-            format!("{known} was created by a run that did not finish"),
-            "If this configuration still contains it, an apply adopts it.",
-        ),
-        Phase::Sent => (
-            format!("{known} may have been created by a run that did not finish"),
-            "If this configuration still contains it, an apply looks for it first.",
-        ),
+    let what = match record.phase {
+        Phase::HandedOver => {
+            "was created and answered to Terraform, and a whole run since did not find it in the state"
+        }
+        Phase::Accepted => "was created",
+        Phase::Sent => "may have been created",
     };
-    let import = id.map_or_else(String::new, |id| {
-        format!(" To manage it under another address: terraform import {}.<name> {id}.", type_name(record.kind))
-    });
-    Diagnostic::warning(
-        summary,
-        format!(
-            "It was requested {whose}. {what}{import} To see what became of it: terraform-provider-damodel pending --dir {}",
-            client.journal.directory().display()
+    match id {
+        Some(id) => format!(
+            "- {noun} {id} ({name:?}) {what} {whose}. To manage it under another address: terraform import {}.<name> {id}",
+            type_name(record.kind)
         ),
-    )
+        None => format!("- {noun} {name:?} {what} {whose}"),
+    }
 }
 
 fn type_name(kind: Kind) -> String {

@@ -172,6 +172,12 @@ impl Journal {
         self.owner.core.as_deref()
     }
 
+    /// Whether that process has ended since: this one was then given another parent.
+    #[must_use]
+    pub fn core_has_ended(&self) -> bool {
+        Owner::current().core != self.owner.core
+    }
+
     /// Writes a create down, before its request; returns when the disk has it.
     ///
     /// # Errors

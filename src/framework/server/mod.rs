@@ -79,6 +79,8 @@ pub struct Ends {
 pub struct Caller {
     /// Cancelled when nobody will store the answer of this call.
     pub gone: CancellationToken,
+    /// Cancelled when the answer of this call went to the connection. Whether it was stored is never learned.
+    pub answered: CancellationToken,
     /// Cancelled when there will be no further call of this caller.
     pub(super) disconnected: CancellationToken,
 }
@@ -141,7 +143,11 @@ impl<P: Provider> Server<P> {
     /// The caller of one call, who is gone with its connection (`disconnected`), or else with the core.
     pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
         let disconnected = disconnected.unwrap_or(&self.ends.caller_gone);
-        Caller { gone: disconnected.child_token(), disconnected: disconnected.clone() }
+        Caller {
+            gone: disconnected.child_token(),
+            answered: CancellationToken::new(),
+            disconnected: disconnected.clone(),
+        }
     }
 
     /// The caller of the call that this task answers.
@@ -156,8 +162,8 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        let unheard = self.current_caller().gone;
-        Context { client, cancel: self.stopping(), unheard, deadline: Instant::now() + timeout }
+        let Caller { gone: unheard, answered, .. } = self.current_caller();
+        Context { client, cancel: self.stopping(), unheard, answered, deadline: Instant::now() + timeout }
     }
 
     /// A thing and the client to work with it.

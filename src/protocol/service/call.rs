@@ -69,7 +69,7 @@ pub(super) async fn run<P: Provider, C: Call>(
         response
     };
     // The core's connection takes this future with it when it breaks, long before the core's death is noticed otherwise.
-    let gave_up = caller.gone.clone().drop_guard();
+    let (gave_up, answered) = (caller.gone.clone().drop_guard(), caller.answered.clone());
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
@@ -82,6 +82,7 @@ pub(super) async fn run<P: Provider, C: Call>(
         response
     });
     gave_up.disarm();
+    answered.cancel();
     response
 }
 

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Managed, ManagedExt as _, absence, create_key, leftovers, not_accepted, noun};
 use crate::{
     api::{
-        self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, Object as _, Origin, Permission,
-        Sighting,
+        self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, HandedOver, Journal, Object as _,
+        Origin, Permission, Sighting,
     },
     framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private, is_set},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
@@ -23,6 +23,9 @@ use crate::{
 
 /// How long the last calls of a create may take when the wait has used up its timeout.
 const LAST_CALLS: Duration = Duration::from_secs(5);
+
+/// How long Terraform may take to store an answer: states that are kept elsewhere are written every 20 seconds.
+const STORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// An accepted create, and what has come of it.
 pub(in crate::provider) struct Creation<'a, M> {
@@ -37,6 +40,8 @@ pub(in crate::provider) struct Creation<'a, M> {
     pub(in crate::provider) limits: Limits,
     /// Cancelled when the answer will not reach Terraform.
     pub(in crate::provider) unheard: CancellationToken,
+    /// Cancelled when the answer went to Terraform's connection.
+    answered: CancellationToken,
 }
 
 pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Client>) -> Outcome<M> {
@@ -71,7 +76,15 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
     };
     let state = confirmed.unwrap_or(planned);
     let limits = Limits { deadline: accepted.deadline, ..limits };
-    let mut creation = Creation { state, private, diagnostics, client, limits, unheard: context.unheard.clone() };
+    let mut creation = Creation {
+        state,
+        private,
+        diagnostics,
+        client,
+        limits,
+        unheard: context.unheard.clone(),
+        answered: context.answered.clone(),
+    };
     creation.follow(accepted).await;
     Outcome::present(creation.state, creation.private).with(creation.diagnostics)
 }
@@ -208,20 +221,61 @@ impl<M: Managed> Creation<'_, M> {
     /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the record
     /// stays or is turned back, and the next run's same create adopts the object.
     async fn hand_over(&self, entry: Entry) {
-        let unheard = self.unheard.clone();
-        if unheard.is_cancelled() {
+        if self.unheard.is_cancelled() {
             tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
             return;
         }
-        match tokio::task::spawn_blocking(move || entry.handed_over()).await {
-            Ok(Ok(handed)) => drop(tokio::spawn(async move {
-                unheard.cancelled().await;
-                if let Err(error) = handed.take_back() {
-                    tracing::debug!(%error, "the record of an answer that was not heard could not be turned back");
-                }
-            })),
-            Ok(Err(error)) => tracing::warn!(%error, "the record of the create could not be closed"),
+        let handed = tokio::task::spawn_blocking(move || entry.handed_over());
+        match handed.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())) {
+            Ok(handed) => {
+                let answer = Answer {
+                    handed: Some(handed),
+                    unheard: self.unheard.clone(),
+                    answered: self.answered.clone(),
+                    answered_at: None,
+                    journal: self.client.journal.clone(),
+                };
+                tokio::spawn(answer.watch());
+            }
             Err(error) => tracing::warn!(%error, "the record of the create could not be closed"),
+        }
+    }
+}
+
+/// An answer on its way to Terraform. When it is dropped, at the latest with the process, the record is turned back if the answer
+/// did not go to the connection, or if Terraform ended so soon after it that it may not have stored it. A state that holds the
+/// object clears the record all the same.
+struct Answer {
+    handed: Option<HandedOver>,
+    unheard: CancellationToken,
+    answered: CancellationToken,
+    answered_at: Option<Instant>,
+    journal: Journal,
+}
+
+impl Answer {
+    async fn watch(mut self) {
+        tokio::select! {
+            biased;
+            () = self.answered.cancelled() => self.answered_at = Some(Instant::now()),
+            () = self.unheard.cancelled() => return,
+        }
+        self.unheard.cancelled().await;
+    }
+
+    fn may_be_lost(&self) -> bool {
+        let is_stored = self.answered_at.is_some_and(|at| at.elapsed() > STORED_WITHIN);
+        !self.answered.is_cancelled() || (!is_stored && self.journal.core_has_ended())
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(handed) = self.handed.take()
+            && self.may_be_lost()
+            && let Err(error) = handed.take_back()
+        {
+            tracing::debug!(%error, "the record of an answer that may be lost could not be turned back");
         }
     }
 }
