@@ -65,6 +65,8 @@ launch() {
 serve() {
     server_build=$1 server_binary=$binary server_model=$model
     set_status start
+    # Here too: whoever asks the binary a question does it in a subshell, which keeps what it finds.
+    find_libraries
     server_help=$(server_says --help)
     server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
     say "starting $binary (${server_version:-of no known version})"

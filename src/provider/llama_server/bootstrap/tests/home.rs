@@ -107,6 +107,31 @@ impl Home {
         assert!(built.success());
     }
 
+    /// Puts a prebuilt server in its place that is linked with a library, which lies in this folder.
+    pub(super) fn prebuilt_with_library(&self, folder: &str) {
+        let (source, folder) = (fixtures().join("source"), self.path(folder));
+        fs::create_dir_all(&folder).unwrap();
+        let server = self.path("public-storage/package/llama-cuda/bin/llama-server");
+        fs::create_dir_all(server.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(self.path("public-storage/package/llama-cuda/llama-server"));
+        let library = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(folder.join("libcommon.so"))
+            .arg(source.join("common/common.c"))
+            .status();
+        let program = Command::new("cc")
+            .arg("-I")
+            .arg(source.join("common"))
+            .arg("-o")
+            .arg(server)
+            .arg(source.join("tools/server/server.c"))
+            .arg("-L")
+            .arg(folder)
+            .arg("-lcommon")
+            .status();
+        assert!(library.unwrap().success() && program.unwrap().success());
+    }
+
     /// Puts a program in its place.
     pub(super) fn script(&self, below: &str, text: &str) {
         let path = self.path(below);

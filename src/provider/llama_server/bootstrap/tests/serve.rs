@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::SecretString;
 
 use super::{
-    super::{Build, Fingerprint, Kind, Phase, Verb},
+    super::{Build, Fingerprint, Job, Kind, Phase, Verb},
     home::{Home, answer, http, is_running, kill, until},
 };
 
@@ -92,6 +92,22 @@ fn words_reach_the_server_as_they_are() {
     let stopped = home.run_at(&job.place, &Verb::Destroy);
     assert_eq!((stopped.phase, stopped.process), (Phase::Absent, None));
     assert_eq!(home.servers(), [0; 0]);
+}
+
+/// Released packages are linked with libraries that no loader knows by itself.
+#[rstest]
+#[case::beside_it("public-storage/package/llama-cuda/bin", None)]
+#[case::in_lib("public-storage/package/llama-cuda/lib", None)]
+#[case::where_the_environment_says("elsewhere", Some("elsewhere"))]
+fn server_finds_its_libraries(#[case] folder: &str, #[case] named: Option<&str>) {
+    let home = Home::new();
+    home.prebuilt_with_library(folder);
+    let mut job = Job { build: Build::Prebuilt, ..home.job() };
+    if let Some(named) = named {
+        let path = home.path(named).display().to_string();
+        job.environment.insert("LD_LIBRARY_PATH".to_owned(), SecretString::from(path));
+    }
+    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5000 (fixture)"));
 }
 
 #[test]
