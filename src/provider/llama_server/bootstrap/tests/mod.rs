@@ -9,3 +9,4 @@ mod serve;
 mod stop;
 mod survive;
 mod text;
+mod update;
