@@ -66,7 +66,8 @@ struct Change<'a> {
 impl Change<'_> {
     /// Starts it as it says now, or proves the one that runs so already.
     async fn work(mut self) -> Outcome<LlamaServer> {
-        if let Some((place, verb)) = self.ends_before() {
+        let owner = self.owner.clone();
+        if let Some((place, verb)) = self.ends_before(&owner) {
             // What would be refused is told while the server still runs.
             match self.machine.run(&Verb::Check(self.job)).await {
                 Ok(report) if report.is_refused => {
@@ -76,8 +77,7 @@ impl Change<'_> {
                 Ok(_) => {}
                 Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
             }
-            let owner = self.owner.clone();
-            match self.machine.run_at(&place, &verb(&owner)).await {
+            match self.machine.run_at(&place, &verb).await {
                 Ok(report) if report.is_refused => {
                     let diagnostic = failure::not_stopped(&self.state, &report, AS_BEFORE);
                     return Outcome::present(self.prior, self.private).with(diagnostic);
@@ -149,11 +149,11 @@ impl Change<'_> {
 
     /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be resumed as it
     /// is although it does not answer. Builds stay.
-    fn ends_before(&self) -> Option<(Place, fn(&str) -> Verb<'_>)> {
+    fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
         match self.prior.records() {
-            Some(place) if place != self.job.place => Some((place, |owner| Verb::Destroy { owner })),
+            Some(place) if place != self.job.place => Some((place, Verb::Destroy { owner })),
             _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE) => {
-                Some((self.job.place.clone(), |owner| Verb::Stop { owner }))
+                Some((self.job.place.clone(), Verb::Stop { owner }))
             }
             _ => None,
         }

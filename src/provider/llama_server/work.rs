@@ -114,7 +114,8 @@ impl Work<'_> {
                 Step::Fail | Step::RollBack => return Err(self.failed(report).await),
                 Step::Leave(reason) => {
                     // It was taken over for nothing.
-                    if let (Some(owner), Some(build)) = (&owner_before, report.begun) {
+                    let before = owner_before.as_deref().filter(|owner| *owner != self.owner);
+                    if let (Some(owner), Some(build)) = (before, report.begun) {
                         self.begin(build, None, owner, &report).await?;
                     }
                     return Err(Ended::Unproved(Box::new(report), reason));

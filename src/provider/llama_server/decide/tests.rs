@@ -116,7 +116,7 @@ fn a_server_is_asked_and_then_confirmed_or_recorded() {
     assert_eq!(decide(AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
     assert_eq!(decide(AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
     // What was said of another process says nothing of this one.
-    let another = Report { process: Some(process("2")), ..loading.clone() };
+    let another = Report { process: Some(process("2")), ..loading };
     assert_eq!(decide(AUTO, &another, &said(None)), Step::Try);
     for phase in [Phase::Find, Phase::Compile, Phase::Start] {
         assert_eq!(decide(AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");

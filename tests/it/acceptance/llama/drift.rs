@@ -158,7 +158,7 @@ fn a_port_that_somebody_else_took_is_left_alone() {
         let _ = fs::remove_file(&socket);
         let other = UnixListener::bind(&socket).unwrap();
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "the port is in use"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "The port is in use"), "{said:#?}");
         drop(other);
         fs::remove_file(&socket).unwrap();
         workspace.apply_ok(&config);

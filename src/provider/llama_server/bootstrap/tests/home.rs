@@ -4,8 +4,8 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    io::Write,
+    net::TcpListener,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,9 +20,10 @@ use super::super::{
     super::decide::{Goal, History, Step, Verdict, decide},
     Build, Failure, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
 };
+use super::http::http;
 
 /// How long anything may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// An instance. When it is dropped, all servers and works in it are ended.
 #[derive(Debug)]
@@ -457,21 +458,6 @@ pub(super) fn kill(pid: u32, signal: &str) {
 pub(super) fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// Asks a server over TCP: the status, or 0 when nobody answers, and the body.
-pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = ask().unwrap_or_default();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
 }
 
 /// All processes that may be seen.

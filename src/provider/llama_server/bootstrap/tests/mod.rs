@@ -3,6 +3,7 @@
 
 mod compile;
 mod home;
+mod http;
 mod refusals;
 mod secrets;
 mod serve;

@@ -7,7 +7,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{super::decide::Step, Build, Fingerprint, Job, Kind, Phase, Verb, program},
-    home::{Home, answer, http, is_running, kill, start, until},
+    home::{Home, answer, is_running, kill, start, until},
+    http::http,
 };
 
 #[rstest]

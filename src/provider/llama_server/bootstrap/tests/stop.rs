@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     super::{Build, Job, Kind, Phase, Start, Verb},
-    home::{Home, http, is_running, kill, start, until},
+    home::{Home, is_running, kill, start, until},
+    http::http,
 };
 
 #[test]

@@ -1,13 +1,14 @@
 //! An update, and the way back to the server that served before.
 
-use std::{env, fs, process::Command, thread, time::Duration};
+use std::{fs, process::Command, thread, time::Duration};
 
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
 
 use super::{
     super::{super::decide::Step, Build, Former, Job, Kind, Phase, Start, Verb},
-    home::{Home, http, is_running, kill, start, until},
+    home::{Home, is_running, kill, start, until},
+    http::http,
 };
 
 const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
@@ -142,11 +143,11 @@ fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
 }
 
 /// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
-/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin.
+/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
-    let number = |name: &str, default: u64| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    let (updates, first) = (number("LLAMA_UPDATES", 4), number("LLAMA_SEED", 1));
+    let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
+    let (updates, first) = (number(option_env!("LLAMA_UPDATES"), 4), number(option_env!("LLAMA_SEED"), 1));
     let home = Home::new().with_cuda(RTX);
     for (name, text) in [
         ("good", "GGUF\nload 0\n"),
