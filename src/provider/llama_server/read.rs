@@ -24,7 +24,6 @@ const UNCHANGED: &str = "The state is unchanged, and what runs there goes on.";
 
 /// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is repaired.
 pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
-    current.state.take_defaults();
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
         return look(current, None, context).await;
     };

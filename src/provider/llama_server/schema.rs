@@ -253,21 +253,19 @@ fn behaviour() -> Vec<Attribute> {
             "What becomes of a new server that was started and does not serve: `keep` leaves the process and its logs, `stop` stops it.",
         )
         .validate(validator::one_of(&["keep", "stop"])),
-        Attribute::with_default(
+        Attribute::optional(
             "on_update_failure",
             Type::String,
-            "rollback",
             "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with its former options; \
              the update is an error, and the state keeps the former arguments. `keep` leaves the failed one, `stop` stops it. The former \
-             server is only ended once its successor is found or built, and understands its options.",
+             server is only ended once its successor is found or built, and understands its options. Default: `rollback`.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
-        Attribute::with_default(
+        Attribute::optional(
             "restart_policy",
             Type::String,
-            "on_failure",
             "`on_failure`: a server that dies after it has served is started again in the instance by itself, with growing pauses, at most \
-             five times in ten minutes; one that was asked to end is not. `never`: the next apply starts it.",
+             five times in ten minutes; one that was asked to end is not. `never`: the next apply starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]

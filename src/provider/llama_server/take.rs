@@ -9,16 +9,6 @@ use super::{
 use crate::{framework::Attr, provider::words::time};
 
 impl LlamaServer {
-    /// A state of before these arguments existed was made as their defaults say.
-    pub(super) fn take_defaults(&mut self) {
-        if self.on_update_failure.is_null() {
-            self.on_update_failure = "rollback".into();
-        }
-        if self.restart_policy.is_null() {
-            self.restart_policy = "on_failure".into();
-        }
-    }
-
     /// What follows from the arguments.
     pub(super) fn take_place(&mut self) {
         self.id = self.place().into();
