@@ -44,6 +44,19 @@ pub(super) enum ChatFailure {
     Ssh(#[from] ssh::Error),
 }
 
+impl ChatFailure {
+    /// Whether the server is there and has no room for another request.
+    pub(super) fn is_busy(&self) -> bool {
+        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        matches!(self, Self::Refused { status, .. } if busy.contains(status))
+    }
+
+    /// Whether the server is there and asks for a key that was not given.
+    pub(super) fn asks_for_key(&self) -> bool {
+        matches!(self, Self::Refused { status, .. } if *status == StatusCode::UNAUTHORIZED)
+    }
+}
+
 /// What `/health` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {

@@ -180,12 +180,23 @@ impl Login {
         })
     }
 
-    /// Whether only one host key is accepted.
-    pub(super) fn is_pinned(&self) -> bool {
-        pinned(self.ssh.pin(), self.known_host.as_deref()).is_some()
+    /// What to tell of host keys that a session showed and nobody vouches for: that of the host, and that of its bastion. `path` is where the former is
+    /// pinned.
+    pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
+        let mut warnings = Diagnostics::new();
+        if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
+            warnings.push(unpinned("machine", session.host_key(), path));
+        }
+        if let (Some(bastion), Some(key)) = (self.ssh.bastion.known(), session.bastion_host_key())
+            && pinned(bastion.pin(), self.known_bastion.as_deref()).is_none()
+        {
+            let path = Path::to("ssh").attribute("bastion").attribute("host_key");
+            warnings.push(unpinned("bastion", key, path));
+        }
+        warnings
     }
 
-    /// How long a login may be waited for: that of the host, and that of the bastion where one is set.
+    /// How long a login may be waited for: that of the host, and besides that of the bastion where one is set.
     pub(super) fn timeout(&self) -> Duration {
         let bastion = self.ssh.bastion.known().and_then(Bastion::own_timeout).unwrap_or_default();
         self.ssh.own_timeout().unwrap_or(TIMEOUT) + bastion
@@ -327,7 +338,7 @@ fn no_agent(path: Path) -> Diagnostic {
     .at(path)
 }
 
-/// A session for one run, of what stores nothing.
+/// A login for one run, of what stores nothing and runs no command.
 pub(super) struct Tunnel<'a> {
     /// How to log in.
     pub(super) login: &'a Login,
@@ -336,39 +347,33 @@ pub(super) struct Tunnel<'a> {
 }
 
 impl Tunnel<'_> {
-    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the session lasts until it is dropped.
+    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the link lasts until it is dropped.
     ///
     /// # Errors
     /// A diagnostic: nothing to log in with, or SSH's own reason.
-    pub(super) async fn open(&self, tried: &str, context: &Context<Client>) -> Result<ssh::Session, Diagnostic> {
+    pub(super) async fn open(&self, tried: &str, context: &Context<Client>) -> Result<ssh::Link, Diagnostic> {
         let target = self.login.target(self.access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => no_credentials(self.access, ""),
             NoTarget::Refused(diagnostic) => *diagnostic,
         })?;
-        let by = context.deadline.min(Instant::now() + self.login.timeout());
+        let patience = self.login.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
         // After a stop the core lets finish what is under way, through what is open here, and closes that later.
         let lasting = CancellationToken::new();
         let (limits, doing) = (ssh::Limits::default(), format!("the connection to {}", target.host));
         let connected = tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(ssh::Error::Cancelled { doing }),
-            connected = ssh::connect(&target, &limits, by, &lasting) => connected,
+            connected = ssh::Link::open(target, limits, patience, lasting) => connected,
         };
         connected
             .map_err(|error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic())
     }
 }
 
-/// The warning that comes with a host key that nobody vouches for.
-pub(super) fn unpinned(session: &ssh::Session, path: Path) -> Diagnostic {
-    Diagnostic::warning(
-        "The SSH host key is not pinned",
-        format!(
-            "The machine showed {}, which was accepted for this run. Pin it with host_key = damodel_llama_server.<name>.host_key, or with \
-             this text: {}",
-            session.host_key().fingerprint(),
-            session.host_key()
-        ),
-    )
-    .at(path)
+fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
+    let summary = format!("The SSH host key of the {whose} is not pinned");
+    let own = if whose == "machine" { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
+    let text =
+        format!("It showed {}, which was accepted for this run. Pin it with {own}this text: {key}", key.fingerprint());
+    Diagnostic::warning(summary, text).at(path)
 }

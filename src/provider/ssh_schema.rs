@@ -60,14 +60,17 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             ),
         )
         .validate(host_key()),
-        Attribute::with_default(
-            "timeout",
-            Type::String,
-            "5m",
-            format!("How long to wait until the {whose} can be logged in to, such as one that is still starting."),
-        )
-        .validate(validator::duration()),
+        timeout(whose).validate(validator::duration()),
     ]
+}
+
+/// How long a login may take. The bastion's is a part of the host's, unless it has one of its own.
+fn timeout(whose: &str) -> Attribute {
+    let text = format!("How long to wait until the {whose} can be logged in to, such as one that is still starting.");
+    match whose {
+        "host" => Attribute::with_default("timeout", Type::String, "5m", text),
+        _ => Attribute::optional("timeout", Type::String, format!("{text} It is added to `ssh.timeout`.")),
+    }
 }
 
 /// The rule of a private key that is given as text.

@@ -35,11 +35,44 @@ pub async fn connect(
     deadline: Instant,
     cancel: &CancellationToken,
 ) -> Result<Session, Error> {
+    establish(target, limits, deadline, cancel, Wanted::Commands).await
+}
+
+/// The same without a command: for a login that may open connections, and perhaps nothing else.
+///
+/// # Errors
+///
+/// Those of [`connect`].
+pub async fn log_in(
+    target: &Target,
+    limits: &Limits,
+    deadline: Instant,
+    cancel: &CancellationToken,
+) -> Result<Session, Error> {
+    establish(target, limits, deadline, cancel, Wanted::Connections).await
+}
+
+/// What a login is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// To run commands, and all else.
+    Commands,
+    /// To open connections through it.
+    Connections,
+}
+
+async fn establish(
+    target: &Target,
+    limits: &Limits,
+    deadline: Instant,
+    cancel: &CancellationToken,
+    wanted: Wanted,
+) -> Result<Session, Error> {
     let address = target.address();
     let hop = Hop::new(target).await?;
     let mut last = None;
     let (mut denied_since, mut denials) = (None, 0);
-    let attempts = (|| attempt(&hop, limits))
+    let attempts = (|| attempt(&hop, limits, wanted))
         .retry(schedule())
         .when(|error| match error {
             Error::Denied { .. } => {
@@ -71,9 +104,11 @@ pub async fn connect(
     }
 }
 
-async fn attempt(hop: &Hop, limits: &Limits) -> Result<Connection, Error> {
+async fn attempt(hop: &Hop, limits: &Limits, wanted: Wanted) -> Result<Connection, Error> {
     let connection = hop.reach(limits).await?;
-    ready(&connection, limits).await?;
+    if wanted == Wanted::Commands {
+        ready(&connection, limits).await?;
+    }
     Ok(connection)
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::ssh::{Error, Session, Stream};
+use crate::ssh::{Error, Link, Stream};
 
 /// How many connections go through at a time; more wait to be accepted.
 const CONNECTIONS: usize = 64;
@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 64;
 /// What is read at once.
 const BUFFER: usize = 32 * 1024;
 
-/// A listener on 127.0.0.1 whose connections lead through a session. It ends, with its connections, when dropped.
+/// A listener on 127.0.0.1 whose connections lead through a link. It ends, with its connections, when dropped.
 #[derive(Debug)]
 pub struct Forward {
     address: SocketAddr,
@@ -38,10 +38,11 @@ impl Forward {
     }
 }
 
-impl Session {
+impl Link {
     /// Listens on a free port of 127.0.0.1 and leads each connection to `host:port` as the server sees it.
     ///
-    /// A connection that the server refuses is closed at once. The session stays as long as the forward.
+    /// A connection that the server refuses is closed at once. When the login is lost the listener stays, and the next connection waits for a new
+    /// one.
     ///
     /// # Errors
     ///
@@ -56,14 +57,13 @@ impl Session {
         Ok(Forward { address, _listening: AbortOnDropHandle::new(listening) })
     }
 
-    /// Serves a listener until it is aborted, cancelled, or the connection to the server is lost.
+    /// Serves a listener until it is aborted or cancelled.
     async fn lead(self: Arc<Self>, listener: TcpListener, host: String, port: u16) {
         // Dropped with this task, and its connections with it.
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 () = self.cancel.cancelled() => return,
-                () = self.connection.facts.gone() => return,
                 Some(_) = connections.join_next() => continue,
                 accepted = listener.accept(), if connections.len() < CONNECTIONS => accepted,
             };
@@ -81,12 +81,16 @@ impl Session {
     }
 }
 
-async fn through(session: Arc<Session>, local: TcpStream, host: String, port: u16) {
+async fn through(link: Arc<Link>, local: TcpStream, host: String, port: u16) {
     let _ = local.set_nodelay(true);
-    match session.open(&host, port).await {
+    let opened = async {
+        let session = link.session().await?;
+        session.open(&host, port).await
+    };
+    match opened.await {
         // However it ends, both sides are closed then.
         Ok(remote) => {
-            let _ = lead_both(local, remote, session.limits.idle).await;
+            let _ = lead_both(local, remote, link.limits.idle).await;
         }
         Err(error) => tracing::debug!(%error, "a forwarded connection was not opened"),
     }

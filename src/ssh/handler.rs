@@ -41,11 +41,6 @@ impl Facts {
     pub(super) fn is_gone(&self) -> bool {
         self.gone.is_cancelled()
     }
-
-    /// Waits until the connection has ended.
-    pub(super) async fn gone(&self) {
-        self.gone.cancelled().await;
-    }
 }
 
 /// Judges the host key, and notes what happens. Channels that a server wants to open are refused.

@@ -12,7 +12,7 @@ pub struct Limits {
     /// How many such questions in a row may go without an answer before the connection counts as lost. Zero: any
     /// number. 3.
     pub missed: usize,
-    /// The longest that a command or an upload may take, from the request to the last byte. 2 min.
+    /// The longest that a command may take, from the request to the last byte. 2 min.
     pub command: Duration,
     /// The longest that an HTTP answer may be silent where its asker names no limit, before its head and between the
     /// pieces of its body, and that a client of a forward may leave untaken what came for it. 2 min.

@@ -1,4 +1,4 @@
-//! SSH, for whoever drives a machine through it: sessions, bastions, host keys, commands, uploads, forwards, and HTTP
+//! SSH, for whoever drives a machine through it: sessions, bastions, host keys, commands, forwards, and HTTP
 //! through a channel.
 //!
 //! [`connect`] waits until the server lets us in and runs a command; the [`Session`] it gives does the rest. Nothing
@@ -24,20 +24,21 @@ mod host_key;
 pub mod http;
 mod identity;
 mod limits;
+mod link;
 mod login;
 mod output;
 mod session;
 mod stream;
 mod target;
-mod upload;
 
-pub use connect::connect;
+pub use connect::{connect, log_in};
 pub use credentials::Credentials;
 pub use error::Error;
 pub use forward::Forward;
 pub use host_key::{HostKey, Pin};
 pub use http::Body;
 pub use limits::Limits;
+pub use link::Link;
 pub use output::{Exit, Output};
 pub use session::Session;
 pub use stream::Stream;

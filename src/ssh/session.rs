@@ -1,4 +1,4 @@
-//! A login that lasts: commands, uploads, channels, over one connection.
+//! A login that lasts: commands, channels, over one connection.
 
 use std::{fmt, time::Duration};
 

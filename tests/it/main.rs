@@ -60,7 +60,6 @@ mod ssh_host_key;
 mod ssh_http;
 mod ssh_login;
 mod ssh_password;
-mod ssh_upload;
 mod state_fixtures;
 mod support;
 mod watch;

@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use damodel::ssh::{Error, Exit, Limits, Session, connect};
+use damodel::ssh::{Error, Exit, Limits, Link, Session, connect};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -194,8 +194,8 @@ async fn a_stream_of_a_lost_session_fails_instead_of_ending() {
 #[tokio::test]
 async fn a_forward_leads_every_connection_there_until_it_is_dropped() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = Arc::new(plain(&sshd).await);
-    let forward = session.clone().forward("127.0.0.1", echo().await).await.unwrap();
+    let link = link(&sshd, Limits::default()).await;
+    let forward = link.clone().forward("127.0.0.1", echo().await).await.unwrap();
     let address = forward.local_address();
     assert!(address.ip().is_loopback());
     let mut connections = Vec::new();
@@ -213,14 +213,47 @@ async fn a_forward_leads_every_connection_there_until_it_is_dropped() {
     // What was open ends, and nothing new begins.
     assert_eq!(connections[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
     assert!(TcpStream::connect(address).await.is_err());
-    assert!(session.run("true", b"").await.unwrap().is_success());
+    assert!(link.session().await.unwrap().run("true", b"").await.unwrap().is_success());
+}
+
+async fn link(sshd: &Sshd, limits: Limits) -> Arc<Link> {
+    Arc::new(Link::open(sshd.target(), limits, Duration::from_secs(60), CancellationToken::new()).await.unwrap())
+}
+
+#[tokio::test]
+async fn a_forward_outlives_the_connection_that_it_began_with() {
+    let Some(sshd) = Sshd::started() else { return };
+    let link = link(&sshd, Limits::default()).await;
+    let forward = link.clone().forward("127.0.0.1", echo().await).await.unwrap();
+    for _ in 0..2 {
+        let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
+        connection.write_all(b"again").await.unwrap();
+        let mut back = [0; 5];
+        connection.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, b"again");
+        let session = link.session().await.unwrap();
+        sshd.kill_sessions();
+        // What was open ends, and the loss is seen.
+        assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
+        assert!(session.run("true", b"").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_may_only_forward_is_enough_for_a_forward() {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.line("ForceCommand /bin/false");
+    sshd.start();
+    let forward = link(&sshd, Limits::default()).await.forward("127.0.0.1", echo().await).await.unwrap();
+    let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
+    connection.write_all(b"x").await.unwrap();
+    assert_eq!(connection.read_u8().await.unwrap(), b'x');
 }
 
 #[tokio::test]
 async fn a_forward_to_nobody_closes_its_connections() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = Arc::new(plain(&sshd).await);
-    let forward = session.forward("127.0.0.1", free_port()).await.unwrap();
+    let forward = link(&sshd, Limits::default()).await.forward("127.0.0.1", free_port()).await.unwrap();
     let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
     assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
@@ -229,7 +262,7 @@ async fn a_forward_to_nobody_closes_its_connections() {
 async fn a_client_that_takes_nothing_holds_up_the_others_for_the_limit_only() {
     let Some(sshd) = Sshd::started() else { return };
     let limits = Limits { idle: Duration::from_millis(500), ..Limits::default() };
-    let session = Arc::new(session(&sshd, limits, &CancellationToken::new()).await);
+    let link = link(&sshd, limits).await;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let flooding = tokio::spawn(async move {
@@ -237,10 +270,10 @@ async fn a_client_that_takes_nothing_holds_up_the_others_for_the_limit_only() {
         // Ends when the other side is closed.
         while connection.write_all(&[b'x'; 65536]).await.is_ok() {}
     });
-    let forward = session.clone().forward("127.0.0.1", port).await.unwrap();
+    let forward = link.clone().forward("127.0.0.1", port).await.unwrap();
     let taking_nothing = TcpStream::connect(forward.local_address()).await.unwrap();
     flooding.await.unwrap();
-    assert!(session.run("true", b"").await.unwrap().is_success());
+    assert!(link.session().await.unwrap().run("true", b"").await.unwrap().is_success());
     drop(taking_nothing);
 }
 

@@ -11,7 +11,7 @@ use crate::{
         access::Access,
         client::limits,
         llama_chat::{self, ChatFailure},
-        ssh::{Login, Tunnel, unpinned},
+        ssh::{Login, Tunnel},
         ssh_failure::SshFailure,
     },
 };
@@ -49,13 +49,7 @@ pub(super) fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 /// Asks the server. It is logged in to for this question alone.
 pub(super) async fn read(config: Chat, request: &ChatRequest, context: &Context<Client>) -> Outcome<Chat> {
     match ask(&config, request, context).await {
-        Ok((answer, warning)) => {
-            let outcome = Outcome::present(config.answered(answer), Private::default());
-            match warning {
-                Some(warning) => outcome.with(warning),
-                None => outcome,
-            }
-        }
+        Ok((answer, warnings)) => Outcome::present(config.answered(answer), Private::default()).with(warnings),
         Err(diagnostic) => Outcome::absent().with(*diagnostic),
     }
 }
@@ -64,7 +58,7 @@ async fn ask(
     config: &Chat,
     request: &ChatRequest,
     context: &Context<Client>,
-) -> Result<(crate::api::ChatAnswer, Option<Diagnostic>), Box<Diagnostic>> {
+) -> Result<(crate::api::ChatAnswer, Diagnostics), Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();
     let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));
     let port: u16 = port.parse().unwrap_or_default();
@@ -80,7 +74,8 @@ async fn ask(
     };
     let login = Login { ssh, known_host: config.host_key.known().cloned(), ..Login::default() };
     let tried = || format!("chat with llama server {id}");
-    let session = Tunnel { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
+    let link = Tunnel { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
+    let session = link.session().await.map_err(|error| Box::new(failed(&tried(), port, &error.into())))?;
     let key = config.api_key.known().cloned().map(Secret::into_inner);
     let asked = tokio::select! {
         () = context.cancel.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
@@ -88,7 +83,7 @@ async fn ask(
     };
     match asked {
         Err(_) => Err(Box::new(stopped(&tried(), "the time ran out"))),
-        Ok(Ok(answer)) => Ok((answer, (!login.is_pinned()).then(|| unpinned(&session, Path::to("host_key"))))),
+        Ok(Ok(answer)) => Ok((answer, login.unpinned(&session, Path::to("host_key")))),
         Ok(Err(error)) => Err(Box::new(failed(&tried(), port, &error))),
     }
 }

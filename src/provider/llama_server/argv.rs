@@ -21,7 +21,11 @@ impl LlamaServer {
                         take_path(&mut self.model, path, home);
                     }
                 }
-                "--host" => take(&mut self.host, words.next()),
+                // The name is given as the address that is asked.
+                "--host" => match words.next() {
+                    Some("127.0.0.1") if self.host.as_str() == Some("localhost") => {}
+                    host => take(&mut self.host, host),
+                },
                 "-c" | "--ctx-size" => take_number(&mut self.context_size, words.next()),
                 "-np" | "--parallel" => take_number(&mut self.parallel, words.next()),
                 "-ngl" | "--gpu-layers" | "--n-gpu-layers" => take_number(&mut self.gpu_layers, words.next()),

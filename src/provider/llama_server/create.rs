@@ -1,15 +1,19 @@
+use secrecy::SecretString;
+
 use super::{
-    bootstrap::{Fingerprint, Job, Report, Verb},
+    bootstrap::{Fingerprint, Job, Kind, Report, Verb},
+    decide::Goal,
     enter::enter,
     failure,
     machine::Machine,
     model::LlamaServer,
     records::Records as _,
     status,
+    trial::{Trial, question},
     work::{Ended, Served, Work},
 };
 use crate::{
-    framework::{Context, Create, Diagnostic, Diagnostics, Outcome, timeouts::parse_duration},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, timeouts::parse_duration},
     provider::{Client, words::capitalized},
 };
 
@@ -17,7 +21,7 @@ const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";
 
 const TAINTED: &str = "The state is tainted: the next apply stops what is left and tries again.";
 
-/// Starts a server, or takes up what an earlier create of it has begun: that is recorded in the instance, not in the state.
+/// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the state.
 pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let Create { config, planned, mut private } = change;
     let (mut machine, access) = match enter(&planned, &config, &mut private, NOTHING, context).await {
@@ -33,7 +37,8 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
     state.take_login(&machine, &mut private);
     let fingerprint = Fingerprint::of(&job);
     tracing::info!(llama_server.id = state.id.as_str(), "starting");
-    let done = state.work(&mut machine, &job).ensure().await;
+    let owner = private.own();
+    let done = state.work(&state, &mut machine, &job, &config, &owner).run().await;
     private.note_settings(&fingerprint.settings);
     match done {
         Ok(served) => {
@@ -41,24 +46,73 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
             Outcome::present(state, private).with(notes)
         }
         Err(Ended::Refused(report)) => Outcome::absent().with(failure::refused(&state, &report, NOTHING)),
+        // Nothing was started.
+        Err(Ended::Failed(report)) if is_refusal(&report) => {
+            Outcome::absent().with(failure::refused(&state, &report, NOTHING))
+        }
         Err(Ended::Failed(report)) => {
-            let diagnostics = state.take_failure(&report, &mut machine, &job, TAINTED).await;
+            let policy = state.on_failure.clone();
+            let diagnostics =
+                state.take_failure(&report, (&mut machine, &job, &owner), ("on_failure", policy), TAINTED).await;
             Outcome::present(state, private).with(diagnostics)
         }
+        Err(Ended::RolledBack(report, now, returned)) => {
+            Outcome::absent().with(failure::rolled_back(&state, &report, &now, &returned))
+        }
+        Err(Ended::Unproved(_, reason)) => {
+            let now = "This resource has taken nothing over.";
+            Outcome::absent().with(failure::unproved(&state, &reason, now))
+        }
         Err(Ended::Unseen(trouble, last)) => {
-            let now = "The work goes on in the instance, which keeps its record. The state holds nothing of it, so that nothing is \
-                       destroyed: the next apply takes it up where it is.";
+            let now = "The work continues in the instance, which keeps its record. The state holds nothing of it, so that nothing is \
+                       destroyed: the next apply resumes it.";
             Outcome::absent().with(failure::unseen(&state, &trouble, last.as_deref(), now))
         }
     }
 }
 
+/// Whether the job failed before any server was started for it.
+pub(super) fn is_refusal(report: &Report) -> bool {
+    report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::BadOption)
+}
+
 impl LlamaServer {
-    /// The work on this server.
-    pub(super) fn work<'a>(&'a self, machine: &'a mut Machine, job: &'a Job) -> Work<'a> {
-        let ready_timeout = self.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY);
+    /// The work on this server. `prior` is what the state holds, or the same for a create.
+    pub(super) fn work<'a>(
+        &'a self,
+        prior: &'a Self,
+        machine: &'a mut Machine,
+        job: &'a Job,
+        config: &Self,
+        owner: &'a str,
+    ) -> Work<'a> {
         let task = machine.progress.task("llama server", self.id.as_str().unwrap_or_default());
-        Work { machine, job, ready_timeout, probe: self.probe.known(), task: Some(task) }
+        let rolls_back = !matches!(self.on_update_failure.as_str(), Some("keep" | "stop"));
+        let is_key_same = prior.api_key_wo_version == self.api_key_wo_version;
+        Work {
+            machine,
+            job,
+            goal: Goal { build: job.build, rolls_back },
+            owner,
+            ends_rival: prior.status.as_str() == Some(status::DISPLACED),
+            trial: self.trial(self.key(config)),
+            former_trial: Trial {
+                is_key_unknown: !is_key_same || std::ptr::eq(prior, self),
+                ..prior.trial(if is_key_same { prior.key(config) } else { prior.key(prior) })
+            },
+            task: Some(task),
+        }
+    }
+
+    fn trial(&self, api_key: Option<SecretString>) -> Trial<'_> {
+        Trial {
+            port: self.listens(),
+            api_key,
+            request: question(self.probe.known(), self.model.as_str().unwrap_or_default()),
+            probe: self.probe.known(),
+            ready_timeout: self.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY),
+            is_key_unknown: false,
+        }
     }
 
     /// Takes over a server that serves, and tells what is worth knowing about it.
@@ -71,23 +125,24 @@ impl LlamaServer {
         notes
     }
 
-    /// Takes over a server that does not, and does what on_failure says. `next` is what the next apply does.
+    /// Takes over a server that does not serve, and stops it where this argument (`on_failure`, `on_update_failure`) is "stop". `next` is what the next
+    /// apply does.
     pub(super) async fn take_failure(
         &mut self,
         report: &Report,
-        machine: &mut Machine,
-        job: &Job,
+        (machine, job, owner): (&mut Machine, &Job, &str),
+        (argument, policy): (&str, Attr<String>),
         next: &str,
     ) -> Diagnostics {
         self.take_report(report);
         self.status = status::FAILED.into();
-        if self.on_failure.as_str() != Some("stop") {
+        if policy.as_str() != Some("stop") {
             return failure::failed(self, report, &failure::left_alone(job, next)).into();
         }
-        let why = match machine.run(&Verb::Stop).await {
+        let why = match machine.run(&Verb::Stop { owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.take_report(&stopped);
-                let now = format!("on_failure = \"stop\" has stopped it; its logs are still there. {next}");
+                let now = format!("{argument} = \"stop\" has stopped it; its logs are still there. {next}");
                 return failure::failed(self, report, &now).into();
             }
             Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
@@ -95,7 +150,7 @@ impl LlamaServer {
         };
         let mut diagnostics: Diagnostics = failure::failed(self, report, next).into();
         diagnostics.push(Diagnostic::warning(
-            "on_failure = \"stop\" did not stop it",
+            format!("{argument} = \"stop\" did not stop it"),
             format!("{}. Whatever runs goes on running; the next apply stops it.", capitalized(&why)),
         ));
         diagnostics

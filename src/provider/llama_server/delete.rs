@@ -1,9 +1,10 @@
 use super::{
-    bootstrap::Verb,
+    bootstrap::{Kind, Report, Verb},
     enter::{Attempt, NoEntrance},
     failure,
     model::LlamaServer,
     read::subject,
+    records::Records as _,
 };
 use crate::{
     api::{Account, InstanceUid, Presence},
@@ -52,7 +53,9 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
             return current.unchanged(diagnostic);
         }
     };
-    match machine.run(&Verb::Destroy).await {
+    let owner = private.owner();
+    match machine.run(&Verb::Destroy { owner: &owner }).await {
+        Ok(report) if is_foreign(&report) => Outcome::absent().with(failure::foreign(state)),
         Ok(report) if report.is_refused => {
             let diagnostic = failure::not_stopped(state, &report, STAYS);
             current.unchanged(diagnostic)
@@ -63,6 +66,11 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
             current.unchanged(diagnostic)
         }
     }
+}
+
+/// Whether another resource owns the server by now.
+fn is_foreign(report: &Report) -> bool {
+    report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Foreign)
 }
 
 async fn find_home(current: &State<LlamaServer>, context: &Context<Client>) -> Result<Home, Box<Diagnostic>> {

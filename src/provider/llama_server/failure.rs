@@ -1,27 +1,43 @@
 //! What the operator reads when a server does not serve.
 
 use super::{
+    argv::as_text,
     bootstrap::{Job, Kind, Phase, Report},
     machine::Trouble,
     model::LlamaServer,
+    work::Return,
 };
 use crate::{
-    framework::{Diagnostic, Path},
+    framework::{Diagnostic, Path, Severity},
     provider::{ssh_failure::SshFailure, words::capitalized},
 };
 
 /// How many lines of a log an error shows.
 const LINES: usize = 40;
 
-/// The work came to nothing. `now` says what state things are in.
+/// An error that is none here.
+pub(super) fn as_warning(error: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..error }
+}
+
+/// The work came to nothing. `now` says what state things are in. Where the prebuilt server failed first, that is the cause; what kept the build from
+/// source from serving is told after it.
 pub(super) fn failed(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
-    let kind = report.failure.as_ref().map(|failure| failure.kind);
-    let (title, argument, advice) = meaning(kind, report);
+    let (first, second) = match &report.because {
+        Some(because) => (Some(because), report.failure.as_ref()),
+        None => (report.failure.as_ref(), None),
+    };
+    let (title, argument, advice) = meaning(first.map(|failure| failure.kind), report);
     let mut parts = Vec::new();
-    if let Some(failure) = &report.failure {
+    if let Some(failure) = first {
         parts.push(format!("{}.", capitalized(failure.text.trim().trim_end_matches('.'))));
     }
     parts.push(advice.to_owned());
+    if let Some(failure) = second {
+        let (title, _, advice) = meaning(Some(failure.kind), report);
+        let text = failure.text.trim().trim_end_matches('.');
+        parts.push(format!("Then a build from source was tried: {title}. {}. {advice}", capitalized(text)));
+    }
     parts.push(now.to_owned());
     parts.extend(log(report));
     parts.retain(|part| !part.is_empty());
@@ -43,6 +59,80 @@ pub(super) fn not_stopped(server: &LlamaServer, report: &Report, now: &str) -> D
     let refused = refused(server, report, now);
     let (title, _, _) = meaning(report.failure.as_ref().map(|failure| failure.kind), report);
     Diagnostic { summary: format!("{} was not stopped: {title}", title_of(server)), path: None, ..refused }
+}
+
+/// An update failed, and the former server serves again, or not.
+pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, returned: &Return) -> Diagnostic {
+    let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
+    let what = match returned {
+        Return::GoesOn => format!(
+            "The server that ran before was never ended and goes on serving{pid}. The state keeps its arguments: correct the change, then \
+             apply again."
+        ),
+        Return::Serves(_) => format!(
+            "The former server was started again with its former options, answers its probe and serves{pid}. The state keeps its \
+             arguments: correct the change, then apply again."
+        ),
+        Return::Fails(reason) => format!(
+            "The former server was started again with its former options, and was not seen to serve: {}. The state keeps its arguments, \
+             and the next apply repairs it.",
+            reason.trim().trim_end_matches('.')
+        ),
+    };
+    failed(server, report, &what)
+}
+
+/// A server that serves does not answer the probe as it shall.
+pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnostic {
+    let title = format!("{} does not answer the probe as expected", title_of(server));
+    let detail = format!(
+        "{}. It goes on serving as it was. Correct probe, then apply again. {now}",
+        capitalized(reason.trim().trim_end_matches('.'))
+    );
+    Diagnostic::error(title, detail).at(Path::to("probe"))
+}
+
+/// Another resource has taken a server over.
+pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} was left running", title_of(server)),
+        "Another resource has taken it over since: a successor of this one, or one of another state. It is managed there, and it was \
+         removed from this state.",
+    )
+}
+
+/// A server that was started again by itself since the last look.
+pub(super) fn restarted(server: &LlamaServer, report: &Report) -> Diagnostic {
+    let exit = report.last_exit.as_deref().unwrap_or("an unknown code");
+    Diagnostic::warning(
+        format!("{} was restarted by itself", title_of(server)),
+        format!(
+            "It has ended and was started again, {} times since the last apply; the last time it ended with {exit}. Its log in the \
+             instance, {}, may say why.",
+            report.restarts,
+            report.log_path.as_deref().map_or_else(|| "server.log".to_owned(), |path| format!("{path}.1"))
+        ),
+    )
+}
+
+/// A server whose answer did not come in time.
+pub(super) fn slow(server: &LlamaServer, what: &str) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} is slow", title_of(server)),
+        format!("{what}. Its process runs, so this is no drift: it may be busy with other requests."),
+    )
+}
+
+/// Another llama-server serves on its port.
+pub(super) fn displaced(server: &LlamaServer, report: &Report) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} was replaced by hand", title_of(server)),
+        format!(
+            "On its port runs {}, started as: {}. The apply ends it and starts the server of this resource.",
+            report.rival.as_deref().unwrap_or("another llama-server"),
+            as_text(&report.rival_command_line)
+        ),
+    )
 }
 
 /// A server that a refresh found dead.
@@ -81,7 +171,14 @@ pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
     let title = title_of(server);
     let note = |note: &String| Diagnostic::warning(format!("{title}: worth knowing"), note.clone());
     let mut notes: Vec<Diagnostic> = report.notes.iter().map(note).collect();
-    if let Some(rival) = report.process.as_ref().and_then(|process| process.rival.as_ref()) {
+    if let Some(because) = &report.because {
+        let text = because.text.trim();
+        notes.push(Diagnostic::warning(
+            format!("{title} is a build from source"),
+            format!("The prebuilt server failed: {text}"),
+        ));
+    }
+    if let Some(rival) = &report.rival {
         notes.push(Diagnostic::warning(
             format!("{title} shares its port"),
             format!(
@@ -96,7 +193,6 @@ pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
 pub(super) fn doing(report: &Report) -> String {
     match report.phase {
         Phase::Absent => "stopped".to_owned(),
-        Phase::Preflight => "checking what is there".to_owned(),
         Phase::Find => "looking for a build".to_owned(),
         Phase::Compile => match report.compile.as_ref().and_then(|compile| compile.percent) {
             Some(percent) => format!("compiling ({percent} %)"),
@@ -104,7 +200,6 @@ pub(super) fn doing(report: &Report) -> String {
         },
         Phase::Start => "being started".to_owned(),
         Phase::Load => "loading the model".to_owned(),
-        Phase::Probe => "answering the probe".to_owned(),
         Phase::Ready => "ready".to_owned(),
         Phase::Failed => "failed".to_owned(),
     }
@@ -113,7 +208,7 @@ pub(super) fn doing(report: &Report) -> String {
 /// What is left of a server that failed, and where. `next` says what the next apply does with it.
 pub(super) fn left_alone(job: &Job, next: &str) -> String {
     format!(
-        "on_failure = \"keep\" leaves the process and the logs as they are, in {}/.damodel/{}. {next}",
+        "The process and its logs were left as they are, in {}/.damodel/{}. {next}",
         job.place.workspace, job.place.port
     )
 }
@@ -153,6 +248,9 @@ fn meaning(kind: Option<Kind>, report: &Report) -> (String, Option<&'static str>
             Some("source"),
             "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in source.cuda_architectures.",
         ),
+        Kind::BadOption => {
+            ("the server refuses its options", Some("extra_args"), "Correct the option, or use a server that knows it.")
+        }
         Kind::Busy => (
             "another run works on it",
             None,
@@ -170,6 +268,7 @@ fn meaning(kind: Option<Kind>, report: &Report) -> (String, Option<&'static str>
         Kind::Exited => {
             ("it ended before it was ready", None, "The log says why: correct the arguments, then apply again.")
         }
+        Kind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
         Kind::Interrupted => (
             "the work was interrupted",
             None,
@@ -186,6 +285,9 @@ fn meaning(kind: Option<Kind>, report: &Report) -> (String, Option<&'static str>
             Some("build"),
             "Install it in the instance, or use an image that has it.",
         ),
+        Kind::NoGguf => {
+            ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
+        }
         Kind::NoInference => ("it does not infer", None, "The log says why: correct the arguments, then apply again."),
         Kind::NoPackage => (
             "there is no prebuilt server",

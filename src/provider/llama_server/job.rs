@@ -58,6 +58,7 @@ impl LlamaServer {
             triggers: triggers
                 .map(|(name, value)| (name.clone(), value.known().cloned().unwrap_or_default()))
                 .collect(),
+            restarts: self.restart_policy.as_str() != Some("never"),
         })
     }
 

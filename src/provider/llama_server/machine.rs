@@ -23,6 +23,8 @@ pub(super) struct Machine {
     session: Session,
     target: Target,
     limits: ssh::Limits,
+    /// How long a login may take: the first, and each that follows.
+    login: Duration,
     place: Place,
     secrets: Vec<SecretString>,
     /// When all that is done here has taken long enough.
@@ -82,6 +84,7 @@ impl Machine {
             session,
             target,
             limits,
+            login,
             place,
             secrets,
             deadline,
@@ -142,12 +145,13 @@ impl Machine {
         }
     }
 
-    /// Logs in again where the connection is lost.
+    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have been released.
     ///
     /// # Errors
     /// Those of a login; the deadline.
     pub(super) async fn reconnect(&mut self) -> Result<(), ssh::Error> {
-        self.session = ssh::connect(&self.target, &self.limits, self.deadline, &self.cancel).await?;
+        let by = self.deadline.min(Instant::now() + self.login);
+        self.session = ssh::connect(&self.target, &self.limits, by, &self.cancel).await?;
         Ok(())
     }
 

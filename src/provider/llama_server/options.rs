@@ -62,6 +62,14 @@ pub(super) fn clash(word: &str) -> Option<Clash> {
             let reason = "The provider's health check and probe, and those who ask through it, know no prefix.";
             return Some(Clash::Unready(reason));
         }
+        "--ssl-key-file" | "--ssl-cert-file" => {
+            return Some(Clash::Unready(
+                "The provider asks the server through SSH, without TLS. Put a proxy with TLS before it.",
+            ));
+        }
+        "-h" | "--help" | "--usage" | "--version" | "--list-devices" => {
+            return Some(Clash::Unready("With it the server prints something and ends."));
+        }
         _ => {}
     }
     let (_, argument, is_relied_on) = OPTIONS.iter().find(|(names, ..)| names.contains(&&*name))?;
@@ -102,8 +110,10 @@ mod tests {
         assert_eq!(clash("--api-key=planted"), Some(Clash::ApiKey));
         assert_eq!(clash("--port=1"), Some(Clash::Forbidden("port")));
         assert_eq!(clash("-c"), Some(Clash::Set("context_size")));
-        assert!(matches!(clash("--api-prefix"), Some(Clash::Unready(_))));
-        for word in ["--threads", "8", "-cb", "--model-alias", "api_key"] {
+        for word in ["--api-prefix", "--ssl-key-file", "--ssl_cert_file=x", "--version", "--help", "--list-devices"] {
+            assert!(matches!(clash(word), Some(Clash::Unready(_))), "{word}");
+        }
+        for word in ["--embedding", "--reranking", "--threads", "8", "-cb", "--model-alias", "api_key"] {
             assert_eq!(clash(word), None, "{word}");
         }
     }

@@ -1,4 +1,4 @@
-use super::{model::LlamaServer, status};
+use super::{failure::as_warning, model::LlamaServer, status};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext, PlanKind},
@@ -8,6 +8,8 @@ use crate::{
     },
 };
 
+const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
+
 /// What an update in place has to do in the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
@@ -15,7 +17,7 @@ pub(super) enum Effect {
     Note,
     /// Log in as it says now, and look.
     LogIn,
-    /// Ask the probe.
+    /// Ask the probe, and tell the instance what it does when the server dies.
     Probe,
     /// Stop the server and start it as it says now.
     Restart,
@@ -26,7 +28,7 @@ impl Effect {
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
         if prior.status.as_str() != Some(status::READY) || changes_the_server(prior, planned) {
             Self::Restart
-        } else if prior.probe != planned.probe {
+        } else if prior.probe != planned.probe || prior.restart_policy != planned.restart_policy {
             Self::Probe
         } else if prior.ssh != planned.ssh || prior.host_key.is_null() {
             Self::LogIn
@@ -75,6 +77,8 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         api_key_wo: _,
         // How the provider behaves.
         on_failure: _,
+        on_update_failure: _,
+        restart_policy: _,
         probe: _,
         ready_timeout: _,
         timeouts: _,
@@ -83,7 +87,9 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         command_line: _,
         log_path: _,
         model_fingerprint: _,
+        last_exit: _,
         pid: _,
+        restarts: _,
         server_version: _,
         started_at: _,
         status: _,
@@ -115,19 +121,61 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
 pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
     match plan.kind {
         PlanKind::Create => {
+            warn_without_key(plan);
             let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
             if let (Some(config), Some(client)) = (&plan.config, client) {
                 check_access(config, client, &planning_limits(context), &mut plan.diagnostics).await;
             }
         }
         PlanKind::Destroy => {}
-        PlanKind::Update => update(plan),
+        PlanKind::Update => {
+            if restarts(plan) {
+                warn_without_key(plan);
+            }
+            update(plan);
+        }
+    }
+}
+
+fn restarts(plan: &Plan<LlamaServer>) -> bool {
+    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if Effect::of(prior, planned) == Effect::Restart)
+}
+
+/// A server without a key that other machines reach serves all of them.
+fn warn_without_key(plan: &mut Plan<LlamaServer>) {
+    let Some(config) = &plan.config else { return };
+    let has_key = !config.api_key.is_null() || !config.api_key_wo.is_null();
+    let host = plan.planned.as_ref().and_then(|planned| planned.host.as_str());
+    if !has_key && let Some(host @ ("0.0.0.0" | "::")) = host {
+        plan.diagnostics.push(
+            Diagnostic::warning(
+                "Everyone who reaches the port may chat",
+                format!(
+                    "The server listens on all addresses of the instance ({host}) and asks for no key. Set api_key, or host = \
+                     \"127.0.0.1\" when only SSH leads to it."
+                ),
+            )
+            .at(Path::to("host")),
+        );
     }
 }
 
 fn update(plan: &mut Plan<LlamaServer>) {
     let (Some(config), Some(prior), Some(planned)) = (&plan.config, &plan.prior, &mut plan.planned) else { return };
     let effect = Effect::of(prior, planned);
+    if prior.status.as_str() == Some(status::BLOCKED) {
+        plan.diagnostics.push(
+            Diagnostic::error(
+                "The port is in use",
+                format!(
+                    "The server does not run, and another program listens on port {}. Nothing was changed. Stop that program, or choose \
+                     another port.",
+                    prior.listens()
+                ),
+            )
+            .at(Path::to("port")),
+        );
+    }
     if effect == Effect::Restart {
         planned.status = status::READY.into();
         planned.build_used = Attr::Unknown;
@@ -135,6 +183,8 @@ fn update(plan: &mut Plan<LlamaServer>) {
         planned.log_path = Attr::Unknown;
         planned.model_fingerprint = Attr::Unknown;
         planned.pid = Attr::Unknown;
+        planned.restarts = Attr::Unknown;
+        planned.last_exit = Attr::Unknown;
         planned.server_version = Attr::Unknown;
         planned.started_at = Attr::Unknown;
         if config.package.is_null() {
@@ -163,19 +213,19 @@ async fn check_access(config: &LlamaServer, client: &Client, limits: &api::Conte
         Err(error) => {
             let tried = format!("check {}", title("instance", None, Some(id)));
             let is_missing = error.code() == Some(api::Code::InstanceNotExistOrNoPrivilege);
-            let now = if is_missing { "" } else { "The plan goes on without this check." };
+            let now = if is_missing { WILL_FAIL } else { "The plan goes on without this check." };
             let failure = Failure { error: &error, tried, now: now.to_owned() };
-            let diagnostic = if is_missing { failure.whole() } else { failure.of_a_check() };
+            // A destroy, too, begins with such a plan when the refresh found the instance gone: an error would end it.
+            let diagnostic = if is_missing { as_warning(failure.whole()) } else { failure.of_a_check() };
             diagnostics.push(diagnostic.at(Path::to("instance_id")));
             return;
         }
     };
     let access = Access::of(&instance);
-    if matches!(access.status, Some(InstanceStatus::Failed | InstanceStatus::Released)) {
+    if access.status == Some(InstanceStatus::Failed) {
         diagnostics.push(access.not_running("Nothing was changed."));
-    } else if access.status == Some(InstanceStatus::Stopped) {
-        let told = access.not_running("The apply will fail until it runs.");
-        diagnostics.push(Diagnostic::warning(told.summary, told.detail).at(Path::to("instance_id")));
+    } else if matches!(access.status, Some(InstanceStatus::Stopped | InstanceStatus::Released)) {
+        diagnostics.push(as_warning(access.not_running(WILL_FAIL)));
     } else if access.status == Some(InstanceStatus::Running)
         && !config.ssh.is_unknown()
         && let Err(NoTarget::NoCredentials) = config.login(config, None).target(Some(&access), client)

@@ -1,11 +1,8 @@
-use std::time::Duration;
-
-use tokio::time::timeout;
-
 use super::{
     bootstrap::{Fingerprint, Phase, Report, Verb},
     enter::{Attempt, NoEntrance, witness_key},
-    failure,
+    failure::{self, as_warning},
+    health::{self, Seen},
     machine::Machine,
     model::LlamaServer,
     records::Records as _,
@@ -14,19 +11,16 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, Presence},
-    framework::{Context, Diagnostic, Outcome, Severity, State},
+    framework::{Context, Outcome, State},
     provider::{
         Client,
         access::Access,
         client::limits,
         lifecycle::absence::{self, Subject},
-        llama_chat::{self, Health},
     },
 };
 
 const UNCHANGED: &str = "The state is unchanged, and what runs there goes on.";
-/// How long a refresh waits for the answer to a health check: a server that computes answers at once, too.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is repaired.
 pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
@@ -99,7 +93,8 @@ pub(super) async fn refresh(
     report: &Report,
     machine: &Machine,
 ) -> Outcome<LlamaServer> {
-    let before = current.state.status.as_str() == Some(status::READY);
+    let before = current.state.status.as_str().map(str::to_owned);
+    let restarts = current.state.restarts.known().copied().unwrap_or_default();
     let state = &mut current.state;
     state.take_place();
     state.take_report(report);
@@ -107,23 +102,29 @@ pub(super) async fn refresh(
         state.take_options(report);
     }
     let mut seen = status_of(report);
+    let mut notes = Vec::new();
     if seen == status::READY {
-        match timeout(PATIENCE, llama_chat::health(machine.session(), state.listens())).await {
-            Ok(Ok(Health::Ok)) if serves_with_other_secrets(state, &current.private, report) => seen = status::OUTDATED,
-            Ok(Ok(Health::Ok)) => {}
-            Ok(Ok(Health::Loading | Health::Refused | Health::Strange)) | Err(_) => seen = status::UNRESPONSIVE,
-            // The process lives; that its port cannot be asked says nothing about it.
-            Ok(Err(error)) => tracing::warn!(%error, "the health check could not be made"),
+        match health::of(state, machine).await {
+            Seen::Serves if serves_with_other_secrets(state, &current.private, report) => seen = status::OUTDATED,
+            Seen::Serves => {}
+            Seen::Slow(what) => notes.push(failure::slow(state, &what)),
+            Seen::Loading => seen = status::STARTING,
+            Seen::Dead => seen = status::UNRESPONSIVE,
+        }
+        if report.restarts > restarts {
+            notes.push(failure::restarted(state, report));
         }
     }
     state.status = seen.into();
-    // Told once: afterwards it is in the state.
-    let news = (before && report.phase == Phase::Failed).then(|| as_warning(failure::died(state, report)));
-    let outcome = Outcome::present(current.state, current.private);
-    match news {
-        Some(news) => outcome.with(news),
-        None => outcome,
+    if seen == status::DISPLACED {
+        state.take_command_line(&report.rival_command_line, None);
+        notes.push(failure::displaced(state, report));
     }
+    // Told once: afterwards it is in the state.
+    if before.as_deref() == Some(status::READY) && report.phase == Phase::Failed && seen != status::DISPLACED {
+        notes.push(as_warning(failure::died(state, report)));
+    }
+    notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
 }
 
 /// Whether the instance has accepted other settings than those of the last apply here. After an import none are known.
@@ -140,8 +141,4 @@ fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Pr
     let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
     let here = state.job(state, None).ok().map(|job| Fingerprint::of(&job).secrets);
     matches!((there, here), (Some((_, there)), Some(here)) if there != here)
-}
-
-fn as_warning(error: Diagnostic) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, ..error }
 }

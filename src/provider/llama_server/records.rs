@@ -2,6 +2,7 @@
 
 use crate::framework::Private;
 
+const OWNER: &str = "owner";
 const FINGERPRINT: &str = "settings";
 const BASTION: &str = "bastion_host_key";
 const BASTION_ADDRESS: &str = "bastion_address";
@@ -9,6 +10,12 @@ const IMPORTED: &str = "imported";
 
 /// The notes of a server in its private data.
 pub(super) trait Records {
+    /// The token by which the instance knows this resource; empty where it has none.
+    fn owner(&self) -> String;
+    /// The same, and a new one where there is none.
+    fn own(&mut self) -> String;
+    /// Notes the token of the server that is imported: who imports it owns it too.
+    fn note_owner(&mut self, owner: &str);
     /// The settings with which it was started last, as the program in the instance tells them apart.
     fn settings(&self) -> Option<String>;
     /// Notes the settings of a job that the instance has accepted. From now on all about it is known.
@@ -24,6 +31,21 @@ pub(super) trait Records {
 }
 
 impl Records for Private {
+    fn owner(&self) -> String {
+        self.entry(OWNER).unwrap_or_default()
+    }
+
+    fn own(&mut self) -> String {
+        if self.owner().is_empty() {
+            self.note_owner(&format!("{:032x}", rand::random::<u128>()));
+        }
+        self.owner()
+    }
+
+    fn note_owner(&mut self, owner: &str) {
+        self.insert(OWNER, owner);
+    }
+
     fn settings(&self) -> Option<String> {
         self.entry(FINGERPRINT)
     }

@@ -11,7 +11,7 @@ use super::{
     machine::{Machine, Trouble},
     model::LlamaServer,
     options::{PORT, WORKSPACE},
-    trial::{Step, Trial, question},
+    trial::{Trial, Tried, question},
     work::{Pace, step},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        ssh::{Login, NoTarget, Ssh, WriteOnly, unpinned},
+        ssh::{Login, NoTarget, Ssh, WriteOnly},
         ssh_failure::{SshFailure, no_credentials},
         ssh_schema,
         words::capitalized,
@@ -154,20 +154,21 @@ async fn restart(
     let (server, login) = (config.server(), config.login());
     progress.say(format!("logging in to restart {}", server.title()));
     let mut machine = enter(config, &login, context).await?;
-    let notes = (!login.is_pinned()).then(|| unpinned(machine.session(), Path::to("host_key")));
+    let notes = login.unpinned(machine.session(), Path::to("host_key"));
     let key = config.api_key.known().cloned().map(Secret::into_inner);
     let ready_timeout = config.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY);
     let task = machine.progress.task("llama server", server.place().unwrap_or_default());
     let trial = Trial {
         port: config.place().port,
-        api_key: key.as_ref(),
+        api_key: key.clone(),
         request: question(None, "any"),
         probe: None,
         ready_timeout,
+        is_key_unknown: false,
     };
     let run = Run { server: &server, trial, progress, task, told: String::new(), has_key: key.is_some() };
     run.restart(&mut machine).await?;
-    Ok(notes.map(Diagnostics::from).unwrap_or_default())
+    Ok(notes)
 }
 
 async fn enter(config: &Target, login: &Login, context: &Context<Client>) -> Result<Machine, Box<Diagnostic>> {
@@ -223,16 +224,16 @@ impl Run<'_> {
             self.tell(&report);
             match (report.phase, &report.process) {
                 (Phase::Failed | Phase::Absent, _) => return Err(self.failed(&report, REPAIRED)),
-                (Phase::Load | Phase::Probe | Phase::Ready, Some(process)) if process.is_alive => {
+                (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
                     let begun = match &start {
                         Some((identity, begun)) if *identity == process.identity => *begun,
                         _ => start.insert((process.identity.clone(), Instant::now())).1,
                     };
-                    let tried = self.trial.once(machine, process, begun).await;
+                    let tried = self.trial.once(machine, begun).await;
                     match tried.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))? {
-                        Step::Failed(reason) => return Err(self.does_not_infer(&reason, process.pid)),
-                        Step::Loading => {}
-                        Step::Served(speed) => {
+                        Tried::Failed(reason) => return Err(self.does_not_infer(&reason, process.pid)),
+                        Tried::Loading => {}
+                        Tried::Served(speed) => {
                             let ready = machine.run(&Verb::Ready { process: &process.identity }).await;
                             let ready = ready.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
                             if ready.is_refused {

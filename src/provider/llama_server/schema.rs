@@ -213,12 +213,10 @@ fn options() -> Vec<Attribute> {
         Attribute::optional(
             "extra_args",
             Type::list(Type::String),
-            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix` and those that tell where the server \
-             listens and which model it loads are refused.",
+            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix`, those of TLS and those that tell \
+             where the server listens and which model it loads are refused.",
         )
-        .validate(validator::text("one word of a command line, without line ends", |word| {
-            !word.is_empty() && !word.contains(['\n', '\r', '\0'])
-        })),
+        .validate(validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
         Attribute::optional("triggers", Type::map(Type::String), "Anything; a change restarts the server."),
     ]
@@ -252,9 +250,24 @@ fn behaviour() -> Vec<Attribute> {
             "on_failure",
             Type::String,
             "keep",
-            "What becomes of a server that was started and does not serve: `keep` leaves the process and its logs, `stop` stops it.",
+            "What becomes of a new server that was started and does not serve: `keep` leaves the process and its logs, `stop` stops it.",
         )
         .validate(validator::one_of(&["keep", "stop"])),
+        Attribute::optional(
+            "on_update_failure",
+            Type::String,
+            "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with its former options; \
+             the update is an error, and the state keeps the former arguments. `keep` leaves the failed one, `stop` stops it. The former \
+             server is only ended once its successor is found or built, and understands its options. Default: `rollback`.",
+        )
+        .validate(validator::one_of(&["rollback", "keep", "stop"])),
+        Attribute::optional(
+            "restart_policy",
+            Type::String,
+            "`on_failure`: a server that dies after it has served is started again in the instance by itself, with growing pauses, at most \
+             five times in ten minutes; one that was asked to end is not. `never`: the next apply starts it. Default: `on_failure`.",
+        )
+        .validate(validator::one_of(&["on_failure", "never"])),
     ]
 }
 
@@ -264,8 +277,9 @@ fn reported() -> Vec<Attribute> {
         text(
             "status",
             "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; `failed`; \
-             `unresponsive` when it runs and does not answer; `outdated` when the model's file was replaced since it was loaded. \
-             Anything but `ready` is repaired by the next apply.",
+             `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced since it was loaded; \
+             `displaced` when a llama-server that was started by hand serves on its port instead; `blocked` when another program \
+             listens there. Anything but `ready` and `blocked` is repaired by the next apply. A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
         text("build_used", "`prebuilt` or `source`."),
@@ -275,6 +289,12 @@ fn reported() -> Vec<Attribute> {
         text("log_path", "Its log, in the instance."),
         text("host_key", "The SSH host key that is pinned: that of the first login, or `ssh.host_key`."),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
+        Attribute::computed(
+            "restarts",
+            Type::Number,
+            "How often it was started again by itself since it was last applied.",
+        ),
+        text("last_exit", "How it ended before the last of these restarts."),
         text("started_at", "When the server was started (RFC 3339, UTC)."),
         Attribute::computed(
             "tokens_per_second",

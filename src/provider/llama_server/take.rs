@@ -25,6 +25,8 @@ impl LlamaServer {
         self.server_version = report.server_version.clone().into();
         self.log_path = report.log_path.clone().into();
         self.model_fingerprint = report.model_fingerprint.clone().into();
+        self.restarts = Attr::Known(report.restarts);
+        self.last_exit = report.last_exit.clone().into();
         if self.package.known().is_none() {
             self.package = report.package.clone().into();
         }
@@ -54,14 +56,23 @@ pub(super) fn status_of(report: &Report) -> &'static str {
     let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
     let kind = report.failure.as_ref().map(|failure| failure.kind);
     match report.phase {
+        _ if !is_alive && is_over(report) && !report.rival_command_line.is_empty() => status::DISPLACED,
+        _ if !is_alive && is_over(report) && report.rival.is_some() => status::BLOCKED,
         Phase::Absent => status::STOPPED,
-        Phase::Preflight | Phase::Find | Phase::Compile | Phase::Start | Phase::Load | Phase::Probe => status::STARTING,
+        // Started again by itself: whether it serves shows when it is asked.
+        Phase::Load if is_alive && report.is_proved => status::READY,
+        Phase::Find | Phase::Compile | Phase::Start | Phase::Load => status::STARTING,
         Phase::Ready if !is_alive => status::STOPPED,
         Phase::Ready if report.model_now != report.model_fingerprint => status::OUTDATED,
         Phase::Ready => status::READY,
         Phase::Failed if !is_alive && matches!(kind, Some(Kind::Died | Kind::Interrupted)) => status::STOPPED,
         Phase::Failed => status::FAILED,
     }
+}
+
+/// Whether nothing is under way any more.
+fn is_over(report: &Report) -> bool {
+    matches!(report.phase, Phase::Absent | Phase::Ready | Phase::Failed)
 }
 
 impl LlamaServer {

@@ -8,7 +8,6 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bootstrap::{Process, Verb},
     machine::{Machine, Trouble},
     model::Probe,
     options,
@@ -21,6 +20,8 @@ use crate::{
 
 /// What the probe is given at least, however long the model took to load.
 const PROBE: Duration = Duration::from_secs(60);
+/// What a health check is given at least.
+const HEALTH: Duration = Duration::from_secs(5);
 /// The longest part of an answer that an error shows, in characters.
 const SHOWN: usize = 200;
 
@@ -28,13 +29,15 @@ const SHOWN: usize = 200;
 pub(super) struct Trial<'a> {
     pub(super) port: u16,
     /// The key that it asks of its clients.
-    pub(super) api_key: Option<&'a SecretString>,
+    pub(super) api_key: Option<SecretString>,
     /// The chat that decides: [`question`].
     pub(super) request: ChatRequest,
     /// What its answer has to be.
     pub(super) probe: Option<&'a Probe>,
     /// How long a start may take until the probe is answered.
     pub(super) ready_timeout: Duration,
+    /// Whether it asks for a key that is not known here: then its refusal to answer without is all that can be seen.
+    pub(super) is_key_unknown: bool,
 }
 
 impl Trial<'_> {
@@ -42,56 +45,57 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Why nobody could ask; the work goes on.
-    pub(super) async fn once(&self, machine: &mut Machine, process: &Process, begun: Instant) -> Result<Step, Trouble> {
+    pub(super) async fn once(&self, machine: &mut Machine, begun: Instant) -> Result<Tried, Trouble> {
         let port = self.port;
         let by = begun + self.ready_timeout;
-        let health = match timeout_at(by.min(machine.deadline), llama_chat::health(machine.session(), port)).await {
-            Err(_) => Health::Loading,
-            Ok(Ok(health)) => health,
+        // One that begins just before the limit still gets its answer, which says what the server was doing.
+        let health_by = by.max(Instant::now() + HEALTH).min(machine.deadline);
+        let health = match timeout_at(health_by, llama_chat::health(machine.session(), port)).await {
+            Err(_) => None,
+            Ok(Ok(health)) => Some(health),
             Ok(Err(error)) if error.is_out_of_reach() => {
                 machine.reconnect().await?;
-                return Ok(Step::Loading);
+                return Ok(Tried::Loading);
             }
             Ok(Err(error)) => return Err(error.into()),
         };
-        if health != Health::Ok {
+        if health != Some(Health::Ok) {
             let limit = print_duration(self.ready_timeout);
             return Ok(match health {
-                _ if Instant::now() < by => Step::Loading,
-                Health::Loading => {
-                    Step::Failed(format!("it was still loading the model after {limit} (ready_timeout)"))
+                _ if Instant::now() < by => Tried::Loading,
+                Some(Health::Loading) => {
+                    Tried::Failed(format!("it was still loading the model after {limit} (ready_timeout)"))
                 }
-                _ => Step::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
+                _ => Tried::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
             });
         }
-        // An instance that cannot note it says so when the answer is to be noted.
-        machine.run(&Verb::Probing { process: &process.identity }).await?;
         let probe_by = by.max(Instant::now() + PROBE.min(self.ready_timeout)).min(machine.deadline);
-        let asked = llama_chat::ask(machine.session(), port, self.api_key, &self.request);
+        let asked = llama_chat::ask(machine.session(), port, self.api_key.as_ref(), &self.request);
         let answer = tokio::select! {
-            () = machine.cancel.cancelled() => return machine.pause(Duration::ZERO).await.map(|()| Step::Loading),
+            () = machine.cancel.cancelled() => return machine.pause(Duration::ZERO).await.map(|()| Tried::Loading),
             answer = timeout_at(probe_by, asked) => answer,
         };
         match answer {
-            Err(_) if Instant::now() >= machine.deadline => Ok(Step::Loading),
+            Err(_) if Instant::now() >= machine.deadline => Ok(Tried::Loading),
             Err(_) => {
                 let limit = print_duration(self.ready_timeout);
-                Ok(Step::Failed(format!("the probe was not answered within {limit} (ready_timeout)")))
+                Ok(Tried::Failed(format!("the probe was not answered within {limit} (ready_timeout)")))
             }
             Ok(Ok(answer)) => Ok(judge(&answer, self.probe)),
             Ok(Err(ChatFailure::Ssh(error))) if machine.session().is_lost() => {
                 tracing::debug!(%error, "the connection was lost during the probe");
                 machine.reconnect().await?;
-                Ok(Step::Loading)
+                Ok(Tried::Loading)
             }
-            Ok(Err(error)) => Ok(Step::Failed(format!("the probe failed: {error}"))),
+            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Ok(Tried::Served(None)),
+            Ok(Err(error)) => Ok(Tried::Failed(format!("the probe failed: {error}"))),
         }
     }
 }
 
 /// What one try came to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum Tried {
     /// It does not infer, and why.
     Failed(String),
     /// Not yet.
@@ -112,14 +116,14 @@ pub(super) fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
 }
 
 /// Whether an answer is what is expected. A model that thinks first may spend all its tokens on that, so the thoughts count too.
-fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Step {
+fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Tried {
     if let Some(pattern) = probe.and_then(|probe| probe.expect.as_str())
         && let Ok(expected) = Regex::new(pattern)
     {
         let thoughts = answer.response.pointer("/choices/0/message/reasoning_content").and_then(Value::as_str);
         if !expected.is_match(&answer.content) && !thoughts.is_some_and(|thoughts| expected.is_match(thoughts)) {
             let shown: String = answer.content.chars().take(SHOWN).collect();
-            return Step::Failed(format!(
+            return Tried::Failed(format!(
                 "the answer to the probe does not match probe.expect ({pattern:?}): {shown:?}"
             ));
         }
@@ -129,7 +133,7 @@ fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Step {
     // The time of a single token is none: it comes with the prompt.
     let is_telling = timing("predicted_n").is_none_or(|tokens| tokens > 1.0);
     let speed = timing("predicted_per_second").filter(|speed| is_telling && speed.is_finite() && *speed > 0.0);
-    Step::Served(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
+    Tried::Served(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
 }
 
 #[cfg(test)]
@@ -150,19 +154,19 @@ mod tests {
 
     #[test]
     fn any_answer_serves_unless_one_is_expected() {
-        assert_eq!(judge(&answer("", &json!({})), None), Step::Served(None));
+        assert_eq!(judge(&answer("", &json!({})), None), Tried::Served(None));
         let probe = Probe { expect: "(?i)^pong".into(), ..Probe::default() };
-        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), Step::Served(None));
-        let Step::Failed(reason) = judge(&answer("ping", &json!({})), Some(&probe)) else { panic!() };
+        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), Tried::Served(None));
+        let Tried::Failed(reason) = judge(&answer("ping", &json!({})), Some(&probe)) else { panic!() };
         assert_eq!(reason, r#"the answer to the probe does not match probe.expect ("(?i)^pong"): "ping""#);
     }
 
     #[test]
     fn the_speed_is_told_unless_the_answer_is_too_short() {
         let timings = |tokens: i64| json!({"timings": {"predicted_n": tokens, "predicted_per_second": 41.666}});
-        assert_eq!(judge(&answer("x", &timings(12)), None), Step::Served(Some("41.67".parse().unwrap())));
-        assert_eq!(judge(&answer("x", &timings(1)), None), Step::Served(None));
-        assert_eq!(judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None), Step::Served(None));
+        assert_eq!(judge(&answer("x", &timings(12)), None), Tried::Served(Some("41.67".parse().unwrap())));
+        assert_eq!(judge(&answer("x", &timings(1)), None), Tried::Served(None));
+        assert_eq!(judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None), Tried::Served(None));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
         Client,
         access::Access,
         client::limits,
-        ssh::{self, Login, Ssh, WriteOnly, unpinned},
+        ssh::{self, Login, Ssh, WriteOnly},
         ssh_failure::SshFailure,
         ssh_schema,
     },
@@ -88,13 +88,10 @@ impl EphemeralResource for Tunnel {
 
     async fn open(&self, config: Way, context: Context<Client>) -> Opened<Way, Forward> {
         match Box::pin(open(&config, &context)).await {
-            Ok((forward, warning)) => {
+            Ok((forward, warnings)) => {
                 let local_url = format!("http://{}", forward.local_address()).into();
                 let opened = Opened::ready(Way { local_url, ..config }).holding(forward);
-                match warning {
-                    Some(warning) => opened.with(warning),
-                    None => opened,
-                }
+                opened.with(warnings)
             }
             Err(diagnostic) => Opened::failed(*diagnostic),
         }
@@ -107,7 +104,7 @@ impl Way {
     }
 }
 
-async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Option<Diagnostic>), Box<Diagnostic>> {
+async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
@@ -124,10 +121,9 @@ async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Optio
     let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
     let tried = format!("open a tunnel to port {port} of the machine");
     let tunnel = ssh::Tunnel { login: &login, access: access.as_ref() };
-    let session = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
-    let warning = (!login.is_pinned()).then(|| unpinned(&session, Path::to("host_key")));
-    match session.forward("127.0.0.1", port).await {
-        Ok(forward) => Ok((forward, warning)),
-        Err(error) => Err(Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic())),
-    }
+    let link = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
+    let failed = |error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic());
+    let warnings = async { Ok(login.unpinned(&*link.session().await?, Path::to("host_key"))) };
+    let forwarded = async { Ok((link.clone().forward("127.0.0.1", port).await?, warnings.await?)) };
+    forwarded.await.map_err(failed)
 }

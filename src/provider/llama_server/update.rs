@@ -7,7 +7,7 @@ use super::{
     plan::Effect,
     records::Records as _,
     status,
-    work::Ended,
+    work::{Ended, Return},
 };
 use crate::{
     framework::{Context, Outcome, Private, Update},
@@ -20,7 +20,9 @@ const ENDED: &str =
     "The server that ran before does not run any more, and the state says so: the next apply starts it.";
 
 const NOT_HEARD: &str = "Nobody knows whether the instance was told, so the state keeps what it said before: the next apply tells it again, \
-                         and takes up what it may have begun.";
+                         and resumes what it may have begun.";
+
+const GOES_ON: &str = "The work continues in the instance, and the state says that it does: the next apply resumes it.";
 
 const FAILED: &str = "The state says that it failed: the next apply starts it anew.";
 
@@ -45,22 +47,27 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &Context<Client
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };
-    let change = Change { prior, state, private, machine: &mut machine, job: &job };
-    if effect == Effect::Restart { Box::pin(change.restart()).await } else { Box::pin(change.prove()).await }
+    let owner = private.own();
+    let change = Change { config, prior, state, private, owner, machine: &mut machine, job: &job };
+    Box::pin(change.work()).await
 }
 
 struct Change<'a> {
+    config: LlamaServer,
     prior: LlamaServer,
     state: LlamaServer,
     private: Private,
+    /// The token by which the instance knows this resource.
+    owner: String,
     machine: &'a mut Machine,
     job: &'a Job,
 }
 
 impl Change<'_> {
-    async fn restart(mut self) -> Outcome<LlamaServer> {
-        let ran = self.prior.pid.known().is_some();
-        if let Some((place, verb)) = self.ends_before() {
+    /// Starts it as it says now, or proves the one that runs so already.
+    async fn work(mut self) -> Outcome<LlamaServer> {
+        let owner = self.owner.clone();
+        if let Some((place, verb)) = self.ends_before(&owner) {
             // What would be refused is told while the server still runs.
             match self.machine.run(&Verb::Check(self.job)).await {
                 Ok(report) if report.is_refused => {
@@ -80,56 +87,74 @@ impl Change<'_> {
                 Err(trouble) => return self.unheard(&trouble, NOT_HEARD),
             }
         }
+        let ran = self.prior.pid.known().is_some();
         let fingerprint = Fingerprint::of(self.job);
-        tracing::info!(llama_server.id = self.state.id.as_str(), "starting anew");
-        let done = self.state.work(self.machine, self.job).ensure().await;
-        match done {
-            Err(Ended::Refused(report)) => return self.refused(&report, ran),
-            Err(Ended::Unseen(trouble, None)) => {
-                self.prior.status = status::STARTING.into();
-                return self.unheard(&trouble, NOT_HEARD);
-            }
-            _ => {}
-        }
-        self.private.note_settings(&fingerprint.settings);
-        self.conclude(done).await
-    }
-
-    async fn prove(self) -> Outcome<LlamaServer> {
-        let done = self.state.work(self.machine, self.job).prove().await;
-        self.conclude(done).await
-    }
-
-    async fn conclude(mut self, done: Result<super::work::Served, Ended>) -> Outcome<LlamaServer> {
-        match done {
+        tracing::info!(llama_server.id = self.state.id.as_str(), "applying");
+        let work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
+        match work.run().await {
             Ok(served) => {
+                self.private.note_settings(&fingerprint.settings);
                 let notes = self.state.take_served(served);
                 Outcome::present(self.state, self.private).with(notes)
             }
-            Err(Ended::Failed(report) | Ended::Refused(report)) => {
-                let diagnostics = self.state.take_failure(&report, self.machine, self.job, FAILED).await;
+            Err(Ended::Refused(report)) => self.refused(&report, ran),
+            Err(Ended::Failed(report)) => {
+                self.private.note_settings(&fingerprint.settings);
+                let policy = ("on_update_failure", self.state.on_update_failure.clone());
+                let done = (&mut *self.machine, self.job, self.owner.as_str());
+                let diagnostics = self.state.take_failure(&report, done, policy, FAILED).await;
                 Outcome::present(self.state, self.private).with(diagnostics)
             }
-            Err(Ended::Unseen(trouble, last)) => {
-                if let Some(report) = &last {
-                    self.state.take_report(report);
+            Err(Ended::RolledBack(report, now, returned)) => {
+                // A refresh may have seen the successor's options.
+                if self.prior.status.as_str() == Some(status::STARTING) {
+                    self.prior.take_options(&now);
                 }
+                self.prior.take_report(&now);
+                self.prior.status = match &returned {
+                    Return::GoesOn | Return::Serves(_) => status::READY,
+                    Return::Fails(_) => status::FAILED,
+                }
+                .into();
+                let diagnostic = failure::rolled_back(&self.prior, &report, &now, &returned);
+                Outcome::present(self.prior, self.private).with(diagnostic)
+            }
+            Err(Ended::Unproved(report, reason)) => {
+                self.prior.take_report(&report);
+                let diagnostic = failure::unproved(&self.prior, &reason, "The state keeps the former arguments.");
+                Outcome::present(self.prior, self.private).with(diagnostic)
+            }
+            Err(Ended::Unseen(trouble, None)) => {
+                self.prior.status = status::STARTING.into();
+                self.unheard(&trouble, NOT_HEARD)
+            }
+            // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
+            Err(Ended::Unseen(trouble, Some(report))) if report.former.is_some() => {
+                self.prior.take_report(&report);
+                self.prior.status = status::STARTING.into();
+                let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
+                Outcome::present(self.prior, self.private).with(diagnostic)
+            }
+            Err(Ended::Unseen(trouble, Some(report))) => {
+                self.private.note_settings(&fingerprint.settings);
+                self.state.take_report(&report);
                 self.state.status = status::STARTING.into();
                 // A refresh sees a server that serves, and not that nobody has answered the probe: it stays to be asked.
                 self.state.probe = self.prior.probe;
-                let now = "The work goes on in the instance, and the state says that it does: the next apply takes it up where it is.";
-                let diagnostic = failure::unseen(&self.state, &trouble, last.as_deref(), now);
+                let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
                 Outcome::present(self.state, self.private).with(diagnostic)
             }
         }
     }
 
-    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be taken up as it
+    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be resumed as it
     /// is although it does not answer. Builds stay.
-    fn ends_before(&self) -> Option<(Place, Verb<'static>)> {
+    fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
         match self.prior.records() {
-            Some(place) if place != self.job.place => Some((place, Verb::Destroy)),
-            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE) => Some((self.job.place.clone(), Verb::Stop)),
+            Some(place) if place != self.job.place => Some((place, Verb::Destroy { owner })),
+            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE) => {
+                Some((self.job.place.clone(), Verb::Stop { owner }))
+            }
             _ => None,
         }
     }

@@ -72,6 +72,14 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         _ => {}
     }
     let Attr::Known(source) = &config.source else { return };
+    if source.url.as_str().is_some_and(has_credentials) {
+        diagnostics.error_at(
+            Path::to("source").attribute("url"),
+            "Credentials in an address",
+            "They would be stored in the state, and shown in plans and logs. Give an address without user and password: let the \
+             instance's git know them, or set source.path.",
+        );
+    }
     let is_fetched = !source.url.is_null() || !source.reference.is_null();
     if !source.path.is_null() && is_fetched {
         diagnostics.error_at(
@@ -80,6 +88,13 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             "Set either source.path, which is in the instance, or source.url and source.ref, which are fetched with git.",
         );
     }
+}
+
+/// Whether an address holds a password or token. The user of SSH is no secret.
+fn has_credentials(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':') || scheme.starts_with("http"))
 }
 
 fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {

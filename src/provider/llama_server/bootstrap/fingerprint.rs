@@ -55,6 +55,7 @@ fn settings(job: &Job) -> String {
         environment: _,
         api_key: _,
         triggers,
+        restarts: _,
     } = job;
     let mut hash = Parts::new("settings");
     for text in [&place.workspace, public_storage, model, host, flash_attention, cache_type_k, cache_type_v] {

@@ -62,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) api_key: Option<SecretString>,
     /// A change restarts the server.
     pub(crate) triggers: BTreeMap<String, String>,
+    /// Whether a server that dies is started again in the instance. It changes no running server, so it is no part of the fingerprint.
+    pub(crate) restarts: bool,
 }
 
 /// Which binary serves.

@@ -14,9 +14,11 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(super) use self::report::Process;
 pub(super) use self::{
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Verb, is_passable, program},
-    report::{Kind, Malformed, Phase, Process, Report},
+    program::{Start, Verb, is_passable, program},
+    report::{Failure, Former, Kind, Malformed, Phase, Report},
 };

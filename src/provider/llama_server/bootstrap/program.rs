@@ -4,7 +4,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     fingerprint::Fingerprint,
-    job::{Job, Origin, Place, REFERENCE, REPOSITORY},
+    job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY},
+    report::Failure,
 };
 
 /// The program, part by part in the order in which it is read.
@@ -16,6 +17,7 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("script/find.sh"),
     include_str!("script/source.sh"),
     include_str!("script/compile.sh"),
+    include_str!("script/former.sh"),
     include_str!("script/serve.sh"),
     include_str!("script/worker.sh"),
     include_str!("script/verbs.sh"),
@@ -24,20 +26,20 @@ pub(super) const SCRIPT: &str = concat!(
 /// What the program shall do. Each answers with a [`super::Report`] of what is then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb<'a> {
-    /// Whether [`Verb::Ensure`] of this would be refused, as far as that can be judged while an older server holds its port. Changes nothing.
+    /// Whether [`Verb::Ensure`] of this would be refused, as far as that can be judged while an older server holds its port, and which cards there are.
+    /// Changes nothing.
     Check(&'a Job),
     /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and packages stay.
-    Destroy,
-    /// Makes the job so: takes up what is under way or runs with this fingerprint, else stops what runs and starts anew. Answers at
-    /// once: what takes long goes on detached. What is refused at once (a missing model, a port in use, a full disk) leaves everything as it
-    /// was, a running server too, and is the report's failure.
-    Ensure(&'a Job),
-    /// This process does not infer, as the caller saw. Under [`super::Build::Auto`] with the prebuilt server: stops it and goes on to the compile. Else the
-    /// failure is recorded and the process left alone (what becomes of it is the caller's: [`Verb::Stop`]). Without effect when the server is another
-    /// process by now.
+    Destroy {
+        /// [`Start::owner`].
+        owner: &'a str,
+    },
+    /// Makes the job so: resumes what is under way or runs with this fingerprint, else begins anew. Answers at once: what takes long goes on
+    /// detached. A server that has served goes on until its successor is about to start, and can be brought back with [`Verb::RollBack`] until
+    /// [`Verb::Ready`]. What is refused at once (a missing model, a port in use, a full disk) leaves everything as it was, and is the report's failure.
+    Ensure(&'a Start<'a>),
+    /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the server is another process by now.
     Failed {
-        /// The same job as was ensured.
-        job: &'a Job,
         /// [`super::Process::identity`] of the process that was asked.
         process: &'a str,
         /// What was seen, for people.
@@ -45,12 +47,7 @@ pub(crate) enum Verb<'a> {
     },
     /// What is there now. Changes nothing.
     Look,
-    /// This process answers its health check and is now asked to infer. Without effect when it is another or dead by now.
-    Probing {
-        /// [`super::Process::identity`].
-        process: &'a str,
-    },
-    /// This process infers: the end of the work. Without effect when it is another or dead by now.
+    /// This process infers: the end of the work, and of the way back. Without effect when it is another or dead by now.
     Ready {
         /// [`super::Process::identity`].
         process: &'a str,
@@ -63,13 +60,37 @@ pub(crate) enum Verb<'a> {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,
     },
-    /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay.
-    Stop,
+    /// Ends what an update has begun. The server that served before goes on, or is started again with the options, the environment and the key that it had.
+    /// Without effect where there is none.
+    RollBack,
+    /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay. A server that another resource
+    /// owns is [`super::Kind::Foreign`], and goes on.
+    Stop {
+        /// [`Start::owner`].
+        owner: &'a str,
+    },
+}
+
+/// How a job is begun.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start<'a> {
+    /// What shall run.
+    pub(crate) job: &'a Job,
+    /// Which binary: prebuilt or source. [`Build::Auto`] is decided before.
+    pub(crate) build: Build,
+    /// Why it is not the prebuilt one, for who resumes this.
+    pub(crate) because: Option<&'a Failure>,
+    /// The token of the resource: from now on no other ends the server.
+    pub(crate) owner: &'a str,
+    /// Whether a server that served before stays at hand after its successor has been started.
+    pub(crate) rolls_back: bool,
+    /// Whether a llama-server that was started by hand on the port is ended.
+    pub(crate) ends_rival: bool,
 }
 
 /// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
 pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
-    let mut text = String::new();
+    let mut text = UNSET.to_owned();
     let mut set = |name: &str, value: &str| {
         for part in ["DAMODEL_", name, "=", &quote(value), "\n"] {
             text.push_str(part);
@@ -83,22 +104,21 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
             settings(job, &mut set);
             "check"
         }
-        Verb::Destroy => "destroy",
-        Verb::Ensure(job) => {
-            settings(job, &mut set);
+        Verb::Destroy { owner } => {
+            set("OWNER", owner);
+            "destroy"
+        }
+        Verb::Ensure(start) => {
+            settings(start.job, &mut set);
+            begin(start, &mut set);
             "ensure"
         }
-        Verb::Failed { job, process, reason } => {
-            settings(job, &mut set);
+        Verb::Failed { process, reason } => {
             set("PROCESS", process);
             set("REASON", reason);
             "failed"
         }
         Verb::Look => "look",
-        Verb::Probing { process } => {
-            set("PROCESS", process);
-            "probing"
-        }
         Verb::Ready { process } => {
             set("PROCESS", process);
             "ready"
@@ -107,12 +127,32 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
             set("PROCESS", process);
             "restart"
         }
-        Verb::Stop => "stop",
+        Verb::RollBack => "rollback",
+        Verb::Stop { owner } => {
+            set("OWNER", owner);
+            "stop"
+        }
     };
     for part in ["set -- ", word, "\neval \"$DAMODEL_PROGRAM\"\n"] {
         text.push_str(part);
     }
     text.into()
+}
+
+/// What a login exports under a name of ours would reach compilers, and be believed.
+const UNSET: &str =
+    "for damodel_name in $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p'); do unset \"$damodel_name\"; done\n";
+
+/// What decides how the job is begun. What the detached work is given is named in `HANDED_OVER`, which the job has set.
+fn begin(start: &Start<'_>, set: &mut impl FnMut(&str, &str)) {
+    let yes = |flag: bool| if flag { "yes" } else { "" };
+    set("BUILD", start.build.as_str());
+    set("BECAUSE", start.because.map_or("", |failure| failure.kind.as_str()));
+    set("BECAUSE_TEXT", start.because.map_or("", |failure| &failure.text));
+    set("OWNER", start.owner);
+    set("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
+    set("END_RIVAL", yes(start.ends_rival));
+    set("RESTART_POLICY", if start.job.restarts { "on_failure" } else { "" });
 }
 
 /// The job, and the names of all that the detached work is given of it, through its environment. The API key is not among them: the program
@@ -129,7 +169,6 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     hand("FINGERPRINT", &Fingerprint::of(job).to_string());
     hand("PUBLIC_STORAGE", &job.public_storage);
     hand("MODEL", &job.model);
-    hand("BUILD", job.build.as_str());
     hand("PACKAGE", job.package.as_deref().unwrap_or_default());
     hand("DEFAULT_URL", REPOSITORY);
     hand("DEFAULT_REF", REFERENCE);
@@ -159,6 +198,7 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     for (name, value) in variables() {
         hand(&format!("VARIABLE_{name}"), value.expose_secret());
     }
+    handed_over.extend(["BUILD", "BECAUSE", "BECAUSE_TEXT", "ON_UPDATE_FAILURE"].map(str::to_owned));
     set("HANDED_OVER", &handed_over.join(" "));
 }
 

@@ -5,6 +5,8 @@ use std::{collections::HashMap, str::FromStr};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::job::Build;
+
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
 
@@ -24,8 +26,28 @@ pub(crate) struct Report {
     pub(crate) is_refused: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub(crate) fingerprint: Option<String>,
+    /// The token of the resource that owns the server.
+    pub(crate) owner: Option<String>,
+    /// Which binary the job was begun with.
+    pub(crate) begun: Option<Build>,
+    /// Why the job was not begun with the prebuilt server.
+    pub(crate) because: Option<Failure>,
+    /// The cards, by name; only after a check.
+    pub(crate) cards: Vec<String>,
+    /// The server that an update replaces, as long as there is a way back to it.
+    pub(crate) former: Option<Former>,
     /// The server, also when it is dead; none before the first start.
     pub(crate) process: Option<Process>,
+    /// Whether that server has served.
+    pub(crate) is_proved: bool,
+    /// How often it was started again by itself.
+    pub(crate) restarts: i64,
+    /// How it ended before the last of these.
+    pub(crate) last_exit: Option<String>,
+    /// Who else listens on the server's port, for people.
+    pub(crate) rival: Option<String>,
+    /// The arguments of that one, where it is another llama-server of the same user; without its secrets.
+    pub(crate) rival_command_line: Vec<String>,
     /// Whether the detached work is alive: it finds, compiles, starts, and then waits for the server's end.
     pub(crate) is_supervised: bool,
     /// "prebuilt" or "source": what runs, or ran last.
@@ -57,8 +79,6 @@ pub(crate) struct Report {
 pub(crate) enum Phase {
     /// Nothing was begun, or it was stopped.
     Absent,
-    /// What can be judged at once is checked.
-    Preflight,
     /// Card, package and source are looked for.
     Find,
     /// The source is fetched and compiled.
@@ -67,8 +87,6 @@ pub(crate) enum Phase {
     Start,
     /// The server runs and loads the model: ask `/health`.
     Load,
-    /// The server answers its health check and is asked to infer.
-    Probe,
     /// It infers.
     Ready,
     /// It came to nothing: [`Report::failure`].
@@ -81,12 +99,10 @@ impl FromStr for Phase {
     fn from_str(text: &str) -> Result<Self, Malformed> {
         Ok(match text {
             "absent" => Self::Absent,
-            "preflight" => Self::Preflight,
             "find" => Self::Find,
             "compile" => Self::Compile,
             "start" => Self::Start,
             "load" => Self::Load,
-            "probe" => Self::Probe,
             "ready" => Self::Ready,
             "failed" => Self::Failed,
             _ => return Err(Malformed::Value { key: "phase".to_owned() }),
@@ -103,73 +119,93 @@ pub(crate) struct Failure {
     pub(crate) text: String,
 }
 
-/// The kinds of failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The CUDA architecture is not known, or no toolkit there compiles for it.
-    Architecture,
-    /// Another run holds the lock of the state directory for a minute.
-    Busy,
-    /// The compiler refused, or what it made does not run.
-    Compile,
-    /// The server ended after it had been ready.
-    Died,
-    /// No space is left in the workspace.
-    DiskFull,
-    /// The server ended before it was ready.
-    Exited,
-    /// The work ended without a word: a reboot, or someone killed it. [`Verb::Ensure`](super::Verb::Ensure) takes it up.
-    Interrupted,
-    /// The model is not there, is no file or cannot be read.
-    MissingModel,
-    /// No CUDA toolkit to compile with.
-    MissingToolkit,
-    /// A program that the work needs is not installed: cmake, git, a compiler.
-    MissingTool,
-    /// The caller's word: [`Verb::Failed`](super::Verb::Failed).
-    NoInference,
-    /// There is no prebuilt server.
-    NoPackage,
-    /// There is no source, or it cannot be had.
-    NoSource,
-    /// Nothing there can be restarted.
-    NotRunning,
-    /// Another process listens on the port.
-    PortInUse,
-    /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
-    Stuck,
-    /// The build has no way to do what is asked: it takes no API key.
-    Unsupported,
-    /// The workspace cannot be written, for another reason than space.
-    Workspace,
+/// Makes the kinds from the words that the program has for them.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident = $word:literal,)*) => {
+        /// The kinds of failures.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($(#[$meta])* $kind,)*
+        }
+
+        impl Kind {
+            /// All of them.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The program's word.
+            pub(crate) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $word,)*
+                }
+            }
+        }
+
+        impl FromStr for Kind {
+            type Err = Malformed;
+
+            fn from_str(text: &str) -> Result<Self, Malformed> {
+                match text {
+                    $($word => Ok(Self::$kind),)*
+                    _ => Err(Malformed::Value { key: "failure".to_owned() }),
+                }
+            }
+        }
+    };
 }
 
-impl FromStr for Kind {
-    type Err = Malformed;
+kinds! {
+    /// The CUDA architecture is not known, or no toolkit there compiles for it.
+    Architecture = "architecture",
+    /// The server does not understand its options.
+    BadOption = "bad_option",
+    /// Another run holds the lock of the state directory for a minute.
+    Busy = "busy",
+    /// The compiler refused, or what it made does not run.
+    Compile = "compile",
+    /// The server ended after it had been ready.
+    Died = "died",
+    /// No space is left in the workspace.
+    DiskFull = "disk_full",
+    /// The server ended before it was ready.
+    Exited = "exited",
+    /// Another resource owns the server.
+    Foreign = "foreign",
+    /// The work ended without a word: a reboot, or someone killed it. [`Verb::Ensure`](super::Verb::Ensure) resumes it.
+    Interrupted = "interrupted",
+    /// The model is not there, is no file or cannot be read.
+    MissingModel = "missing_model",
+    /// No CUDA toolkit to compile with.
+    MissingToolkit = "missing_toolkit",
+    /// A program that the work needs is not installed: cmake, git, a compiler.
+    MissingTool = "missing_tool",
+    /// The model's file is none of GGUF.
+    NoGguf = "no_gguf",
+    /// The caller's word: [`Verb::Failed`](super::Verb::Failed).
+    NoInference = "no_inference",
+    /// There is no prebuilt server.
+    NoPackage = "no_package",
+    /// There is no source, or it cannot be had.
+    NoSource = "no_source",
+    /// Nothing there can be restarted.
+    NotRunning = "not_running",
+    /// Another process listens on the port.
+    PortInUse = "port_in_use",
+    /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
+    Stuck = "stuck",
+    /// The build has no way to do what is asked: it takes no API key.
+    Unsupported = "unsupported",
+    /// The workspace cannot be written, for another reason than space.
+    Workspace = "workspace",
+}
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        Ok(match text {
-            "architecture" => Self::Architecture,
-            "busy" => Self::Busy,
-            "compile" => Self::Compile,
-            "died" => Self::Died,
-            "disk_full" => Self::DiskFull,
-            "exited" => Self::Exited,
-            "interrupted" => Self::Interrupted,
-            "missing_model" => Self::MissingModel,
-            "missing_toolkit" => Self::MissingToolkit,
-            "missing_tool" => Self::MissingTool,
-            "no_inference" => Self::NoInference,
-            "no_package" => Self::NoPackage,
-            "no_source" => Self::NoSource,
-            "not_running" => Self::NotRunning,
-            "port_in_use" => Self::PortInUse,
-            "stuck" => Self::Stuck,
-            "unsupported" => Self::Unsupported,
-            "workspace" => Self::Workspace,
-            _ => return Err(Malformed::Value { key: "failure".to_owned() }),
-        })
-    }
+/// The server that an update replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Former {
+    /// It has been ended, and can be started again as it was.
+    Ended,
+    /// It still serves: [`Report::process`] is its process.
+    Serving,
 }
 
 /// The server's process.
@@ -187,8 +223,6 @@ pub(crate) struct Process {
     pub(crate) exit: Option<i32>,
     /// The arguments with which it runs; empty when dead. Secrets are redacted.
     pub(crate) command_line: Vec<String>,
-    /// Who else listens on the server's port, for people.
-    pub(crate) rival: Option<String>,
 }
 
 /// A compile.
@@ -220,6 +254,15 @@ pub(crate) enum Malformed {
     },
 }
 
+#[cfg(test)]
+impl Report {
+    /// That of an instance in which nothing was begun.
+    pub(crate) fn absent() -> Self {
+        let text = format!("{MARK}begin\n{MARK}phase=absent\n{MARK}end\n");
+        Self::parse(text.as_bytes(), &[]).unwrap()
+    }
+}
+
 impl Report {
     /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that the instance holds, are replaced
     /// wherever they appear.
@@ -234,9 +277,13 @@ impl Report {
         let text = |key: &str| found(key).map(|value| redacted(value, secrets));
         let is_yes = |key: &str| found(key).is_some_and(|value| value == "yes");
         let lines = |key: &str| text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
-        let failure = match found("failure") {
-            None => None,
-            Some(kind) => Some(Failure { kind: kind.parse()?, text: text("failure_text").unwrap_or_default() }),
+        let failure = |key: &str, text_key: &str| match found(key) {
+            None => Ok(None),
+            Some(kind) => Ok(Some(Failure { kind: kind.parse()?, text: text(text_key).unwrap_or_default() })),
+        };
+        let words = |key: &str| -> Vec<String> {
+            let line = found(key).map(|line| line.strip_suffix('\0').unwrap_or(line)).filter(|line| !line.is_empty());
+            line.into_iter().flat_map(|line| line.split('\0')).map(|word| redacted(word, secrets)).collect()
         };
         let process = match number(&values, "pid")? {
             None => None,
@@ -246,10 +293,7 @@ impl Report {
                 started: number(&values, "started")?.unwrap_or_default(),
                 is_alive: is_yes("alive"),
                 exit: number(&values, "exit")?,
-                command_line: found("command_line")
-                    .map(|line| line.trim_end_matches('\0').split('\0').map(|word| redacted(word, secrets)).collect())
-                    .unwrap_or_default(),
-                rival: text("rival"),
+                command_line: words("command_line"),
             }),
         };
         let compile = match text("compile_log") {
@@ -263,10 +307,28 @@ impl Report {
         Ok(Self {
             phase: found("phase").map_or("", String::as_str).parse()?,
             since: number(&values, "since")?,
-            failure,
+            failure: failure("failure", "failure_text")?,
             is_refused: is_yes("refused"),
             fingerprint: text("fingerprint"),
+            owner: text("owner"),
+            begun: match found("begun").map(String::as_str) {
+                Some("prebuilt") => Some(Build::Prebuilt),
+                Some("source") => Some(Build::Source),
+                _ => None,
+            },
+            because: failure("because", "because_text")?,
+            cards: lines("cards"),
+            former: match found("former").map(String::as_str) {
+                Some("serving") => Some(Former::Serving),
+                Some(_) => Some(Former::Ended),
+                None => None,
+            },
             process,
+            is_proved: is_yes("proved"),
+            restarts: number(&values, "restarts")?.unwrap_or_default(),
+            last_exit: text("last_exit"),
+            rival: text("rival"),
+            rival_command_line: without_keys(words("rival_command_line")),
             is_supervised: is_yes("supervised"),
             build_used: text("build_used"),
             binary: text("binary"),
@@ -313,6 +375,20 @@ fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Opt
         .filter(|value| !value.is_empty())
         .map(|value| value.parse().map_err(|_| Malformed::Value { key: key.to_owned() }))
         .transpose()
+}
+
+/// A command line that is not ours, without the keys that may stand on it.
+fn without_keys(words: Vec<String>) -> Vec<String> {
+    let mut is_key = false;
+    let hide = |word: String| {
+        let hidden = if is_key { "(redacted)".to_owned() } else { word.clone() };
+        is_key = ["--api-key", "--api_key"].contains(&word.as_str());
+        match hidden.split_once('=') {
+            Some((name @ ("--api-key" | "--api_key"), _)) => format!("{name}=(redacted)"),
+            _ => hidden,
+        }
+    };
+    words.into_iter().map(hide).collect()
 }
 
 fn redacted(text: &str, secrets: &[SecretString]) -> String {

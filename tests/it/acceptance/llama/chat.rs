@@ -21,7 +21,7 @@ fn a_chat_goes_through_ssh() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let server = Server::new().text("api_key", "planted-key-1");
+        let server = Server::new().text("api_key", "planted-key-1").text("restart_policy", "never");
         let with_key = format!("{PINNED}\n  api_key = \"planted-key-1\"");
         let both = |arguments: &str| format!("{}{}", server.config(), chat(arguments));
         workspace.apply_ok(&both(&with_key));

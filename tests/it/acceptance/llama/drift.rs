@@ -14,7 +14,7 @@ fn a_dead_server_is_started_again() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let config = Server::new().config();
+        let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
         slay(pid(&workspace.state()));
         let plan = workspace.plan(&[]);
@@ -37,17 +37,19 @@ fn a_dead_server_is_started_again() {
 }
 
 #[test]
-fn a_server_that_hangs_is_started_again() {
+fn a_server_that_is_slow_is_no_drift() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         let first = pid(&workspace.state());
         kill(first, Signal::SIGSTOP).unwrap();
-        let plan = workspace.apply_ok(&Server::new().config());
-        assert_eq!(plan.change(X).before("status"), "unresponsive");
-        assert!(!runs(first));
-        assert_eq!(workspace.state().resource(X).value("build_used"), "prebuilt");
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.change(X).actions(), "no-op");
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "is slow"));
+        kill(first, Signal::SIGCONT).unwrap();
+        workspace.settled();
+        assert!(runs(first));
         workspace.finish();
     });
 }
@@ -101,12 +103,13 @@ fn records_that_are_gone_are_written_again() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&Server::new().config());
+        let config = Server::new().text("restart_policy", "never").config();
+        workspace.apply_ok(&config);
         slay(pid(&workspace.state()));
         // The worker still writes down how its server ended.
         until("the worker has ended", || processes(&site, "bootstrap.sh\0work").is_empty());
         fs::remove_dir_all(records(&site)).unwrap();
-        let plan = workspace.apply_ok(&Server::new().config());
+        let plan = workspace.apply_ok(&config);
         assert_eq!(plan.change(X).before("status"), "stopped");
         workspace.finish();
     });
@@ -146,7 +149,8 @@ fn a_port_that_somebody_else_took_is_left_alone() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&Server::new().config());
+        let config = Server::new().text("restart_policy", "never").config();
+        workspace.apply_ok(&config);
         slay(pid(&workspace.state()));
         // The machine's own port space: a socket for each port that somebody listens on.
         let ports = home(&site).parent().unwrap().join("ports");
@@ -154,10 +158,10 @@ fn a_port_that_somebody_else_took_is_left_alone() {
         let _ = fs::remove_file(&socket);
         let other = UnixListener::bind(&socket).unwrap();
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "the port is in use"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "The port is in use"), "{said:#?}");
         drop(other);
         fs::remove_file(&socket).unwrap();
-        workspace.apply_ok(&Server::new().config());
+        workspace.apply_ok(&config);
         workspace.finish();
     });
 }

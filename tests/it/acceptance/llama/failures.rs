@@ -10,7 +10,6 @@ use std::{
 };
 
 use damodel::sandbox::Mutation;
-use nix::sys::signal::{Signal, kill};
 
 use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
 use crate::support::terraform::{Site, Started, Workspace, each_cli, refusal};
@@ -90,7 +89,7 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let server = Server::new().text("build", "prebuilt");
+        let server = Server::new().text("build", "prebuilt").text("on_update_failure", "keep");
         workspace.apply_ok(&server.config());
         // Refused at once: what runs goes on.
         workspace.write(&server.clone().model("nowhere").config());
@@ -265,27 +264,22 @@ fn a_server_is_not_stopped_for_what_is_refused() {
         refusal(&said, &["the workspace cannot be written", "whatever runs there goes on"]);
         assert!(runs(server));
 
-        // Nor one that does not answer.
-        kill(server, Signal::SIGSTOP).unwrap();
-        workspace.write(&Server::new().model("nowhere").config());
-        let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["there is no such model", "whatever runs there goes on"]);
-        assert!(runs(server));
         let busy = Busy::make(&site);
-        workspace.write(&Server::new().config());
+        let changed = Server::new().set("context_size", 64).config();
+        workspace.write(&changed);
         let (_, said) = workspace.try_apply(&[]);
         refusal(&said, &["another run works on it"]);
         assert!(runs(server));
         drop(busy);
-        workspace.apply_ok(&Server::new().config());
+        workspace.apply_ok(&changed);
         assert!(!runs(server));
         workspace.finish();
     });
 }
 
-/// Work that fails at once has been begun all the same, and has ended what ran before.
+/// Work that fails before its server starts has ended nothing.
 #[test]
-fn work_that_fails_at_once_is_no_refusal() {
+fn work_that_finds_no_server_ends_none() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
@@ -295,10 +289,9 @@ fn work_that_fails_at_once_is_no_refusal() {
         fs::create_dir(home(&site).join("empty")).unwrap();
         workspace.write(&server.clone().text("package", "~/empty").config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["there is no prebuilt server", "The state says that it failed"]);
+        refusal(&said, &["there is no prebuilt server", "was never ended and goes on serving"]);
         let state = workspace.state();
-        assert_eq!((state.resource(X).value("status"), runs(first)), (&"failed".into(), false));
-        assert!(state.resource(X).value("pid").is_null());
+        assert_eq!((state.resource(X).value("status"), runs(first)), (&"ready".into(), true));
         workspace.apply_ok(&server.config());
         workspace.finish();
     });

@@ -46,7 +46,7 @@ fn ctrl_c_leaves_the_work_alone_and_nothing_in_the_state() {
         until_phase(&site, "compile");
         started.interrupt();
         let said = started.ended(true);
-        assert!(said.contains("the next apply takes it up where it is"), "{said}");
+        assert!(said.contains("the next apply resumes it"), "{said}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         workspace.apply_ok(&Server::new().text("build", "source").config());
         assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));

@@ -106,6 +106,7 @@ fn write_only_credentials_alone_are_for_applies() {
         let ssh = format!("{{ host = {}, port = {} }}", gpu.value("ssh_host"), gpu.value("ssh_port"));
         let password = gpu.value("ssh_password").as_str().unwrap().to_owned();
         let server = Server::new().without("instance_id").set("ssh", ssh).text("ssh_password_wo", &password);
+        let server = server.text("restart_policy", "never");
         workspace.apply_ok(&server.config());
         slay(pid(&workspace.state()));
         // Nobody can look: the state stays, in silence.

@@ -11,6 +11,7 @@ mod login;
 mod plain;
 mod restart;
 mod secrets;
+mod update;
 mod validation;
 
 use std::{

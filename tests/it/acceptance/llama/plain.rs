@@ -150,7 +150,8 @@ fn an_agent_logs_in_and_a_killed_server_is_repaired() {
         let agent = Agent::start();
         agent.add(&host.key());
         workspace.set_env("SSH_AUTH_SOCK", &agent.socket().display().to_string());
-        let config = config(&host.server().set("ssh", host.ssh("agent = true")));
+        let server = host.server().text("restart_policy", "never");
+        let config = config(&server.set("ssh", host.ssh("agent = true")));
         workspace.apply_ok(&config);
         slay(pid(&workspace.state()));
         let plan = workspace.apply_ok(&config);

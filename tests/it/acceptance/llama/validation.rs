@@ -1,7 +1,7 @@
 //! Wrong values, each told at its argument before anything is asked.
 
 use super::{Server, site};
-use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli};
+use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says};
 
 fn validate(workspace: &Workspace<'_>, server: &Server) -> Vec<Diagnostic> {
     workspace.write(&config(server.clone().text("instance_id", "ins-1").alone()));
@@ -56,7 +56,9 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("extra_args", "[\"--api-key-file=/k\"]", "Set api_key instead"),
             ("extra_args", "[\"--port\", \"1\"]", "is set with port"),
             ("extra_args", "[\"-m\", \"/m\"]", "is set with model"),
-            ("extra_args", "[\"a\\nb\"]", "one word of a command line"),
+            ("extra_args", "[\"--ssl-key-file\", \"/k\"]", "without TLS"),
+            ("extra_args", "[\"--version\"]", "prints something and ends"),
+            ("source", "{ url = \"https://user:token@example.com/llama.git\" }", "Credentials in an address"),
             ("environment", "{ LLAMA_API_KEY = \"k\" }", "api_key sets the key"),
             ("environment", "{ \"A B\" = \"c\" }", "no name of an environment variable"),
         ];
@@ -114,13 +116,16 @@ fn what_is_missing_without_an_instance_is_told() {
 }
 
 #[test]
-fn an_instance_that_nobody_knows_is_an_error_of_the_plan() {
+fn an_instance_that_nobody_knows_is_told_in_the_plan_and_refused_by_the_apply() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(Server::new().text("instance_id", "ins-nowhere").alone()));
         let said = workspace.try_plan(&[]);
-        let error = crate::support::terraform::refusal(&said, &["the service does not know the instance"]);
-        assert_eq!(error.attribute.as_deref(), Some("instance_id"));
+        let words = "the service does not know the instance";
+        assert!(says(&said, Severity::Warning, words) && says(&said, Severity::Warning, "will fail"), "{said:#?}");
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &[words]);
+        assert_eq!((done, error.attribute.as_deref()), (false, Some("instance_id")));
     });
 }

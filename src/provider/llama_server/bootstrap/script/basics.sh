@@ -2,9 +2,12 @@
 # Runs an inference server (llama.cpp) in this instance, for the Terraform resource damodel_llama_server.
 #
 # Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. It needs a POSIX shell, coreutils, grep, sed,
-# awk, tar and setsid; flock, ss, timeout and systemd-run are used where they are. All records are kept in
+# awk, tar, flock and setsid; ss, timeout and systemd-run are used where they are. All records are kept in
 #
-#   workspace/.damodel/PORT/      status, worker, server, exit   records, each a list of quoted assignments, written by rename
+#   workspace/.damodel/PORT/      status, worker, server, exit,  records, each a list of quoted assignments, written by rename
+#                                 restarts
+#                                 run, owner, policy             words: which work is meant, whose server it is, whether it is restarted
+#                                 former/                        during an update, the records of the server that serves or served before
 #                                 server.log, work.log           what the server says; what the detached work says
 #                                 api_key                        the key that the server asks for, mode 0600
 #                                 bootstrap.sh                   this program, for the detached work; it holds no setting and no secret
@@ -14,7 +17,7 @@
 # Whatever is killed at whatever moment, the next `ensure` takes it up. The exit code means nothing: the report does.
 
 unset IFS
-login_umask=$(umask)
+login_umask=${DAMODEL_UMASK:-$(umask)}
 umask 077
 : "${HOME:=/root}"
 

@@ -78,7 +78,11 @@ is_finished() {
 # decides its content, and whatever was done in it before, the compile goes on from there.
 build_server() {
     mkdir -p "$base/builds"
-    build=$base/builds/$(printf '%s\n' "$status_source" "$source_folder" "$architectures" "$nvcc" "$nvcc_version" | hash)
+    # What is built for one CPU may not run on the next one, which a private image or another machine brings.
+    build_cpu=$(sed -n '/^flags\|^Features/{p;q;}' /proc/cpuinfo 2>/dev/null)
+    build_compiler=$({ c++ --version || g++ --version || clang++ --version; } 2>/dev/null | head -n 1)
+    build=$base/builds/$(printf '%s\n' "$status_source" "$source_folder" "$architectures" "$nvcc" "$nvcc_version" "$build_cpu" \
+        "$build_compiler" "$(compile_flags)" | hash)
     status_compile_log=$build.log
     set_status compile
     # Compilers inherit the lock: while one of them lives, nobody else begins in this folder.
@@ -107,7 +111,7 @@ build_server() {
     fi
     is_finished || failed_compile
     build_result=$?
-    release 7 "$build.lock"
+    release 7
     return "$build_result"
 }
 
@@ -115,21 +119,25 @@ compile_once() {
     mkdir -p "$build" && compile_configure && compile_make && compile_check
 }
 
-# The options went by several names, and one of them is an error today: only what the source knows is given.
-compile_configure() {
-    cuda_option=GGML_CUDA
-    if ! knows GGML_CUDA; then
-        for candidate in LLAMA_CUDA LLAMA_CUBLAS; do
-            knows "$candidate" && cuda_option=$candidate && break
-        done
-    fi
-    set -- -S "$source_folder" -B "$build" -DCMAKE_BUILD_TYPE=Release "-D$cuda_option=ON" "-DCMAKE_CUDA_ARCHITECTURES=$architectures" \
-        "-DCMAKE_CUDA_COMPILER=$nvcc" -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
-        -DLLAMA_BUILD_SERVER=ON
-    # A web page that nobody sees here would be downloaded; its options went by two names.
-    set -- "$@" -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_WEBUI=OFF -DLLAMA_USE_PREBUILT_WEBUI=OFF
+# compile_flags: the settings of a build, a word each. The options went by several names, and an old one may be an error today: only what the source
+# knows is given. The web page, which is not used here, would be downloaded.
+compile_flags() {
+    printf ' -D%s' CMAKE_BUILD_TYPE=Release LLAMA_BUILD_TESTS=OFF LLAMA_BUILD_SERVER=ON
+    flags_cuda=GGML_CUDA
+    for candidate in LLAMA_CUBLAS LLAMA_CUDA GGML_CUDA; do
+        ! knows "$candidate" || flags_cuda=$candidate
+    done
+    printf ' -D%s=ON' "$flags_cuda"
+    for candidate in LLAMA_CURL LLAMA_BUILD_UI LLAMA_USE_PREBUILT_UI LLAMA_BUILD_WEBUI LLAMA_USE_PREBUILT_WEBUI; do
+        ! knows "$candidate" || printf ' -D%s=OFF' "$candidate"
+    done
     # Until 2025 the server was one of the examples.
-    [ ! -d "$source_folder/tools/server" ] || set -- "$@" -DLLAMA_BUILD_EXAMPLES=OFF
+    [ ! -d "$source_folder/tools/server" ] || printf ' -DLLAMA_BUILD_EXAMPLES=OFF'
+}
+
+compile_configure() {
+    # shellcheck disable=SC2046
+    set -- -S "$source_folder" -B "$build" "-DCMAKE_CUDA_ARCHITECTURES=$architectures" "-DCMAKE_CUDA_COMPILER=$nvcc" $(compile_flags)
     # A folder keeps the generator with which it was begun.
     if [ -f "$build/CMakeCache.txt" ]; then
         :

@@ -11,6 +11,9 @@ check_model() {
         failed_text="there is no model at $model. $(other_models "$(dirname "$model")")"
     elif [ ! -r "$model" ]; then
         failed_text="the model $model may not be read by $(id -un)"
+    elif [ "$(head -c 4 "$model" 2>/dev/null | tr -d '\000')" != GGUF ]; then
+        failed_kind=no_gguf
+        failed_text="$model does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or cut off"
     else
         check_model_parts
         return
@@ -65,28 +68,16 @@ find_gpu() {
     gpu_names=$(printf '%s\n%s\n' "$gpu_names" "$DAMODEL_GPU_NAME" | grep . | sort -u)
 }
 
-# needs_source: the prebuilt servers do not serve these cards.
-needs_source() {
-    printf '%s\n' "$gpu_names" | grep -Eqi '(^|[^A-Za-z0-9])(V100S?|P40)([^A-Za-z0-9]|$)'
-}
-
-# find_architectures: sets $architectures as cmake takes them, by what was asked for, by the driver, or by the name of the card.
+# find_architectures: sets $architectures as cmake takes them, by what was asked for, by the driver, or, for the two old cards of the guide whose drivers may
+# not know it, by the name of the card.
 find_architectures() {
     architectures=$DAMODEL_ARCHITECTURES
     [ -z "$architectures" ] || return 0
     architectures=$({
         printf '%s\n' "$gpu_capabilities" | tr -d .
         [ "$gpu_capabilities" ] || printf '%s\n' "$gpu_names" | tr '[:lower:]' '[:upper:]' | sed -E 's/[^A-Z0-9]+/ /g; s/^|$/ /g' | awk '
-            / V100S? | TITAN V | GV100 / { print 70 }
-            / P40 | P4 | GTX 10[0-9][0-9] / { print 61 }
-            / P100 / { print 60 }
-            / T4 | RTX 20[0-9][0-9] / { print 75 }
-            / A100 | A800 | A30 / { print 80 }
-            / A10 | A16 | A40 | A[456]000 | RTX 30[0-9][0-9]D? | 30[0-9]0 / { print 86 }
-            / L4 | L20 | L40S? | RTX 40[0-9][0-9]D? | 40[0-9]0D? / { print 89 }
-            / H100 | H200 | H20 | H800 | GH200 / { print 90 }
-            / B100 | B200 | GB200 / { print 100 }
-            / RTX 50[0-9][0-9]D? | 50[0-9]0D? | RTX PRO 6000 / { print 120 }'
+            / V100S? / { print 70 }
+            / P40 / { print 61 }'
     } | grep . | sort -un | tr '\n' ';')
     architectures=${architectures%;}
     [ "$architectures" ] && return 0

@@ -2,19 +2,23 @@
 
 # settle: reads all records and judges them by what lives. A phase that nobody works on any more is a failure.
 settle() {
-    status_phase=absent status_since='' status_kind='' status_text='' status_package='' status_source='' status_compile_log=''
-    settle_tries=0
+    status_phase=absent status_since='' status_kind='' status_text='' status_package='' status_source='' status_compile_log='' status_proved=''
+    status_run='' settle_tries=0
     while :; do
         load "$state/status"
-        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job=''
-        load "$state/server" || server_pid='' server_start='' server_boot=''
+        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because=''
+        load "$state/server" || server_pid='' server_start='' server_boot='' server_run=''
         load "$state/exit" || exit_identity=''
         worker_alive='' server_alive=''
         is_alive "$worker_pid" "$worker_start" "$worker_boot" && worker_alive=yes
         is_alive "$server_pid" "$server_start" "$server_boot" && server_alive=yes
+        # The work has not written down how far it is.
+        if [ "$worker_alive" ] && [ "$status_run" != "$worker_run" ]; then
+            status_phase=find status_kind='' status_text='' status_proved='' status_package='' status_source='' status_compile_log=''
+        fi
         # The server has ended, and the work is about to write down how.
         case $status_phase:$worker_alive:$server_alive in
-        load:yes: | probe:yes: | ready:yes:) ;;
+        load:yes: | ready:yes:) ;;
         *) break ;;
         esac
         settle_tries=$((settle_tries + 1))
@@ -23,16 +27,16 @@ settle() {
     done
     server_identity=${server_pid:+$server_pid.$server_start.$server_boot}
     case $status_phase in
-    preflight | find | compile | start)
+    find | compile | start)
         if [ "$worker_alive" ]; then
             :
-        elif [ "$status_phase" = start ] && [ "$server_alive" ]; then
+        elif [ "$status_phase" = start ] && [ "$server_alive" ] && [ "$server_run" = "$worker_run" ]; then
             status_phase=load
         else
             settle_interrupted "the work ended in the phase \"$status_phase\""
         fi
         ;;
-    load | probe)
+    load)
         [ "$server_alive" ] || settle_interrupted 'the server ended before it was ready, and nobody saw how'
         ;;
     ready)
@@ -124,7 +128,18 @@ report() {
     emit failure_text "${2:-$status_text}"
     emit refused "${1:+yes}"
     emit fingerprint "$worker_job"
+    emit owner "$(word "$state/owner")"
     emit supervised "$worker_alive"
+    emit proved "$status_proved"
+    emit begun "$worker_build"
+    emit because "$worker_because"
+    emit because_text "$worker_because_text"
+    emit cards "$gpu_names"
+    if is_former_serving; then
+        emit former serving
+    elif is_former; then
+        emit former ended
+    fi
     emit package "$status_package"
     emit source "$status_source"
     [ -z "$status_compile_log" ] || compile_progress "$status_compile_log"
@@ -140,11 +155,18 @@ report() {
         emit model_fingerprint "$server_model_fingerprint"
         emit model_now "$(model_fingerprint "$server_model")"
         if [ "$server_alive" ]; then
-            printf '%s command_line:%s\n' "$mark" "$(base64 <"/proc/$server_pid/cmdline" | tr -d '\n')"
-            rival_text=$(rival "$server_pid")
-            # Not when it was replaced by its successor while we looked.
-            ! is_alive "$server_pid" "$server_start" "$server_boot" || emit rival "$rival_text"
+            emit_command_line command_line "$server_pid"
         fi
+        if load "$state/restarts"; then
+            emit restarts "$restarts"
+            emit last_exit "$restart_last"
+        fi
+    fi
+    rival_text=$(rival "$server_pid")
+    # Not when ours was replaced by its successor while we looked.
+    if [ "$rival_text" ] && { [ -z "$server_alive" ] || is_alive "$server_pid" "$server_start" "$server_boot"; }; then
+        emit rival "$rival_text"
+        rival_pid=$(llama_rival "$server_pid") && emit_command_line rival_command_line "$rival_pid"
     fi
     if [ -f "$state/server.log" ]; then
         emit log_path "$state/server.log"
@@ -155,6 +177,11 @@ report() {
         cpu_only
     } 2>/dev/null | redact)"
     printf '%s end\n' "$mark"
+}
+
+# emit_command_line KEY PID
+emit_command_line() {
+    printf '%s %s:%s\n' "$mark" "$1" "$(base64 <"/proc/$2/cmdline" | tr -d '\n')"
 }
 
 # refuse KIND TEXT: the verb ends here, and everything is as it was.

@@ -92,6 +92,23 @@ rival() {
     return 1
 }
 
+# llama_rival PID: the number of another llama-server of this user that listens on the port, one that was started by hand.
+llama_rival() {
+    for rival_pid in $(listeners "$port"); do
+        [ "$rival_pid" != "$1" ] && [ "$rival_pid" != '?' ] || continue
+        case $(tr '\0' '\n' 2>/dev/null <"/proc/$rival_pid/cmdline" | head -n 1) in
+        llama-server | */llama-server) printf '%s' "$rival_pid" && return 0 ;;
+        esac
+    done
+    return 1
+}
+
+# end_rival: ends such a server, where the operator has seen it in a plan.
+end_rival() {
+    [ "$DAMODEL_END_RIVAL" ] && rival_pid=$(llama_rival "$server_pid") && read_process "$rival_pid" || return 0
+    end_process "$rival_pid" "$process_start" "$boot" || refuse stuck "the server, process $rival_pid, does not end"
+}
+
 # own_server: the number of the recorded server, if it lives.
 own_server() {
     load "$state/server" && is_alive "$server_pid" "$server_start" "$server_boot" && printf '%s' "$server_pid"

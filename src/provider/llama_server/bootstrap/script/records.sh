@@ -23,38 +23,30 @@ load() {
     [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
 }
 
-# hold DESCRIPTOR FILE: takes the lock if it is free. With flock the kernel lets go when the last process that holds the descriptor ends;
-# without, a folder names the holder, and a dead holder's folder is moved away.
+# hold DESCRIPTOR FILE: takes the lock if it is free. The kernel releases it when the last process that has the descriptor ends.
 hold() {
-    if has flock; then
-        (: >>"$2") 2>/dev/null || return 1
-        eval "exec $1>>\"\$2\""
-        flock -n "$1"
-        return
-    fi
-    if mkdir "$2.d" 2>/dev/null; then
-        read_process "$$"
-        holder_pid=$$ holder_start=$process_start holder_boot=$boot
-        save "$2.d/holder" holder_pid holder_start holder_boot
-        return
-    fi
-    if load "$2.d/holder"; then
-        is_alive "$holder_pid" "$holder_start" "$holder_boot" && return 1
-    elif [ -z "$(find "$2.d" -prune -mmin +1 2>/dev/null)" ]; then
-        # Whoever makes the folder names itself at once; only a holder that was killed in between leaves it empty.
-        return 1
-    fi
-    mv "$2.d" "$2.dead.$$" 2>/dev/null && rm -rf "$2.dead.$$"
-    return 1
+    (: >>"$2") 2>/dev/null || return 1
+    eval "exec $1>>\"\$2\""
+    flock -n "$1"
 }
 
-# release DESCRIPTOR FILE
+# release DESCRIPTOR
 release() {
-    if has flock; then
-        eval "exec $1>&-"
-    else
-        rm -rf "$2.d"
+    eval "exec $1>&-"
+}
+
+# write FILE TEXT: a word in a file of its own, whole or not at all; no file for no text.
+write() {
+    if [ -z "$2" ]; then
+        rm -f "$1"
+    elif [ "$(word "$1")" != "$2" ]; then
+        printf '%s\n' "$2" 2>/dev/null >"$1.$$" && mv -f "$1.$$" "$1"
     fi
+}
+
+# word FILE: the text of such a file.
+word() {
+    cat "$1" 2>/dev/null
 }
 
 # lock: for the short moments in which records change. A minute is longer than any verb holds it.
@@ -70,13 +62,13 @@ lock() {
 
 unlock() {
     trap - EXIT
-    release 9 "$state.lock"
+    release 9
 }
 
-# set_status PHASE [KIND TEXT]
+# set_status PHASE [KIND TEXT]; $status_proved says whether this server has served before.
 set_status() {
-    status_phase=$1 status_kind=${2-} status_text=${3-} status_since=$(now)
-    save "$state/status" status_phase status_kind status_text status_since status_package status_source status_compile_log
+    status_phase=$1 status_kind=${2-} status_text=${3-} status_since=$(now) status_run=$worker_run
+    save "$state/status" status_run status_phase status_kind status_text status_since status_package status_source status_compile_log status_proved
 }
 
 # note TEXT: something that deserves a warning.

@@ -12,13 +12,13 @@ find_libraries() {
     done
 }
 
-# server_says OPTION: what the binary answers to a question, or its failure.
+# server_says ARGUMENT...: what the binary answers to a question, or its failure.
 server_says() {
     find_libraries
     (
         clear_environment
         export LD_LIBRARY_PATH="$libraries"
-        limited 120 "$binary" "$1" 2>&1
+        limited 120 "$binary" "$@" 2>&1
     )
 }
 
@@ -38,9 +38,9 @@ launch() {
     # The number of this subshell, which $$ does not tell.
     server_pid=$(exec sh -c 'echo "$PPID"')
     read_process "$server_pid"
-    server_start=$process_start server_boot=$boot server_started=$(now)
-    if ! save "$state/server" server_pid server_start server_boot server_started server_build server_binary server_version server_model \
-        server_model_fingerprint; then
+    server_start=$process_start server_boot=$boot server_started=$(now) server_run=$DAMODEL_RUN
+    if ! save "$state/server" server_pid server_start server_boot server_run server_started server_build server_binary server_version \
+        server_model server_model_fingerprint; then
         echo 'error: the record of the server cannot be written: No space left on device?'
         exit 1
     fi
@@ -61,13 +61,27 @@ launch() {
     exec "$@"
 }
 
-# serve: runs $binary until it ends. Returns when no server runs any more, with $failed_kind and $failed_text.
+# judge_options ARGUMENT...: whether the binary understands them, without starting anything. A binary that does not even tell its version is not asked.
+judge_options() {
+    [ "$server_version" ] || return 0
+    ! judge_text=$(server_says "$@" --version) || return 0
+    printf '%s\n' "$judge_text" | grep -q '^error' || return 0
+    failed_kind=bad_option
+    failed_text="the server $binary ($server_version) refuses its options: $(printf '%s\n' "$judge_text" | grep '^error' | head -n 1 | cut -c 1-400)"
+    return 1
+}
+
+# serve BUILD: runs $binary until it ends. Returns when no server runs any more, with $failed_kind and $failed_text.
 serve() {
     server_build=$1 server_binary=$binary server_model=$model
     set_status start
+    # Here too: whoever asks the binary a question does it in a subshell, which keeps what it finds.
+    find_libraries
     server_help=$(server_says --help)
     server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
     say "starting $binary (${server_version:-of no known version})"
+    # A name might be resolved to the other loopback address, which is not the one that is asked.
+    [ "$DAMODEL_HOST" != localhost ] || DAMODEL_HOST=127.0.0.1
     set -- -m "$model" --host "$DAMODEL_HOST" --port "$port" -c "$DAMODEL_CONTEXT_SIZE" -np "$DAMODEL_PARALLEL" -ngl "$DAMODEL_GPU_LAYERS"
     # The flag takes a value since August 2025, and none before.
     if [ -z "$server_help" ] || offers '^ *-fa.*\[on\|off\|auto\]'; then
@@ -102,6 +116,9 @@ serve() {
         fi
     fi
     eval "set -- \"\$@\" $DAMODEL_EXTRA_ARGS"
+    judge_options "$@" || return 1
+    end_former || return 1
+    status_proved='' restarts=0 restart_times=''
     while :; do
         # Both may have changed since the work began: the server was ended to be started again.
         check_model && check_port || return 1
@@ -111,41 +128,76 @@ serve() {
         serve_child=$!
         serve_began=$(now)
         set_status load
+        # The work is done, and a successor may begin.
+        release 8
         wait "$serve_child"
         exit_code=$?
         say "the server, process $serve_child, ended with $exit_code"
-        load "$state/server"
-        exit_identity=$server_pid.$server_start.$server_boot
-        save "$state/exit" exit_identity exit_code
-        load "$state/status"
-        serve_again=''
-        if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
-            serve_again=yes
-            set_status start
-            rm -f "$state/restart"
-        else
-            judge_end
-        fi
-        [ "$serve_again" ] || return 1
+        serves_again || return 1
     done
+}
+
+# serves_again: whether the server that has just ended is to be started once more.
+serves_again() {
+    if ! is_current "$DAMODEL_RUN"; then
+        stand_by
+        return
+    fi
+    load "$state/server"
+    exit_identity=$server_pid.$server_start.$server_boot
+    save "$state/exit" exit_identity exit_code
+    load "$state/status"
+    if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
+        set_status start
+        rm -f "$state/restart"
+        return 0
+    fi
+    [ "$status_phase" != ready ] || status_proved=yes
+    if may_restart; then
+        restarts=$((restarts + 1)) restart_last="$exit_code$(meaning "$exit_code")" restart_times="$restart_times $(now)"
+        save "$state/restarts" restarts restart_last
+        set_status start
+        sleep "$restart_pause"
+        # An update may have begun meanwhile.
+        is_current "$DAMODEL_RUN" || stand_by
+        return
+    fi
+    judge_end
+    return 1
+}
+
+# may_restart: whether a server that has served is started again after it died: five times in ten minutes, with growing pauses. One that was asked to end
+# is not. Sets $restart_pause, in seconds.
+may_restart() {
+    [ "$status_proved" ] && [ "$(word "$state/policy")" = on_failure ] || return 1
+    case $exit_code in
+    0 | 130 | 143) return 1 ;;
+    esac
+    restart_since=$(($(now) - 600)) restart_count=0 restart_pause=1
+    for restart_time in $restart_times; do
+        [ "$restart_time" -lt "$restart_since" ] || restart_count=$((restart_count + 1)) restart_pause=$((restart_pause * 2))
+    done
+    [ "$restart_count" -lt 5 ]
 }
 
 # judge_end: why the server ended, in $failed_kind and $failed_text. The status was just read.
 judge_end() {
     failed_text="the $server_build server $binary ended with $exit_code$(meaning "$exit_code") after $(($(now) - serve_began)) s"
-    case $status_phase in
-    ready) failed_kind=died ;;
-    # The caller has judged already.
-    failed) failed_kind=$status_kind failed_text=$status_text && return ;;
-    *)
+    if [ "$status_proved" ]; then
+        failed_kind=died
+        [ "$restarts" = 0 ] || failed_text="$failed_text. It had been started again $restarts times"
+    elif [ "$status_phase" = failed ]; then
+        # The caller has judged already.
+        failed_kind=$status_kind failed_text=$status_text
+        return
+    else
         failed_kind=exited failed_text="$failed_text, before it was ready"
         # The port was free a moment ago: someone else was faster.
         if grep -q "couldn't bind" "$state/server.log" 2>/dev/null && ! check_port; then
             return
         fi
         check_room || return
-        ;;
-    esac
+    fi
     failed_text="$failed_text; its log $state/server.log says:
 $(decisive "$state/server.log")"
     # At once, so that nobody sees a ready server that does not run.
@@ -165,4 +217,3 @@ meaning() {
     143) printf ' (SIGTERM: someone ended it)' ;;
     esac
 }
-

@@ -19,7 +19,7 @@ find_source() {
         fi
     fi
     source_result=$?
-    release 7 "$base/sources/lock"
+    release 7
     return "$source_result"
 }
 

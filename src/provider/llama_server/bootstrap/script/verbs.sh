@@ -9,15 +9,15 @@ take_lock() {
     lock || refuse busy "another run has been working on $state for a minute"
 }
 
-# is_current: whether the server is the process that the caller speaks of, and lives.
-is_current() {
+# is_meant: whether the server is the process that the caller speaks of, and lives.
+is_meant() {
     settle
     [ "$DAMODEL_PROCESS" = "$server_identity" ] && [ "$server_alive" ]
 }
 
 # check: what can be judged of a job without a look at what runs.
 check() {
-    for tool in awk base64 grep head sed setsid sha256sum stat tail; do
+    for tool in awk base64 flock grep head sed setsid sha256sum stat tail; do
         has "$tool" || refuse missing_tool "the program $tool is not installed"
     done
     check_model || refuse "$failed_kind" "$failed_text"
@@ -29,76 +29,71 @@ ensure() {
     check
     settle
     if is_under_way; then
+        own
         report
         return
     fi
-    check_room && check_port || refuse "$failed_kind" "$failed_text"
-    end_all
-    if load "$state/fallback" && [ "$fallback_job" != "$DAMODEL_FINGERPRINT" ]; then
-        rm -f "$state/fallback"
-    fi
-    write_key
+    check_room || refuse "$failed_kind" "$failed_text"
+    end_rival
+    check_port || refuse "$failed_kind" "$failed_text"
+    keep_former || end_all
+    own
+    write "$state/api_key" "$DAMODEL_API_KEY"
     begin
+}
+
+# own: from now on this resource alone ends the server.
+own() {
+    if ! { write "$state/owner" "$DAMODEL_OWNER" && write "$state/policy" "$DAMODEL_RESTART_POLICY"; }; then
+        check_room || refuse "$failed_kind" "$failed_text"
+    fi
+}
+
+# is_owned: whether the caller may end the server. One that nobody owns may be ended by whoever has it in a state.
+is_owned() {
+    [ ! -s "$state/owner" ] || [ "$(word "$state/owner")" = "$DAMODEL_OWNER" ]
 }
 
 # is_under_way: whether the same job is being worked on, or served with the same model.
 is_under_way() {
     [ "$worker_job" = "$DAMODEL_FINGERPRINT" ] || return 1
     case $status_phase in
-    preflight | find | compile | start) ;;
-    load | probe | ready) [ "$server_model_fingerprint" = "$(model_fingerprint "$model")" ] ;;
+    find | compile | start) ;;
+    load | ready) [ "$server_model_fingerprint" = "$(model_fingerprint "$model")" ] ;;
     *) return 1 ;;
     esac
 }
 
-# write_key: the key's own file; printf is the shell's, so that the key is no argument of a process.
-write_key() {
-    rm -f "$state/api_key"
-    [ "$DAMODEL_API_KEY" ] || return 0
-    printf '%s\n' "$DAMODEL_API_KEY" >"$state/api_key.$$" && mv -f "$state/api_key.$$" "$state/api_key"
-}
-
 begin() {
-    start_worker || check_room || refuse "$failed_kind" "$failed_text"
-    if [ "$worker_run" != "$run" ]; then
+    if ! start_worker; then
+        # The server that serves keeps what it has.
+        restore_words
+        check_room || refuse "$failed_kind" "$failed_text"
         begin_said=$(tail -n 3 "$state/work.log" 2>/dev/null)
         refuse workspace "the detached work did not start within 30 s: ${begin_said:-it said nothing}"
+    fi
+    if ends_at_logout; then
+        note "systemd ends the server with the last login of $(id -un) (KillUserProcesses=yes). Let the user linger: loginctl enable-linger $(id -un)"
     fi
     report
 }
 
 # end_all: the work first, or it would see the server's end as a failure and go on to compile.
 end_all() {
-    end_run "$worker_run" || refuse stuck "the work, process $worker_pid, does not end"
+    end_run "$worker_run" && end_run "$(run_of "$state/former/worker")" || refuse stuck "the work, process $worker_pid, does not end"
+    drop_former
     # It may have started a server since we looked.
     settle
     end_process "$server_pid" "$server_start" "$server_boot" || refuse stuck "the server, process $server_pid, does not end: it is in state $process_state"
 }
 
-# failed: the caller saw no inference. Under auto the prebuilt server has had its chance.
-failed() {
+# judge PHASE [KIND TEXT]: the caller saw that the server infers, or that it does not.
+judge() {
     take_lock
-    if is_current && [ "$worker_job" = "$DAMODEL_FINGERPRINT" ]; then
-        if [ "$DAMODEL_BUILD:$server_build" = auto:prebuilt ]; then
-            # No compile cures that, and the server goes on.
-            check_room || refuse "$failed_kind" "$failed_text"
-            fall_back "$DAMODEL_REASON"
-            end_all
-            begin
-            return
-        fi
-        if ! set_status failed no_inference "$DAMODEL_REASON"; then
-            check_room || refuse "$failed_kind" "$failed_text"
-        fi
-    fi
-    report
-}
-
-# advance PHASE: the caller saw the server come so far.
-advance() {
-    take_lock
-    if is_current && ! set_status "$1"; then
-        check_room || refuse "$failed_kind" "$failed_text"
+    if is_meant; then
+        [ "$1" != ready ] || status_proved=yes
+        set_status "$@" || check_room || refuse "$failed_kind" "$failed_text"
+        [ "$1" != ready ] || drop_former
     fi
     report
 }
@@ -149,6 +144,7 @@ stop() {
     [ -d "$state" ] || return 0
     lock || refuse busy "another run has been working on $state for a minute"
     settle
+    is_owned || refuse foreign "another resource has taken the server over"
     end_all
     rm -f "$state/restart"
     # No status says the same.
@@ -160,18 +156,24 @@ destroy() {
     rm -rf "$state"
 }
 
+# Who follows an update decides about the way back.
+if [ "${1-}" != work ] && [ -z "${DAMODEL_UNATTENDED-}" ] && [ -d "$state/former" ]; then
+    : >"$state/attended"
+fi 2>/dev/null
 case ${1-} in
 work) work ;;
 check)
     check
-    check_room || refuse "$failed_kind" "$failed_text"
+    settle
+    is_under_way || check_room || refuse "$failed_kind" "$failed_text"
+    find_gpu
     report
     ;;
 ensure) ensure ;;
-failed) failed ;;
-probing) advance probe ;;
-ready) advance ready ;;
+failed) judge failed no_inference "$DAMODEL_REASON" ;;
+ready) judge ready ;;
 restart) restart ;;
+rollback) roll_back ;;
 stop)
     stop
     report

@@ -3,11 +3,8 @@
 # start_worker: sends the work off, and waits until it has written itself down. It outlives this shell and the login.
 start_worker() {
     run=$boot-$$-$(now)
-    status_package='' status_source='' status_compile_log=''
-    set_status preflight &&
-        printf '%s\n' "$DAMODEL_PROGRAM" >"$state/bootstrap.sh.$$" &&
-        mv -f "$state/bootstrap.sh.$$" "$state/bootstrap.sh" || return 1
-    rm -f "$state/notes" "$state/restart"
+    write "$state/run" "$run" && write "$state/bootstrap.sh" "$DAMODEL_PROGRAM" && : >"$state/attended" || return 1
+    rm -f "$state/notes" "$state/restart" "$state/restarts"
     [ ! -f "$state/work.log" ] || mv -f "$state/work.log" "$state/work.log.1"
     as_unit=''
     if is_systemd; then
@@ -19,7 +16,7 @@ start_worker() {
         for start_name in $DAMODEL_HANDED_OVER; do
             export "DAMODEL_$start_name"
         done
-        export DAMODEL_RUN="$run"
+        export DAMODEL_RUN="$run" DAMODEL_UMASK="$login_umask"
         trap '' HUP
         # shellcheck disable=SC2086
         exec setsid $as_unit sh "$state/bootstrap.sh" work
@@ -46,15 +43,25 @@ is_systemd() {
     limited 10 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
 }
 
+# ends_at_logout: whether systemd ends what this user runs with the user's last login.
+ends_at_logout() {
+    [ -d /run/systemd/system ] && [ "$(id -u)" != 0 ] && [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
+    logout_answer=$(limited 10 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager \
+        KillUserProcesses 2>/dev/null)
+    [ "$logout_answer" = 'b true' ]
+}
+
 # work: the whole of it, in a session of its own. Nobody need be there.
 work() {
-    # At most one for a state directory, ever; the one before was ended by whoever sent us.
+    # At most one for a state directory works until its server is started; the one before was ended by whoever sent us.
     work_tenths=100
     until hold 8 "$state.worker.lock"; do
         work_tenths=$((work_tenths - 1))
         [ "$work_tenths" -gt 0 ] || exit 1
         pause
     done
+    # Another was sent meanwhile, by who did not know of this one.
+    [ "$(word "$state/run")" = "$DAMODEL_RUN" ] || exit 0
     # The server's own variables are for the server: no compiler inherits them.
     for damodel_name in $DAMODEL_VARIABLES; do
         eval "variable_$damodel_name=\$DAMODEL_VARIABLE_$damodel_name"
@@ -62,45 +69,14 @@ work() {
     done
     read_process "$$"
     worker_pid=$$ worker_start=$process_start worker_boot=$boot worker_run=$DAMODEL_RUN worker_job=$DAMODEL_FINGERPRINT
-    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job || exit 1
-    status_package='' status_source='' status_compile_log='' nvcc='' build_given_up=''
+    worker_build=$DAMODEL_BUILD worker_because=$DAMODEL_BECAUSE worker_because_text=$DAMODEL_BECAUSE_TEXT
+    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text || exit 1
+    status_package='' status_source='' status_compile_log='' status_proved='' nvcc=''
     set_status find
-    check_model || finish
-    find_gpu
-    say "cards: ${gpu_names:-none seen}"
-    case $DAMODEL_BUILD in
-    source) work_source ;;
-    prebuilt) work_prebuilt ;;
-    *)
-        if needs_source; then
-            say 'this card is served by a build from source'
-            work_source
-        elif load "$state/fallback" && [ "$fallback_job" = "$worker_job" ]; then
-            note "the prebuilt server was given up before: $fallback_reason"
-            build_given_up=yes
-            work_source
-        else
-            work_prebuilt
-            case $failed_kind in
-            # No compile cures these; and a server that was ready did infer.
-            died | disk_full | missing_model | no_inference | port_in_use | workspace) ;;
-            *)
-                fall_back "$failed_text" || finish
-                note "the prebuilt server was given up: $fallback_reason"
-                build_given_up=yes
-                work_source
-                ;;
-            esac
-        fi
-        ;;
-    esac
+    if check_model; then
+        "work_$DAMODEL_BUILD"
+    fi
     finish
-}
-
-# fall_back REASON: remembers that the prebuilt server does not infer, for whoever takes this up. Kept as long as the job is the same.
-fall_back() {
-    fallback_job=$worker_job fallback_reason=$1
-    save "$state/fallback" fallback_job fallback_reason
 }
 
 work_prebuilt() {
@@ -110,7 +86,8 @@ work_prebuilt() {
 }
 
 work_source() {
-    set_status find
+    find_gpu
+    say "cards: ${gpu_names:-none seen}"
     find_architectures && check_tools && find_toolkit || return 1
     status_compile_log=''
     set_status compile
@@ -119,10 +96,8 @@ work_source() {
 
 # finish: the work came to nothing, or the server ended. A status that cannot be written is judged by the next look.
 finish() {
-    if [ "$build_given_up" ]; then
-        failed_text="$failed_text
-Before that the prebuilt server was given up: $fallback_reason"
-    fi
+    # The records are its successor's.
+    is_current "$DAMODEL_RUN" || exit 0
     say "failed: $failed_kind: $failed_text"
     set_status failed "$failed_kind" "$failed_text"
     exit 0

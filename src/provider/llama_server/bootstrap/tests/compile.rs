@@ -5,8 +5,8 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{Build, Job, Kind, Origin, Phase, Place, Report, Verb},
-    home::{Home, free_port, http, until},
+    super::{super::decide::Step, Build, Job, Kind, Origin, Phase, Place, Report, Verb},
+    home::{Home, free_port, until},
 };
 
 const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
@@ -63,18 +63,10 @@ fn p4000_is_no_p40() {
 fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
     home.model("GGUF\nneeds-cuda\n");
-    home.ensure(&home.job());
-    let first = until_build(&home, &home.place(), "prebuilt").process.unwrap();
-    until("it is not healthy", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
-    assert_eq!(http(home.port, "POST /v1/chat/completions", "").0, 0);
-    let second = until_build(&home, &home.place(), "source");
-    let note = second.notes.join("\n");
-    assert!(
-        note.contains("the prebuilt server was given up") && note.contains("no kernel image is available"),
-        "{note}"
-    );
-    assert_eq!(first.command_line[1..], second.process.unwrap().command_line[1..]);
-    let report = home.until_ready(&home.place());
+    let report = home.serve(&home.job());
+    let because = report.because.unwrap();
+    assert_eq!((because.kind, report.build_used.as_deref()), (Kind::Exited, Some("source")));
+    assert!(because.text.contains("no kernel image is available"), "{}", because.text);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     assert_eq!(home.compiles(), ["89"]);
 }
@@ -85,7 +77,7 @@ fn prebuilt_that_does_not_start_is_followed_by_a_compile() {
     home.script("public-storage/package/llama-cuda/llama-server", "#!/no/such/interpreter\n");
     let report = home.serve(&home.job());
     assert_eq!(report.build_used.as_deref(), Some("source"));
-    assert!(report.notes.join("\n").contains("ended with 127"), "{:?}", report.notes);
+    assert!(report.because.unwrap().text.contains("ended with 127"));
 }
 
 #[test]
@@ -96,26 +88,26 @@ fn no_prebuilt_at_all_is_followed_by_a_compile() {
 }
 
 #[test]
-fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_and_not_tried_again() {
+fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_that_is_resumed() {
     let home = Home::new().with_cuda(RTX);
     home.model("GGUF\nload 600\n");
     let job = home.job();
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
     home.hold_compile();
-    let failed = Verb::Failed { job: &job, process: &process.identity, reason: "no answer within 10m" };
-    let report = home.run(&failed);
-    assert!(report.phase < Phase::Load, "{report:#?}");
-    assert_eq!(report.failure, None);
+    let failed = Verb::Failed { process: &process.identity, reason: "no answer within 10m" };
+    let failure = home.run(&failed).failure.unwrap();
+    assert_eq!(failure.kind, Kind::NoInference);
+    home.begin(&job, Build::Source, Some(&failure));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     assert_eq!(home.servers(), [0; 0]);
     // Said twice, it has no effect: the process is gone.
     assert_eq!(home.run(&failed).phase, Phase::Compile);
-    // As after a killed run: the same job goes on with the compile.
+    // As after a killed run: the same job goes on with the compile, and the reason is known.
     assert_eq!(home.ensure(&job).phase, Phase::Compile);
     home.release_compile();
     let report = until_build(&home, &home.place(), "source");
-    assert!(report.notes.join("\n").contains("no answer within 10m"), "{:?}", report.notes);
+    assert_eq!(report.because, Some(failure));
     assert_eq!(home.compiles(), ["89"]);
 }
 
@@ -125,7 +117,7 @@ fn build_from_source_that_does_not_infer_is_the_end() {
     let job = from_source(&home);
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
-    let report = home.run(&Verb::Failed { job: &job, process: &process.identity, reason: "it says nonsense" });
+    let report = home.run(&Verb::Failed { process: &process.identity, reason: "it says nonsense" });
     let failure = report.failure.unwrap();
     assert_eq!(
         (report.phase, failure.kind, failure.text.as_str()),
@@ -143,7 +135,7 @@ fn finished_build_is_used_again_after_destroy() {
     let home = Home::new().with_cuda(RTX);
     let job = from_source(&home);
     let first = home.serve(&job);
-    home.run(&Verb::Destroy);
+    home.run(&Verb::Destroy { owner: "owner" });
     let second = home.serve(&job);
     assert_eq!(first.binary, second.binary);
     assert_eq!(home.compiles(), ["89"]);
@@ -214,7 +206,7 @@ fn two_servers_of_one_instance_share_a_compile() {
     assert_eq!(home.compiles(), ["89"]);
     assert_eq!(home.servers().len(), 2);
     // One ends, the other goes on.
-    home.run_at(&one.place, &Verb::Destroy);
+    home.run_at(&one.place, &Verb::Destroy { owner: "owner" });
     assert_eq!(home.servers(), [second.process.unwrap().pid]);
     assert_eq!(home.run_at(&other.place, &Verb::Look).phase, Phase::Ready);
 }
@@ -364,10 +356,10 @@ fn compile_that_cannot_be_says_also_why_it_was_to_be() {
     let home = Home::new().with_cuda(RTX);
     fs::remove_file(home.path("bin/nvcc")).unwrap();
     home.model("GGUF\nbroken\n");
-    let (kind, text) = failure(&home, &home.job());
-    assert_eq!(kind, Kind::MissingToolkit);
-    assert!(
-        text.contains("Before that the prebuilt server was given up") && text.contains("not within the file bounds"),
-        "{text}"
-    );
+    let (report, step) = home.apply(&home.job());
+    assert_eq!(step, Step::Fail);
+    assert_eq!(report.failure.unwrap().kind, Kind::MissingToolkit);
+    let because = report.because.unwrap();
+    assert_eq!(because.kind, Kind::Exited);
+    assert!(because.text.contains("not within the file bounds"), "{}", because.text);
 }

@@ -4,8 +4,8 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    io::Write,
+    net::TcpListener,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -16,10 +16,14 @@ use std::{
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::{Build, Job, Origin, Phase, Place, Report, Source, Verb, program};
+use super::super::{
+    super::decide::{Goal, History, Step, Verdict, decide},
+    Build, Failure, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
+};
+use super::http::http;
 
 /// How long anything may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// An instance. When it is dropped, all servers and works in it are ended.
 #[derive(Debug)]
@@ -105,6 +109,31 @@ impl Home {
             .status()
             .unwrap();
         assert!(built.success());
+    }
+
+    /// Puts a prebuilt server in its place that is linked with a library, which lies in this folder.
+    pub(super) fn prebuilt_with_library(&self, folder: &str) {
+        let (source, folder) = (fixtures().join("source"), self.path(folder));
+        fs::create_dir_all(&folder).unwrap();
+        let server = self.path("public-storage/package/llama-cuda/bin/llama-server");
+        fs::create_dir_all(server.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(self.path("public-storage/package/llama-cuda/llama-server"));
+        let library = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(folder.join("libcommon.so"))
+            .arg(source.join("common/common.c"))
+            .status();
+        let program = Command::new("cc")
+            .arg("-I")
+            .arg(source.join("common"))
+            .arg("-o")
+            .arg(server)
+            .arg(source.join("tools/server/server.c"))
+            .arg("-L")
+            .arg(folder)
+            .arg("-lcommon")
+            .status();
+        assert!(library.unwrap().success() && program.unwrap().success());
     }
 
     /// Puts a program in its place.
@@ -199,6 +228,7 @@ impl Home {
             environment: BTreeMap::new(),
             api_key: None,
             triggers: BTreeMap::new(),
+            restarts: false,
         }
     }
 
@@ -246,8 +276,21 @@ impl Home {
         answer(self.spawn(place, verb))
     }
 
+    /// Begins a job as the first step of an apply does.
     pub(super) fn ensure(&self, job: &Job) -> Report {
-        self.run_at(&job.place, &Verb::Ensure(job))
+        let report = self.run_at(&job.place, &Verb::Check(job));
+        if report.is_refused {
+            return report;
+        }
+        match decide(goal(job), &report, &History::default()) {
+            Step::Begin(build, because) => self.begin(job, build, because.as_ref()),
+            step => panic!("{step:?}"),
+        }
+    }
+
+    /// Begins a job with this binary.
+    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
+        self.run_at(&job.place, &Verb::Ensure(&start(job, build, because)))
     }
 
     pub(super) fn look(&self) -> Report {
@@ -270,27 +313,75 @@ impl Home {
 
     /// As the resource does: until the server is healthy, infers, and was said to be ready.
     pub(super) fn until_ready(&self, place: &Place) -> Report {
+        self.until_ready_with(place, "")
+    }
+
+    /// The same for a server that asks for a key.
+    pub(super) fn until_ready_with(&self, place: &Place, header: &str) -> Report {
         let identity = until("it is not healthy", || {
             // One that dies while it loads may be followed by another: health first, so that the look shows who has it.
             let is_healthy = http(place.port, "GET /health", "").0 == 200;
             let report = self.run_at(place, &Verb::Look);
-            assert!(report.phase <= Phase::Load, "{report:#?}\n{}", self.work_log());
-            let is_loaded = is_healthy && report.phase == Phase::Load;
+            assert!(report.phase <= Phase::Ready, "{report:#?}\n{}", self.work_log());
+            let is_loaded = is_healthy && report.phase >= Phase::Load;
             report.process.filter(|_| is_loaded).map(|process| process.identity)
         });
-        let report = self.run_at(place, &Verb::Probing { process: &identity });
-        assert_eq!(report.phase, Phase::Probe, "{report:#?}");
-        assert_eq!(http(place.port, "POST /v1/chat/completions", "").0, 200);
+        assert_eq!(http(place.port, "POST /v1/chat/completions", header).0, 200);
         let report = self.run_at(place, &Verb::Ready { process: &identity });
         assert_eq!((report.phase, &report.failure), (Phase::Ready, &None), "{report:#?}");
         report
     }
 
-    /// Ensures, and goes on until it is ready.
+    /// Does what an apply does, and sees it succeed.
     pub(super) fn serve(&self, job: &Job) -> Report {
-        let report = self.ensure(job);
-        assert_eq!(report.failure, None, "{report:#?}");
-        self.until_ready(&job.place)
+        let (report, step) = self.apply(job);
+        assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}\n{}", self.work_log());
+        report
+    }
+
+    /// Does what an apply does: the last that was seen, and what was decided on it.
+    pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
+        let report = self.run_at(&job.place, &Verb::Check(job));
+        assert!(!report.is_refused, "{report:#?}");
+        self.follow(job, report, usize::MAX).unwrap()
+    }
+
+    /// Does what an apply does after its check, for so many steps: none when it is not over by then.
+    pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
+        let mut history = History::default();
+        for _ in 0..steps {
+            let step = decide(goal(job), &report, &history);
+            report = match &step {
+                Step::Begin(build, because) => {
+                    history.is_begun = true;
+                    self.begin(job, *build, because.as_ref())
+                }
+                Step::Confirm(process) => {
+                    let ready = self.run_at(&job.place, &Verb::Ready { process });
+                    if ready.phase == Phase::Ready {
+                        return Some((ready, step));
+                    }
+                    ready
+                }
+                Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
+                Step::Try => {
+                    let process = report.process.as_ref().unwrap().identity.clone();
+                    let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
+                    let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
+                    let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
+                    history.verdict = is_healthy.then_some(Verdict { process, failure });
+                    thread::sleep(Duration::from_millis(20));
+                    self.run_at(&job.place, &Verb::Look)
+                }
+                Step::Wait => {
+                    thread::sleep(Duration::from_millis(20));
+                    self.run_at(&job.place, &Verb::Look)
+                }
+                Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
+                Step::Fail | Step::Leave(_) => return Some((report, step)),
+            };
+        }
+        None
     }
 
     /// What the detached work says, for a test that failed.
@@ -341,6 +432,15 @@ impl Drop for Home {
     }
 }
 
+/// How a job is begun by a resource whose token is "owner".
+pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>) -> Start<'a> {
+    Start { job, build, because, owner: "owner", rolls_back: true, ends_rival: false }
+}
+
+fn goal(job: &Job) -> Goal {
+    Goal { build: job.build, rolls_back: true }
+}
+
 /// Reads what a shell answers.
 pub(super) fn answer(child: Child) -> Report {
     let output = child.wait_with_output().unwrap();
@@ -358,21 +458,6 @@ pub(super) fn kill(pid: u32, signal: &str) {
 pub(super) fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// Asks a server over TCP: the status, or 0 when nobody answers, and the body.
-pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = ask().unwrap_or_default();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
 }
 
 /// All processes that may be seen.

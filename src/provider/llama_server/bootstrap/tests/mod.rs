@@ -3,9 +3,11 @@
 
 mod compile;
 mod home;
+mod http;
 mod refusals;
 mod secrets;
 mod serve;
 mod stop;
 mod survive;
 mod text;
+mod update;

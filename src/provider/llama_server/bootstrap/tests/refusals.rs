@@ -85,6 +85,15 @@ fn folder_is_no_model_and_all_parts_must_be_there() {
     assert!(text.ends_with("big-00002-of-00003.gguf"), "{text}");
 }
 
+#[test]
+fn file_that_is_no_model_is_told() {
+    let home = Home::new();
+    home.model("version https://git-lfs.github.com/spec/v1\n");
+    let (kind, text) = refusal(&home, &home.job());
+    assert_eq!(kind, Kind::NoGguf);
+    assert!(text.contains("does not begin as a GGUF file does"), "{text}");
+}
+
 #[rstest]
 #[case::with_ss(&[])]
 #[case::without_ss(&["ss"])]
@@ -221,7 +230,7 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     let restart = home.run(&Verb::Restart { process: &before.identity });
     assert_eq!((restart.is_refused, restart.failure.unwrap().kind), (true, Kind::DiskFull));
     assert_eq!(home.look().process.unwrap(), before);
-    assert_eq!(home.run(&Verb::Stop).failure, None);
+    assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert_eq!(home.servers(), [0; 0]);
 }
 
@@ -235,11 +244,9 @@ fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) 
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
     small.fill();
-    for verb in [
-        Verb::Probing { process: &process.identity },
-        Verb::Ready { process: &process.identity },
-        Verb::Failed { job: &job, process: &process.identity, reason: "none" },
-    ] {
+    for verb in
+        [Verb::Ready { process: &process.identity }, Verb::Failed { process: &process.identity, reason: "none" }]
+    {
         let report = home.run(&verb);
         assert_eq!((report.is_refused, report.phase), (true, Phase::Load), "{verb:?}");
         assert_eq!(report.failure.unwrap().kind, Kind::DiskFull);

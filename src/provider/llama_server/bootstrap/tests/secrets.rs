@@ -10,7 +10,7 @@ use secrecy::SecretString;
 
 use super::{
     super::{Build, Job, Phase, Report, Verb},
-    home::{Home, answer, until},
+    home::{Home, answer, start, until},
 };
 
 const KEY: &str = "planted-api-key-4711";
@@ -53,7 +53,10 @@ fn secrets_are_in_no_file_and_no_argument_in_any_phase() {
     home.hold_compile();
     let job = job(&home);
     home.ensure(&job);
-    // Prebuilt, its failure, the compile.
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    search(&home);
+    home.begin(&job, Build::Source, Some(&failure));
+    // The compile.
     until("no compile", || {
         search(&home);
         (home.compiles().len() == 1).then_some(())
@@ -75,9 +78,9 @@ fn secrets_are_in_no_file_and_no_argument_in_any_phase() {
     let report = home.run(&Verb::Ready { process: &process.identity });
     assert_eq!(report.phase, Phase::Ready);
     search(&home);
-    home.run(&Verb::Stop);
+    home.run(&Verb::Stop { owner: "owner" });
     search(&home);
-    home.run(&Verb::Destroy);
+    home.run(&Verb::Destroy { owner: "owner" });
     assert!(!files(&home.path("")).iter().any(|file| file.ends_with("api_key")));
 }
 
@@ -141,7 +144,7 @@ fn changed_key_restarts_the_server_with_it() {
     let first = home.ensure(&job(&home));
     let mut job = job(&home);
     job.api_key = None;
-    let second = answer(home.spawn(&job.place, &Verb::Ensure(&job)));
+    let second = answer(home.spawn(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None))));
     assert_ne!(first.fingerprint, second.fingerprint);
     let settings = |report: &Report| report.fingerprint.as_ref().unwrap().split('-').next().unwrap().to_owned();
     assert_eq!(settings(&first), settings(&second));

@@ -3,11 +3,12 @@
 use std::fs;
 
 use rstest::rstest;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{Build, Fingerprint, Kind, Phase, Verb},
-    home::{Home, answer, http, is_running, kill, until},
+    super::{super::decide::Step, Build, Fingerprint, Job, Kind, Phase, Verb, program},
+    home::{Home, answer, is_running, kill, start, until},
+    http::http,
 };
 
 #[rstest]
@@ -26,7 +27,7 @@ fn prebuilt_server_becomes_ready_in_every_shell(#[case] shell: &'static str) {
     assert!(report.log_tail.iter().any(|line| line.starts_with("listening on 127.0.0.1")), "{report:#?}");
     let process = report.process.unwrap();
     assert!(process.is_alive);
-    assert_eq!((process.exit, process.rival), (None, None));
+    assert_eq!((process.exit, report.rival), (None, None));
     let model = home.path("public-storage/model/tiny.gguf");
     let binary = home.path("public-storage/package/llama-cuda/llama-server");
     let port = home.port.to_string();
@@ -89,9 +90,25 @@ fn words_reach_the_server_as_they_are() {
     let environment = fs::read_to_string(format!("/proc/{}/environ", process.pid)).unwrap();
     assert!(environment.split('\0').any(|line| line == format!("NASTY={nasty}")), "{environment:?}");
     assert_eq!(home.ensure(&job).phase, Phase::Ready);
-    let stopped = home.run_at(&job.place, &Verb::Destroy);
+    let stopped = home.run_at(&job.place, &Verb::Destroy { owner: "owner" });
     assert_eq!((stopped.phase, stopped.process), (Phase::Absent, None));
     assert_eq!(home.servers(), [0; 0]);
+}
+
+/// Released packages are linked with libraries that no loader knows by itself.
+#[rstest]
+#[case::beside_it("public-storage/package/llama-cuda/bin", None)]
+#[case::in_lib("public-storage/package/llama-cuda/lib", None)]
+#[case::where_the_environment_says("elsewhere", Some("elsewhere"))]
+fn server_finds_its_libraries(#[case] folder: &str, #[case] named: Option<&str>) {
+    let home = Home::new();
+    home.prebuilt_with_library(folder);
+    let mut job = Job { build: Build::Prebuilt, ..home.job() };
+    if let Some(named) = named {
+        let path = home.path(named).display().to_string();
+        job.environment.insert("LD_LIBRARY_PATH".to_owned(), SecretString::from(path));
+    }
+    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5000 (fixture)"));
 }
 
 #[test]
@@ -209,7 +226,7 @@ fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
     kill(home.worker(), "CONT");
     assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::MissingModel);
     until("the work goes on", || (!home.look().is_supervised).then_some(()));
-    assert!(home.compiles().is_empty() && !home.state().join("fallback").exists());
+    assert!(home.compiles().is_empty());
 }
 
 #[test]
@@ -225,11 +242,7 @@ fn word_about_another_process_has_no_effect() {
     let job = home.job();
     home.ensure(&job);
     let report = home.look_until(Phase::Load);
-    for verb in [
-        Verb::Ready { process: "1.2.3" },
-        Verb::Probing { process: "" },
-        Verb::Failed { job: &job, process: "1.2.3", reason: "none" },
-    ] {
+    for verb in [Verb::Ready { process: "1.2.3" }, Verb::Failed { process: "1.2.3", reason: "none" }] {
         let after = home.run(&verb);
         assert_eq!((after.phase, &after.process), (Phase::Load, &report.process), "{verb:?}");
     }
@@ -282,6 +295,63 @@ fn server_that_uses_no_card_is_noted() {
     );
 }
 
+#[test]
+fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
+    let home = Home::new();
+    home.script("bin/id", "#!/bin/sh\ncase $1 in -u) echo 1000 ;; *) echo user ;; esac\n");
+    home.script("bin/busctl", "#!/bin/sh\necho b true\n");
+    if !home.with_systemd() {
+        return;
+    }
+    let notes = home.serve(&home.job()).notes.join("\n");
+    assert!(notes.contains("KillUserProcesses=yes") && notes.contains("loginctl enable-linger user"), "{notes}");
+}
+
+#[test]
+fn server_has_the_umask_of_the_login() {
+    let home = Home::new();
+    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)));
+    let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
+    assert_eq!(report.failure, None);
+    let process = home.until_ready(&home.place()).process.unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
+    assert!(status.contains("Umask:\t0027"), "{status}");
+}
+
+#[test]
+fn words_of_the_login_with_our_names_reach_nobody() {
+    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    home.hold_compile();
+    let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
+    let text = program(&home.place(), &Verb::Ensure(&start(&job, Build::Source, None)));
+    answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    for (pid, words) in home.processes() {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment);
+        assert!(!environment.contains("planted-key-3") && !environment.contains("of-the-login"), "{words:?}");
+    }
+}
+
+#[test]
+fn options_that_the_server_does_not_understand_are_told_and_nothing_starts() {
+    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let job = Job { extra_args: vec!["--no-such-option".to_owned()], ..home.job() };
+    let (report, step) = home.apply(&job);
+    assert_eq!((step, report.process), (Step::Fail, None));
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.kind, Kind::BadOption);
+    assert!(failure.text.ends_with("error: invalid argument: --no-such-option"), "{}", failure.text);
+    assert_eq!(home.compiles(), [""; 0]);
+}
+
+#[test]
+fn localhost_is_the_address_that_is_asked() {
+    let home = Home::new();
+    let process = home.serve(&Job { host: "localhost".to_owned(), ..home.job() }).process.unwrap();
+    assert!(process.command_line.windows(2).any(|words| words == ["--host", "127.0.0.1"]), "{process:?}");
+}
+
 /// Records what systemd is asked, and does it, as the real one does for a scope: in the same process.
 const SYSTEMD_RUN: &str = "#!/bin/sh\nprintf '%s|' \"$@\" >>~/asked; echo >>~/asked\n\
                            while :; do case $1 in --*) shift ;; *) exec \"$@\" ;; esac; done\n";
@@ -316,6 +386,6 @@ fn where_systemd_runs_the_work_is_a_scope_that_outlives_the_login(
         }
         _ => panic!("{asked:?}"),
     }
-    home.run(&Verb::Destroy);
+    home.run(&Verb::Destroy { owner: "owner" });
     assert_eq!(home.servers(), [0; 0]);
 }

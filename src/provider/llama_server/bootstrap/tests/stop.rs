@@ -8,22 +8,23 @@ use std::{
 };
 
 use super::{
-    super::{Build, Job, Kind, Phase, Verb},
-    home::{Home, http, is_running, kill, until},
+    super::{Build, Job, Kind, Phase, Start, Verb},
+    home::{Home, is_running, kill, start, until},
+    http::http,
 };
 
 #[test]
 fn stop_ends_the_server_and_keeps_its_log() {
     let home = Home::new();
     let process = home.serve(&home.job()).process.unwrap();
-    let report = home.run(&Verb::Stop);
+    let report = home.run(&Verb::Stop { owner: "owner" });
     assert_eq!((report.phase, report.failure), (Phase::Absent, None));
     assert!(!report.process.unwrap().is_alive);
     assert!(!is_running(process.pid));
     assert!(!report.log_tail.is_empty());
     assert_eq!(home.processes(), []);
     // Once more is no error, and the next apply starts it.
-    assert_eq!(home.run(&Verb::Stop).failure, None);
+    assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     home.serve(&home.job());
 }
 
@@ -40,7 +41,7 @@ fn stop_does_not_wait_for_a_request_for_ever() {
         home.look().log_tail.iter().any(|line| line.starts_with("request: POST")).then_some(())
     });
     let start = Instant::now();
-    assert_eq!(home.run(&Verb::Stop).failure, None);
+    assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     // The first signal leaves it 10 s, the second ends it.
     assert!((10..60).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert!(!is_running(pid));
@@ -50,7 +51,7 @@ fn stop_does_not_wait_for_a_request_for_ever() {
 #[test]
 fn destroy_of_what_never_was_leaves_nothing() {
     let home = Home::new();
-    assert_eq!(home.run(&Verb::Destroy).phase, Phase::Absent);
+    assert_eq!(home.run(&Verb::Destroy { owner: "owner" }).phase, Phase::Absent);
     assert_eq!(home.look().phase, Phase::Absent);
     assert!(!home.path("workspace").exists());
 }
@@ -61,7 +62,7 @@ fn stop_ends_a_compile_and_destroy_keeps_what_was_built() {
     home.hold_compile();
     home.ensure(&home.job());
     until("no compile", || (home.compiles().len() == 1).then_some(()));
-    assert_eq!(home.run(&Verb::Destroy).failure, None);
+    assert_eq!(home.run(&Verb::Destroy { owner: "owner" }).failure, None);
     assert_eq!(home.processes(), []);
     assert!(!home.state().exists());
     assert_eq!(
@@ -81,7 +82,7 @@ fn what_cannot_be_stopped_now_is_refused_and_goes_on() {
     home.script("bin/sleep", "#!/bin/sh\n");
     let held = fs::File::open(home.state().with_extension("lock")).unwrap();
     held.lock().unwrap();
-    for verb in [Verb::Stop, Verb::Destroy] {
+    for verb in [Verb::Stop { owner: "owner" }, Verb::Destroy { owner: "owner" }] {
         let report = home.run(&verb);
         assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, Kind::Busy), "{verb:?}");
     }
@@ -105,6 +106,63 @@ fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
     assert_eq!((dead.is_alive, dead.exit, dead.identity), (false, Some(137), process.identity));
     // It did infer: no compile.
     assert_eq!(home.serve(&home.job()).build_used.as_deref(), Some("prebuilt"));
+}
+
+#[test]
+fn server_that_dies_after_it_was_ready_is_started_again_by_itself() {
+    let home = Home::new();
+    let job = Job { restarts: true, ..home.job() };
+    let first = home.serve(&job).process.unwrap();
+    kill(first.pid, "KILL");
+    let report = until("it does not come back", || {
+        let report = home.look();
+        assert!(report.phase < Phase::Ready || !report.is_refused, "{report:#?}");
+        let is_back = report.process.as_ref().is_some_and(|process| process.is_alive && process.pid != first.pid);
+        (is_back && report.phase == Phase::Load).then_some(report)
+    });
+    assert_eq!((report.restarts, report.is_proved), (1, true));
+    assert_eq!(report.last_exit.as_deref(), Some("137 (SIGKILL: someone killed it, or memory ran out)"));
+    // An apply finds it as it is.
+    let second = report.process.unwrap();
+    assert_eq!(home.serve(&job).process.unwrap().identity, second.identity);
+    // What was asked to end stays so.
+    kill(second.pid, "TERM");
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::Died);
+}
+
+#[test]
+fn server_that_goes_on_dying_is_given_up() {
+    let home = Home::new();
+    let job = Job { restarts: true, ..home.job() };
+    let process = home.serve(&job).process.unwrap();
+    // No pause, so that the test has none.
+    home.script("bin/sleep", "#!/bin/sh\nexec /bin/sleep 0.01\n");
+    home.model("GGUF\nbroken\n");
+    kill(process.pid, "KILL");
+    let report = home.look_until(Phase::Failed);
+    let failure = report.failure.unwrap();
+    assert_eq!((failure.kind, report.restarts), (Kind::Died, 5));
+    assert!(failure.text.contains("It had been started again 5 times"), "{}", failure.text);
+}
+
+#[test]
+fn only_the_owner_ends_a_server() {
+    let home = Home::new();
+    let process = home.serve(&home.job()).process.unwrap();
+    for owner in ["", "another"] {
+        for verb in [Verb::Stop { owner }, Verb::Destroy { owner }] {
+            let report = home.run(&verb);
+            assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, Kind::Foreign), "{verb:?}");
+        }
+    }
+    // A successor takes over what runs as it shall, and the former owner ends nothing.
+    let job = home.job();
+    let taken = Start { owner: "another", ..start(&job, Build::Prebuilt, None) };
+    let report = home.run(&Verb::Ensure(&taken));
+    assert_eq!((report.phase, report.owner.as_deref()), (Phase::Ready, Some("another")));
+    assert_eq!(report.process.unwrap().identity, process.identity);
+    assert!(home.run(&Verb::Destroy { owner: "owner" }).is_refused && is_running(process.pid));
+    assert!(!home.run(&Verb::Destroy { owner: "another" }).is_refused && !is_running(process.pid));
 }
 
 #[test]
@@ -152,7 +210,7 @@ fn process_that_has_the_number_by_now_is_left_alone() {
     assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Failed, Kind::Interrupted));
     assert!(!report.process.unwrap().is_alive);
     home.serve(&home.job());
-    home.run(&Verb::Destroy);
+    home.run(&Verb::Destroy { owner: "owner" });
     assert!(is_running(stranger.id()));
     stranger.kill().unwrap();
     stranger.wait().unwrap();
@@ -177,7 +235,7 @@ fn zombie_is_dead() {
     assert!(!report.process.unwrap().is_alive);
     assert_eq!(report.phase, Phase::Failed);
     let start = Instant::now();
-    assert_eq!(home.run(&Verb::Stop).failure, None);
+    assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert!(start.elapsed() < Duration::from_secs(9));
     zombie.wait().unwrap();
 }

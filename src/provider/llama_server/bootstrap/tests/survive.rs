@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{
     super::{Build, Job, Kind, Phase, Verb, program},
-    home::{Home, answer, is_running, kill, until},
+    home::{Home, answer, is_running, kill, start, until},
 };
 
 const V100: &str = "Tesla V100-SXM2-16GB, 7.0\n";
@@ -40,15 +40,15 @@ fn reboot(home: &Home) {
 }
 
 #[rstest]
-#[case::with_flock("dash", &[])]
-#[case::without_flock("dash", &["flock"])]
-#[case::in_bash("bash", &["flock"])]
-#[case::in_busybox("busybox", &["flock"])]
-fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str, #[case] missing: &[&str]) {
+#[case("dash")]
+#[case("bash")]
+#[case("busybox")]
+fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str) {
     let Some(home) = Home::with_shell(shell) else { return };
-    let home = home.without(missing).with_cuda(V100);
+    let home = home.with_cuda(V100);
     let job = home.job();
-    let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&job))).collect();
+    let begin = start(&job, Build::Source, None);
+    let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     for report in runs.into_iter().map(answer) {
         assert_eq!(report.failure, None);
     }
@@ -64,9 +64,9 @@ fn two_runs_with_different_options_end_with_one_server() {
     let other = Job { context_size: 1, ..home.job() };
     // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
     for milliseconds in (0..300).step_by(15) {
-        let first = home.spawn(&one.place, &Verb::Ensure(&one));
+        let first = home.spawn(&one.place, &Verb::Ensure(&start(&one, Build::Prebuilt, None)));
         thread::sleep(Duration::from_millis(milliseconds));
-        for run in [first, home.spawn(&other.place, &Verb::Ensure(&other))] {
+        for run in [first, home.spawn(&other.place, &Verb::Ensure(&start(&other, Build::Prebuilt, None)))] {
             assert_eq!(answer(run).failure, None, "{milliseconds}");
         }
     }
@@ -122,14 +122,14 @@ fn shell_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new();
     let job = home.job();
     for milliseconds in (0..300).step_by(15) {
-        let mut run = home.spawn(&job.place, &Verb::Ensure(&job));
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
         thread::sleep(Duration::from_millis(milliseconds));
         run.kill().unwrap();
         run.wait().unwrap();
     }
     let report = home.serve(&job);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
-    home.run(&Verb::Stop);
+    home.run(&Verb::Stop { owner: "owner" });
     assert_eq!(home.processes(), []);
 }
 
@@ -215,18 +215,21 @@ fn reboot_while_it_compiles_is_taken_up() {
 }
 
 #[test]
-fn prebuilt_that_was_given_up_is_not_tried_again_after_a_reboot() {
+fn prebuilt_that_failed_once_is_tried_again_by_the_next_apply() {
     let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
-    home.script("public-storage/package/llama-cuda/llama-server", "#!/bin/sh\necho >>~/tries; exit 1\n");
+    home.model("GGUF\nbroken\n");
+    let report = home.apply(&Job { build: Build::Prebuilt, ..home.job() }).0;
+    assert_eq!(report.failure.unwrap().kind, Kind::Exited);
     home.hold_compile();
     home.ensure(&home.job());
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    home.begin(&home.job(), Build::Source, Some(&failure));
     until_compiles(&home, 1);
-    let tries = fs::read(home.path("tries")).unwrap();
     reboot(&home);
-    home.release_compile();
+    // The model was half copied, and is whole now.
+    home.model("GGUF\n");
     let report = home.serve(&home.job());
-    assert!(report.notes.join("\n").contains("the prebuilt server was given up before"), "{:?}", report.notes);
-    assert_eq!(fs::read(home.path("tries")).unwrap(), tries);
+    assert_eq!((report.build_used.as_deref(), report.because), (Some("prebuilt"), None));
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
     home.release_compile();
     let binary = home.serve(&job).binary.unwrap();
     // And a finished build that does not run any more.
-    home.run(&Verb::Stop);
+    home.run(&Verb::Stop { owner: "owner" });
     fs::write(&binary, "").unwrap();
     fs::write(&binary, "\x7fELF").unwrap();
     home.serve(&job);
@@ -269,7 +272,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&job));
+    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);

@@ -7,11 +7,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
-        Fingerprint, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        Build, Fingerprint, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
         program::{SCRIPT, quote},
         report::Failure,
     },
-    home::Home,
+    home::{Home, start},
 };
 
 proptest! {
@@ -54,15 +54,23 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&job));
+    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
     assert!(!text.expose_secret().contains("planted-3"));
-    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&job))] {
+    for shown in
+        [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, Build::Prebuilt, None)))]
+    {
         assert!(!shown.contains("planted"), "{shown}");
     }
     // What knows no job sends none.
-    for verb in [Verb::Look, Verb::Stop, Verb::Destroy, Verb::Restart { process: "1.2.3" }] {
+    for verb in [
+        Verb::Look,
+        Verb::RollBack,
+        Verb::Stop { owner: "" },
+        Verb::Destroy { owner: "" },
+        Verb::Restart { process: "1.2.3" },
+    ] {
         assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
@@ -97,6 +105,13 @@ fn fingerprint_is_of_what_decides_the_result() {
         assert_eq!(others.iter().filter(|other| *other == one).count(), 1, "{index}");
     }
     assert!(others[10..].iter().all(|other| other.settings == same.settings));
+}
+
+#[test]
+fn each_kind_has_one_word() {
+    for kind in Kind::ALL {
+        assert_eq!(kind.as_str().parse(), Ok(*kind));
+    }
 }
 
 fn parse(text: &str) -> Result<Report, Malformed> {

@@ -1,0 +1,192 @@
+//! An update, and the way back to the server that served before.
+
+use std::{fs, process::Command, thread, time::Duration};
+
+use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use secrecy::SecretString;
+
+use super::{
+    super::{super::decide::Step, Build, Former, Job, Kind, Phase, Start, Verb},
+    home::{Home, is_running, kill, start, until},
+    http::http,
+};
+
+const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
+
+/// A server that serves with a key and a variable.
+fn served() -> (Home, Job, super::super::Process) {
+    let home = Home::new().with_cuda(RTX);
+    let mut job = home.job();
+    job.api_key = Some(SecretString::from("planted-former-key"));
+    job.environment.insert("PLANTED".to_owned(), SecretString::from("former value"));
+    let process = home.serve(&job).process.unwrap();
+    (home, job, process)
+}
+
+/// Puts another model beside the first.
+fn model(home: &Home, text: &str) -> String {
+    fs::write(home.path("public-storage/model/other.gguf"), text).unwrap();
+    "~/public-storage/model/other.gguf".to_owned()
+}
+
+#[test]
+fn former_server_serves_until_its_successor_is_compiled() {
+    let (home, job, former) = served();
+    home.hold_compile();
+    let job = Job { build: Build::Source, context_size: 4096, ..job };
+    home.ensure(&job);
+    until("no compile", || (home.compiles().len() == 1).then_some(()));
+    let report = home.look();
+    assert_eq!((report.phase, report.former), (Phase::Compile, Some(Former::Serving)));
+    assert_eq!(report.process.unwrap().identity, former.identity);
+    assert_eq!(http(home.port, "GET /health", "").0, 200);
+    home.release_compile();
+    let report = home.serve(&job);
+    assert_eq!((report.build_used.as_deref(), report.former), (Some("source"), None));
+    assert_eq!(home.servers(), [report.process.unwrap().pid]);
+    // The supervisor of the former one has seen that it is not needed any more.
+    until("it stays", || (home.processes().iter().filter(|(_, words)| is_work(words)).count() == 1).then_some(()));
+}
+
+fn is_work(words: &[String]) -> bool {
+    words.last().is_some_and(|word| word == "work")
+}
+
+#[test]
+fn options_that_are_not_understood_end_no_server() {
+    let (home, job, former) = served();
+    let (report, step) = home.apply(&Job { extra_args: vec!["--no-such-option".to_owned()], ..job.clone() });
+    assert_eq!(step, Step::RollBack);
+    assert_eq!((report.phase, report.failure, report.former), (Phase::Ready, None, None));
+    assert_eq!(report.process.unwrap().identity, former.identity);
+    assert_eq!(report.fingerprint.as_deref(), Some(super::super::Fingerprint::of(&job).to_string().as_str()));
+    // As if nothing had been: a second apply of the former job changes nothing, and it is restarted as before.
+    assert_eq!(home.serve(&job).process.unwrap().identity, former.identity);
+}
+
+#[test]
+fn former_server_is_started_again_as_it_was() {
+    let (home, job, former) = served();
+    let mut changed =
+        Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, api_key: None, ..job.clone() };
+    changed.environment.clear();
+    let (report, step) = home.apply(&changed);
+    assert_eq!((step, report.failure), (Step::RollBack, None));
+    let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
+    let process = report.process.unwrap();
+    assert_ne!(process.identity, former.identity);
+    assert_eq!(process.command_line, former.command_line);
+    assert_eq!(home.servers(), [process.pid]);
+    let environment = fs::read_to_string(format!("/proc/{}/environ", process.pid)).unwrap();
+    assert!(environment.contains("PLANTED=former value"), "{environment}");
+    assert_eq!(http(home.port, "POST /v1/chat/completions", "").0, 401);
+    // Once more, as whoever did not hear the answer asks.
+    assert_eq!(home.run(&Verb::RollBack).process.unwrap().identity, process.identity);
+    assert_eq!(home.serve(&job).process.unwrap().identity, process.identity);
+}
+
+#[test]
+fn second_update_keeps_the_way_back_of_the_first() {
+    let (home, job, former) = served();
+    let slow = Job { model: model(&home, "GGUF\nload 600\n"), ..job.clone() };
+    home.ensure(&slow);
+    let loading = home.look_until(Phase::Load).process.unwrap();
+    // The run was killed; the next one has other options, which are worse.
+    let (_, step) = home.apply(&Job { extra_args: vec!["--no-such-option".to_owned()], ..slow });
+    assert_eq!(step, Step::RollBack);
+    assert!(!is_running(loading.pid));
+    let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
+    assert_eq!(report.process.unwrap().command_line, former.command_line);
+}
+
+#[test]
+fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
+    let (home, job, former) = served();
+    home.ensure(&Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job.clone() });
+    home.look_until(Phase::Failed);
+    // As after a minute in which nobody looked.
+    let attended = home.state().join("attended");
+    assert!(Command::new("touch").args(["-d", "10 minutes ago"]).arg(&attended).status().unwrap().success());
+    until("it does not come back", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
+    let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
+    assert_eq!(report.process.unwrap().command_line, former.command_line);
+}
+
+#[test]
+fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
+    let (home, job, former) = served();
+    let changed = Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job };
+    let begun = Start { rolls_back: false, ..start(&changed, Build::Prebuilt, None) };
+    home.run(&Verb::Ensure(&begun));
+    let report = home.look_until(Phase::Failed);
+    assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
+    assert!(!is_running(former.pid));
+    assert_eq!(home.servers(), [0; 0]);
+}
+
+/// Whatever is killed at whatever moment of an update that fails, the next apply of the former job serves.
+#[test]
+fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
+    let (home, job, former) = served();
+    let changed = Job { model: model(&home, "GGUF\nload 600\n"), ..job.clone() };
+    for milliseconds in (0..900).step_by(150) {
+        home.ensure(&changed);
+        thread::sleep(Duration::from_millis(milliseconds));
+        kill(home.worker(), "KILL");
+        let report = home.run(&Verb::RollBack);
+        assert_eq!(report.failure, None, "{milliseconds}");
+        let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
+        let process = report.process.unwrap();
+        assert_eq!(process.command_line, former.command_line, "{milliseconds}");
+        assert_eq!(home.servers(), [process.pid], "{milliseconds}");
+    }
+}
+
+/// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
+/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
+#[test]
+fn random_updates_leave_a_server_that_serves() {
+    let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
+    let (updates, first) = (number(option_env!("LLAMA_UPDATES"), 4), number(option_env!("LLAMA_SEED"), 1));
+    let home = Home::new().with_cuda(RTX);
+    for (name, text) in [
+        ("good", "GGUF\nload 0\n"),
+        ("slow", "GGUF\nload 1\n"),
+        ("broken", "GGUF\nbroken\n"),
+        ("aborts", "GGUF\nneeds-cuda\n"),
+    ] {
+        fs::write(home.path(&format!("public-storage/model/{name}.gguf")), text).unwrap();
+    }
+    fs::write(home.path("public-storage/model/page.gguf"), "<html>").unwrap();
+    home.serve(&home.job());
+    for seed in first..first + updates {
+        let mut random = StdRng::seed_from_u64(seed);
+        let model = ["good", "slow", "broken", "aborts", "page", "none"].choose(&mut random).unwrap();
+        let mut job = home.job();
+        job.model = format!("~/public-storage/model/{model}.gguf");
+        job.build = *[Build::Prebuilt, Build::Prebuilt, Build::Auto].choose(&mut random).unwrap();
+        job.context_size = random.random_range(1..100_000);
+        if random.random_ratio(1, 5) {
+            job.extra_args = vec!["--no-such-option".to_owned()];
+        }
+        let told = format!("seed {seed}: {model} {:?} {:?}", job.build, job.extra_args);
+        let checked = home.run(&Verb::Check(&job));
+        if checked.is_refused {
+            // As an apply does where a killed one has left an update half way.
+            if checked.former.is_some() {
+                home.run(&Verb::RollBack);
+            }
+        } else if random.random_ratio(1, 2) {
+            home.follow(&job, checked, usize::MAX);
+        } else {
+            home.follow(&job, checked, random.random_range(1..12));
+            if random.random_ratio(1, 2) && home.state().join("former").exists() {
+                kill(home.worker(), "KILL");
+            }
+            // Nobody looks any more.
+            let attended = home.state().join("attended");
+            let _ = Command::new("touch").args(["-d", "10 minutes ago"]).arg(attended).status();
+        }
+        until(&told, || (http(home.port, "POST /v1/chat/completions", "").0 == 200).then_some(()));
+    }
+}

@@ -1,0 +1,126 @@
+//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was tried.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::bootstrap::{Build, Failure, Former, Kind, Phase, Report};
+
+/// How often work that was interrupted, as by a restart of the machine, is resumed within one apply.
+const RESUMPTIONS: usize = 3;
+
+/// Cards that the prebuilt server cannot use (service API, In-instance inference server guide).
+static OLD_CARDS: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
+    Regex::new("(?i)(^|[^a-z0-9])(V100S?|P40)([^a-z0-9]|$)").expect("a pattern")
+});
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal {
+    /// Which binary may serve.
+    pub(super) build: Build,
+    /// Whether a server that served before is to serve again when the new one does not.
+    pub(super) rolls_back: bool,
+}
+
+/// What was tried in this apply.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Whether the job was begun, or resumed.
+    pub(super) is_begun: bool,
+    /// How often interrupted work was resumed.
+    pub(super) resumptions: usize,
+    /// What the last trial of a server came to.
+    pub(super) verdict: Option<Verdict>,
+}
+
+/// What a health check and a probe came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// [`super::bootstrap::Process::identity`] of the process that was asked.
+    pub(super) process: String,
+    /// Why it does not infer; none when it does.
+    pub(super) failure: Option<String>,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The job is begun with this binary; and why it is not the prebuilt one.
+    Begin(Build, Option<Failure>),
+    /// The server infers.
+    Confirm(String),
+    /// It came to nothing.
+    Fail,
+    /// A server that serves does not answer the probe as expected. It goes on.
+    Leave(String),
+    /// The failure of this process is recorded.
+    Record(String, String),
+    /// The former server serves again.
+    RollBack,
+    /// The server is asked.
+    Try,
+    /// The work goes on.
+    Wait,
+}
+
+/// What is done next.
+pub(super) fn decide(goal: Goal, seen: &Report, history: &History) -> Step {
+    if !history.is_begun {
+        return Step::Begin(first(goal.build, &seen.cards), None);
+    }
+    match (seen.phase, &seen.process) {
+        (Phase::Failed | Phase::Absent, _) => after_failure(goal, seen, history),
+        (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
+            match history.verdict.as_ref().filter(|verdict| verdict.process == process.identity) {
+                None => Step::Try,
+                Some(Verdict { failure: None, process }) => Step::Confirm(process.clone()),
+                Some(Verdict { failure: Some(reason), .. }) if seen.phase == Phase::Ready => {
+                    Step::Leave(reason.clone())
+                }
+                Some(Verdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
+            }
+        }
+        _ => Step::Wait,
+    }
+}
+
+/// What follows a failure or a refusal when nothing else is tried.
+pub(super) fn give_up(goal: Goal, seen: &Report) -> Step {
+    match seen.former {
+        Some(Former::Serving) => Step::RollBack,
+        Some(Former::Ended) if goal.rolls_back => Step::RollBack,
+        _ => Step::Fail,
+    }
+}
+
+fn after_failure(goal: Goal, seen: &Report, history: &History) -> Step {
+    let kind = seen.failure.as_ref().map(|failure| failure.kind);
+    if kind == Some(Kind::Interrupted) && history.resumptions < RESUMPTIONS {
+        let build = seen.begun.unwrap_or_else(|| first(goal.build, &seen.cards));
+        return Step::Begin(build, seen.because.clone());
+    }
+    let is_prebuilt = goal.build == Build::Auto && seen.begun == Some(Build::Prebuilt);
+    if is_prebuilt && !seen.is_proved && kind.is_some_and(may_be_cured) {
+        return Step::Begin(Build::Source, seen.failure.clone());
+    }
+    give_up(goal, seen)
+}
+
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed.
+fn first(build: Build, cards: &[String]) -> Build {
+    match build {
+        Build::Auto if cards.iter().any(|card| OLD_CARDS.is_match(card)) => Build::Source,
+        Build::Auto => Build::Prebuilt,
+        build => build,
+    }
+}
+
+/// Whether a build of one's own may serve where the prebuilt server failed so.
+fn may_be_cured(kind: Kind) -> bool {
+    matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
+}
+
+#[cfg(test)]
+mod tests;

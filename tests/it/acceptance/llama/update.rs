@@ -1,0 +1,232 @@
+//! Updates that fail, and who ends which server: what served goes on serving.
+
+use std::{net::TcpListener, process::Command};
+
+use serde_json::json;
+
+use super::{
+    Server, X, builds, pid,
+    plain::{self, Host},
+    runs, servers, site, slay, until,
+};
+use crate::support::terraform::{Severity, Site, Workspace, config, each_cli, refusal, says};
+
+#[test]
+fn a_probe_that_does_not_match_changes_nothing() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let (server, before) = (pid(&workspace.state()), workspace.state().resource(X).flat());
+        workspace.write(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"never said\" }").config());
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["does not answer the probe as expected", "You said: ping", "goes on serving"]);
+        assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
+        assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
+        assert!(builds(&site).is_empty());
+        let plan = workspace.apply_ok(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"ping\" }").config());
+        assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_update_that_fails_leads_back_to_the_former_server() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let former = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
+        workspace.apply_ok(&former.config());
+        let (mut server, before) = (pid(&workspace.state()), workspace.state());
+        let cases = [
+            (former.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
+            (former.clone().set("extra_args", "[\"--threads\", \"many\"]"), "refuses its options", true),
+            (former.clone().model("nowhere"), "there is no such model", true),
+            (former.clone().model("crash-on-load"), "it ended before it was ready", false),
+            (former.clone().model("error-on-chat"), "it does not infer", false),
+            (former.clone().model("slow-60s").text("ready_timeout", "1s"), "it does not infer", false),
+        ];
+        for (changed, words, is_same) in cases {
+            workspace.write(&changed.config());
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done, "{words}");
+            refusal(&said, &[words]);
+            assert_eq!(runs(server), is_same, "{words}: {said:#?}");
+            let state = workspace.state();
+            let x = state.resource(X);
+            assert_eq!((x.is_tainted(), x.value("status")), (false, &json!("ready")), "{words}: {said:#?}");
+            for argument in ["model", "extra_args", "environment", "ready_timeout"] {
+                assert_eq!(x.value(argument), before.resource(X).value(argument), "{words}");
+            }
+            server = pid(&state);
+            assert_eq!(servers(&site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
+            workspace.write(&former.config());
+            workspace.settled();
+        }
+        // The corrected change applies.
+        workspace.apply_ok(&former.model("slow-1s").config());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_becomes_of_a_failed_update_is_the_operators_choice() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().text("build", "prebuilt");
+        for (word, left) in [("keep", 1), ("stop", 0)] {
+            let server = server.clone().text("on_update_failure", word);
+            workspace.apply_ok(&server.config());
+            workspace.write(&server.clone().model("error-on-chat").config());
+            let (done, said) = workspace.try_apply(&[]);
+            refusal(&said, &["it does not infer"]);
+            let state = workspace.state();
+            assert_eq!((done, state.resource(X).value("status")), (false, &json!("failed")));
+            assert_eq!(servers(&site).len(), left, "{word}");
+        }
+        workspace.apply_ok(&server.config());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_is_ended_by_its_owner_alone() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().config());
+        let first = pid(&workspace.state());
+        // Another name without `moved`: one object is destroyed and another created, in any order.
+        let renamed =
+            Server::new().config().replace("\"damodel_llama_server\" \"x\"", "\"damodel_llama_server\" \"y\"");
+        let y = "damodel_llama_server.y";
+        workspace.apply_ok(&renamed);
+        let running = |address: &str| {
+            let number = workspace.state().resource(address).value("pid").as_i64().unwrap();
+            nix::unistd::Pid::from_raw(i32::try_from(number).unwrap())
+        };
+        assert!(runs(running(y)));
+        // Its successor takes over what runs, and is there before it.
+        let lasting =
+            renamed.replace("instance_id =", "lifecycle {\n    create_before_destroy = true\n  }\n  instance_id =");
+        workspace.apply_ok(&lasting);
+        let replace = format!("-replace={y}");
+        let (done, said) = workspace.try_apply(&[&replace]);
+        assert!(done && says(&said, Severity::Warning, "Another resource has taken it over"), "{said:#?}");
+        workspace.settled();
+        assert!(runs(running(y)));
+        workspace.write(&renamed);
+        assert!(workspace.try_apply(&[&replace]).0);
+        workspace.settled();
+        assert!(runs(running(y)) && !runs(first));
+        assert_eq!(servers(&site).len(), 1);
+        workspace.destroy_ok();
+        assert!(site.sandbox().machines().is_empty() || servers(&site).is_empty());
+    });
+}
+
+#[test]
+fn a_server_that_dies_is_started_again_by_itself() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let config = Server::new().config();
+        workspace.apply_ok(&config);
+        slay(pid(&workspace.state()));
+        until("it is back", || servers(&site).len() == 1);
+        let said = workspace.try_plan(&[]);
+        assert!(
+            says(&said, Severity::Warning, "was restarted by itself") && says(&said, Severity::Warning, "137"),
+            "{said:#?}"
+        );
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("restarts"), 1);
+        assert!(state.resource(X).value("last_exit").as_str().unwrap().starts_with("137"));
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_whose_instance_is_gone_can_be_destroyed() {
+    each_cli(|cli| {
+        let site = site();
+        let (here, there) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        here.write(&Server::new().model("nowhere").config());
+        here.try_apply(&[]);
+        let uid = here.state().resource("damodel_instance.gpu").id();
+        there.apply_ok(&config(Server::new().text("instance_id", &uid).alone()));
+        here.destroy_ok();
+        let (done, said) = there.try_destroy();
+        assert!(done, "{said:#?}");
+        assert!(there.state().addresses().is_empty());
+    });
+}
+
+#[test]
+fn a_server_that_everyone_reaches_without_a_key_is_warned_of() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let warned = |server: &Server| {
+            workspace.write(&server.config());
+            says(&workspace.try_plan(&[]), Severity::Warning, "Everyone who reaches the port may chat")
+        };
+        assert!(warned(&Server::new()));
+        assert!(!warned(&Server::new().text("host", "127.0.0.1")) && !warned(&Server::new().text("api_key", "k")));
+    });
+}
+
+#[test]
+fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let site = Site::start();
+        let workspace = plain::workspace(cli, &site);
+        let config = plain::config(&host.server().text("restart_policy", "never"));
+        workspace.apply_ok(&config);
+        slay(pid(&workspace.state()));
+        // Another program: nothing that an apply may end.
+        let other = TcpListener::bind(("0.0.0.0", host.port)).unwrap();
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &["The port is in use", "another program listens"]);
+        drop(other);
+        // A server by hand: its process and options are told, and the apply takes the port back.
+        let home = host.sshd.home();
+        let mut by_hand = Command::new(home.join("public-storage/package/llama.cpp-new/bin/llama-server"))
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &host.port.to_string(),
+                "-c",
+                "1024",
+                "--api-key",
+                "planted-key",
+                "-m",
+            ])
+            .arg(home.join("public-storage/model/tiny.gguf"))
+            .env("HOME", &home)
+            .spawn()
+            .unwrap();
+        until("it listens", || TcpListener::bind(("127.0.0.1", host.port)).is_err());
+        let plan = workspace.plan(&[]);
+        let change = plan.change(X);
+        assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("displaced")));
+        assert_eq!((change.before("context_size"), change.after("context_size")), (&json!(1024), &json!(32768)));
+        let said = workspace.try_plan(&[]);
+        let pid_by_hand = format!("process {}", by_hand.id());
+        assert!(
+            says(&said, Severity::Warning, &pid_by_hand) && !says(&said, Severity::Warning, "planted-key"),
+            "{said:#?}"
+        );
+        workspace.apply_plan();
+        by_hand.wait().unwrap();
+        workspace.settled();
+        assert_eq!(host.servers(), [pid(&workspace.state())]);
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
