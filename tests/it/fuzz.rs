@@ -11,7 +11,7 @@ use damodel::{
     framework::{Ends, Kind, Server, Type},
     protocol::codec::{Unsaid, decode, decode_json, decode_type, encode},
     provider::{Damodel, Environment},
-    review::{Format, Plan, Report, render},
+    review::{Format, Plan, Policy, Review, Reviewed, Style, render},
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proptest::{prelude::*, sample::Index};
@@ -138,9 +138,12 @@ proptest! {
     #[test]
     fn a_plan(edits in edits()) {
         if let Ok(plan) = Plan::read(&damaged(fixture("review/everything.json"), &edits)) {
-            let report = Report::of(&plan);
-            for format in [Format::Html, Format::Json, Format::Markdown] {
-                prop_assert!(render(&report, format).is_ok());
+            let review = Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), None, |_| None);
+            for format in [
+                Format::Github, Format::Gitlab, Format::Html, Format::Json, Format::Junit, Format::Markdown, Format::Sarif,
+                Format::Text,
+            ] {
+                prop_assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
             }
         }
     }

@@ -184,7 +184,7 @@ fn a_record_of_another_account_is_examined_by_one_and_left_as_it_is() {
         Claim::Held(Some(holder)) => assert!(holder.examines),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(claimed(&[path.clone()]), Claim::None));
+    assert!(matches!(claimed(std::slice::from_ref(&path)), Claim::None));
     drop(examined);
     assert_eq!(fs::read(&path).unwrap(), text);
     let Claim::Foreign(examined) = claimed(&[]) else { panic!("not examined") };
