@@ -74,7 +74,7 @@ pub struct Journal {
 
 /// What the directory held.
 #[derive(Debug)]
-struct Reading {
+pub(super) struct Reading {
     at: Instant,
     files: Files,
     /// Whether another run may still write: then the directory is read again.
@@ -405,7 +405,7 @@ impl Journal {
     }
 
     /// The reading of the directory that serves now.
-    fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
+    pub(super) fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
         if !serves {
