@@ -47,6 +47,12 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &Context<Client
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };
+    if private.owner().is_empty()
+        && let Ok(report) = machine.run(&Verb::Look).await
+    {
+        // An import that could not log in has not seen whose server it is.
+        private.note_owner(report.owner.as_deref().unwrap_or_default());
+    }
     let owner = private.own();
     let change = Change { config, prior, state, private, owner, machine: &mut machine, job: &job };
     Box::pin(change.work()).await

@@ -40,7 +40,6 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
         (address("model_library/pytorch:0.1"), "image", &["no such public image"]),
         (address("user_private/main/half-pushed:v952"), "image", &["still being made"]),
         (public(902).set("spec_id", 105), "image_id", &["CUDA 12.4", "at most 12.2"]),
-        (private(951).set("spec_id", 105), "image_id", &["CUDA 12.4", "at most 12.2"]),
         (public(901).set("spec_id", 106), "spec_id", &["sold out", "Available now", "103"]),
         (with("spec_id", "999"), "spec_id", &["none of that number or code"]),
         (with("spec_id", "107"), "spec_id", &["none of that number or code"]),

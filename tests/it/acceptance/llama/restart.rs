@@ -80,7 +80,8 @@ fn a_server_is_restarted_as_it_is() {
         let Some(host) = Host::start() else { return };
         let site = Site::start();
         let workspace = workspace(cli, &site);
-        workspace.apply_ok(&config(&host.server().model("slow-1s").text("api_key", "planted-key-1")));
+        let server = host.server().model("slow-1s").text("api_key", "planted-key-1").text("restart_policy", "never");
+        workspace.apply_ok(&config(&server));
         let first = pid(&workspace.state());
         let (told, said) = block_on(invoke(&host, [("api_key", "planted-key-1".into())]));
         assert_eq!(said, [], "{told:?}");
