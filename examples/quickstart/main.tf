@@ -53,6 +53,7 @@ resource "damodel_llama_server" "chat" {
 
   instance_id = damodel_instance.first.id
   model       = var.model
+  host        = "127.0.0.1" # reachable through SSH only
 }
 
 # Its answer, asked through SSH.

@@ -94,8 +94,9 @@ fn things(module: &[String], path: &[String]) -> Option<String> {
     }
 }
 
+/// The one life cycle is no thing: those that are created and released share it.
 fn is_thing(name: &str) -> bool {
-    root().join("src/provider").join(name).is_dir()
+    name != "lifecycle" && root().join("src/provider").join(name).is_dir()
 }
 
 fn root() -> PathBuf {

@@ -31,6 +31,7 @@ resource "damodel_instance" "gpu" {
 resource "damodel_llama_server" "chat" {
   instance_id = damodel_instance.gpu.id
   model       = "~/public-storage/model/tiny.gguf"
+  host        = "127.0.0.1" # reachable through SSH only
 }
 
 # Restarts it as it is, and shows how far it is. At any time, by hand:

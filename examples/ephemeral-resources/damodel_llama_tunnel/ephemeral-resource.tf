@@ -32,6 +32,7 @@ resource "damodel_instance" "gpu" {
 resource "damodel_llama_server" "chat" {
   instance_id = damodel_instance.gpu.id
   model       = "~/public-storage/model/tiny.gguf"
+  host        = "127.0.0.1" # reachable through SSH only
 }
 
 # While a plan or an apply runs, the server is reached at local_url: a listener on 127.0.0.1 that leads through SSH.

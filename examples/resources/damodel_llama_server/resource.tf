@@ -46,7 +46,9 @@ resource "damodel_llama_server" "chat" {
   context_size = 32768
   build        = "auto" # compiled in the instance where the prebuilt server cannot serve, which takes ten minutes or more
 
-  # Without a key anyone who reaches the port may chat. With Terraform 1.11 or newer the key stays out of the state:
+  # Reachable through SSH only. To serve on all addresses remove this line and set a key: without one, anyone who reaches the
+  # port may chat. With Terraform 1.11 or newer the key stays out of the state:
+  host = "127.0.0.1"
   # api_key_wo         = var.chat_key
   # api_key_wo_version = 1
 

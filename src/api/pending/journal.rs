@@ -8,21 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 use crate::api::{
     error::Error,
-    lenient::read_integer,
     pending::{
-        entry::{
-            Entry, HANDED_OVER, failed, file_name, handed_over_name, lock_name, remove, remove_if_there, sync_directory,
-        },
+        entry::{Entry, failed, file_name, handed_over_name, lock_name, remove, remove_if_there, sync_directory},
+        files::{Files, is_handed_over, read, read_all},
         owner::{Owner, Tried, holder_of, lock, sign},
         record::{Kind, Phase, Record, VERSION},
     },
     settings::Random,
 };
+use jiff::Timestamp;
 
 /// How many random names are tried for a file of our own: one is enough, unless the randomness is constant.
 const NAMES_TRIED: usize = 16;
@@ -79,13 +75,6 @@ pub(super) struct Reading {
     files: Files,
     /// Whether another run may still write: then the directory is read again.
     is_final: bool,
-}
-
-/// The files of the directory, each read or not.
-#[derive(Debug, Default)]
-struct Files {
-    notes: Vec<(PathBuf, Record)>,
-    unreadable: Vec<Unreadable>,
 }
 
 /// All that the journal holds.
@@ -307,7 +296,7 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read; one that does not exist is empty.
     pub fn list(&self) -> Result<Report, Error> {
-        let Files { notes, unreadable } = self.read_files()?;
+        let Files { notes, unreadable } = read_all(&self.directory)?;
         let mut entries: Vec<Listed> = notes
             .into_iter()
             .map(|(path, record)| {
@@ -409,7 +398,7 @@ impl Journal {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
         if !serves {
-            let files = self.read_files()?;
+            let files = read_all(&self.directory)?;
             let is_final =
                 files.notes.iter().filter(|(path, _)| !is_handed_over(path)).all(|(path, _)| {
                     match holder_of(&path.with_extension("lock")) {
@@ -421,37 +410,6 @@ impl Journal {
             *reading = Some(Reading { at: Instant::now(), files, is_final });
         }
         Ok(reading)
-    }
-
-    fn read_files(&self) -> Result<Files, Error> {
-        let mut files = Files::default();
-        for path in self.files()? {
-            match read(&path) {
-                Ok(record) => files.notes.push((path, record)),
-                // Finished while we looked.
-                Err(_) if !path.exists() => {}
-                Err(reason) => files.unreadable.push(Unreadable { path, reason }),
-            }
-        }
-        Ok(files)
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        let refused = |error| failed(&self.directory, "read", error);
-        let listing = match fs::read_dir(&self.directory) {
-            Ok(listing) => listing,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(refused(error)),
-        };
-        let mut files = Vec::new();
-        for file in listing {
-            let path = file.map_err(refused)?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                files.push(path);
-            }
-        }
-        files.sort();
-        Ok(files)
     }
 
     /// Makes the directory, for its owner alone, and waits until the disk has it.
@@ -490,25 +448,4 @@ impl Journal {
         let taken = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(failed(&self.directory, "name a file in", taken))
     }
-}
-
-fn is_handed_over(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HANDED_OVER))
-}
-
-fn read(path: &Path) -> Result<Record, String> {
-    let text = fs::read(path).map_err(|error| error.to_string())?;
-    let value: Value = serde_json::from_slice(&text).map_err(|_| "it is not JSON".to_owned())?;
-    match value.get("version").and_then(read_integer) {
-        Some(version) if version == i64::from(VERSION) => {}
-        Some(version) => {
-            return Err(format!("its format is {version}, and this program reads {VERSION}"));
-        }
-        None => return Err("it names no format".to_owned()),
-    }
-    let mut record: Record = serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))?;
-    if is_handed_over(path) {
-        record.phase = Phase::HandedOver;
-    }
-    Ok(record)
 }

@@ -6,6 +6,7 @@
 //! id. What a state shows is cleared, handed over or not: that Terraform has stored it is the last word.
 
 mod entry;
+mod files;
 mod journal;
 mod owner;
 mod record;

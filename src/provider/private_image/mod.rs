@@ -37,7 +37,7 @@ impl Managed for PrivateImage {
 
     const TYPE_NAME: &'static str = "damodel_private_image";
     const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
-    /// While the service is busy with another save it is asked again; a day's cap is final (service API, save_image_v2).
+    /// While the service is busy with another save it is asked again; a day's cap is final (service API, POST /api/instance/save_image_v2).
     const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
     const RELEASES_LATER: bool = false;
 
