@@ -84,19 +84,20 @@ impl Entry {
         self.store()
     }
 
-    /// Notes that the object is answered to Terraform, just before it is: the file gets the name of one that was handed over.
+    /// Notes that the object is answered to Terraform, just before it is: the record moves to a file that is named after the object.
     ///
     /// # Errors
-    /// A file that cannot be renamed; the next run's same create would then adopt the object.
-    pub fn handed_over(self) -> Result<HandedOver, Error> {
-        let own = self.directory.join(file_name(&self.name));
+    /// A file that cannot be written; the next run's same create would then adopt the object.
+    pub fn handed_over(mut self) -> Result<HandedOver, Error> {
+        let own = file_name(&self.name);
         let Some(ids) = &self.record.ids else {
-            return Err(failed(&own, "hand over", io::Error::other("the object has no id")));
+            return Err(failed(&self.directory.join(own), "hand over", io::Error::other("the object has no id")));
         };
         let name = handed_over_name(self.record.kind, &ids.id, &self.record.base_url);
-        let handed = HandedOver { from: own, to: self.directory.join(name) };
-        rename(&handed.from, &handed.to)?;
-        remove(&self.directory.join(lock_name(&self.name)))?;
+        self.record.phase = Phase::HandedOver;
+        store(&self.directory, &name, &mut self.record)?;
+        let handed = HandedOver { directory: self.directory.clone(), own, name, record: self.record.clone() };
+        self.discard()?;
         Ok(handed)
     }
 
@@ -117,17 +118,22 @@ impl Entry {
 /// A record whose object was answered to Terraform.
 #[derive(Debug)]
 pub struct HandedOver {
-    from: PathBuf,
-    to: PathBuf,
+    directory: PathBuf,
+    /// The file that it had before.
+    own: String,
+    name: String,
+    record: Record,
 }
 
 impl HandedOver {
     /// Turns the record back: the answer did not reach Terraform, so the next run's same create adopts the object.
     ///
     /// # Errors
-    /// A file that cannot be renamed; the object is then reported, not adopted.
-    pub fn take_back(self) -> Result<(), Error> {
-        rename(&self.to, &self.from)
+    /// A file that cannot be written; the object is then reported, not adopted.
+    pub fn take_back(mut self) -> Result<(), Error> {
+        self.record.phase = Phase::Accepted;
+        store(&self.directory, &self.own, &mut self.record)?;
+        remove(&self.directory.join(&self.name))
     }
 }
 
@@ -139,7 +145,7 @@ pub(super) fn lock_name(name: &str) -> String {
     format!("{name}.lock")
 }
 
-/// What the names of handed-over records begin with: the name tells the phase, so that the file need not be written again.
+/// What the names of handed-over records begin with. They have no lock.
 pub(super) const HANDED_OVER: &str = "handed-over-";
 
 /// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may use one
@@ -166,10 +172,6 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
 
 pub(super) fn failed(path: &Path, action: &'static str, error: io::Error) -> Error {
     Error::Journal(JournalError { path: path.to_owned(), action, cause: Arc::new(error) })
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::rename(from, to).map_err(|error| failed(from, "rename", error))
 }
 
 /// Replaces a file as a whole, and waits until the disk has it.

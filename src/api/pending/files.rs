@@ -13,7 +13,7 @@ use crate::api::{
     pending::{
         entry::{HANDED_OVER, failed},
         journal::Unreadable,
-        record::{Phase, Record, VERSION},
+        record::{Record, VERSION},
     },
 };
 
@@ -70,9 +70,5 @@ pub(super) fn read(path: &Path) -> Result<Record, String> {
         }
         None => return Err("it names no format".to_owned()),
     }
-    let mut record: Record = serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))?;
-    if is_handed_over(path) {
-        record.phase = Phase::HandedOver;
-    }
-    Ok(record)
+    serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
 }

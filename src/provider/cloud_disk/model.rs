@@ -69,10 +69,10 @@ impl CloudDisk {
         self.spec_type = disk.spec_type.clone().into();
         self.storage_class = disk.storage_class_type.map(storage_class).into();
         self.multiple_mounting = disk.multiple_mounting.into();
-        // The service may write the path of the configuration with another ending.
+        // The service may write the path of the configuration with a slash at its end.
         let is_same = |path: &String| self.mount_path.as_str().is_some_and(|own| same_path(own, path));
         let path = disk.mount_path.clone().filter(|path| !is_same(path));
-        keep(&mut self.mount_path, path);
+        keep(&mut self.mount_path, path.map(|path| path.trim_end_matches('/').to_owned()));
         self.binding_instances = documents(&disk.binding_instances);
         self.binding_clusters = documents(&disk.binding_clusters);
         self.release_with_instance = disk.release_with_instance.into();

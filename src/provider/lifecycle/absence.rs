@@ -13,7 +13,7 @@ use crate::{
 /// How long after its creation an object may still be invisible.
 const GRACE: Duration = Duration::from_secs(5 * 60);
 const KEY: &str = "origin";
-const STAYS: &str = "It stays in the state.";
+const STAYS: &str = "The state is unchanged.";
 
 /// Where and when an object was last seen, kept in its private data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

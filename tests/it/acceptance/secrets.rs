@@ -97,6 +97,7 @@ fn nothing_that_is_printed_logged_or_noted_holds_a_secret() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.set_env("TF_LOG", "TRACE");
+        workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         workspace.set_env("DAMODEL_API_KEY", KEY);
         live(&workspace, false);

@@ -234,9 +234,9 @@ fn the_whole_service_lives_in_one_configuration() {
 /// Together they hold every value of every form beside the default ones.
 const FORMS: [&str; 6] = [
     "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,error_shape=array,\
-     error_status=matched,chat_error=envelope",
+     error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
     "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
-     error_shape=capitalised,foreign_images_forbidden,chat_error=text",
+     error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating",
     "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,error_shape=nested,\
      failed_unreleasable,chat_error=envelope",
     "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
