@@ -16,7 +16,7 @@ use crate::api::{error::Error, pending::entry::failed};
 pub struct Owner {
     /// The process id.
     pub process: u32,
-    /// The Terraform process that started it, as [`parent`] tells it.
+    /// The Terraform process that started it: its number, and its start time where the system tells.
     #[serde(default)]
     pub core: Option<String>,
     /// Whether it only looks whether the object is of its account. It holds the lock for as long as that takes.
