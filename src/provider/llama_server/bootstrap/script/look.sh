@@ -22,7 +22,8 @@ settle() {
         *) break ;;
         esac
         settle_tries=$((settle_tries + 1))
-        [ "$settle_tries" -lt 20 ] || break
+        # It has not yet: it alone knows whether the server starts again.
+        [ "$settle_tries" -lt 20 ] || { status_phase=start && break; }
         pause
     done
     server_identity=${server_pid:+$server_pid.$server_start.$server_boot}

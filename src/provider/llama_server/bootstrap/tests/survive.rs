@@ -190,6 +190,19 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
 }
 
 #[test]
+fn server_whose_end_its_supervisor_has_not_judged_is_no_failure() {
+    let home = Home::new();
+    let served = home.serve(&home.job()).process.unwrap();
+    kill(home.worker(), "STOP");
+    end(served.pid);
+    let report = home.look();
+    assert_eq!((report.phase, report.failure), (Phase::Start, None));
+    kill(home.worker(), "CONT");
+    let report = home.look_until(Phase::Failed);
+    assert_eq!(report.failure.unwrap().kind, Kind::Died);
+}
+
+#[test]
 fn reboot_while_it_serves_is_told_and_repaired_without_a_compile() {
     let home = Home::new().with_cuda(V100);
     home.serve(&home.job());
