@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 
 use self::model::CloudDisk;
 pub(super) use self::{
-    listed::{Filters, List},
-    single::Single,
+    listed::{CloudDisks as Many, Filters},
+    model::Record as One,
 };
 use super::{
     Client, lifecycle,
