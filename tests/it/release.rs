@@ -75,7 +75,8 @@ fn the_assets_are_as_the_registries_take_them() {
         let scene = Scene::set();
         scene.gpg(&["--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign", "never"]);
         let cli = cli.program.to_str().unwrap();
-        let run = scene.release(&["--binary", BINARY, "--sandbox", BINARY, "--sign", "release@example.com", "--cli", cli]);
+        let run =
+            scene.release(&["--binary", BINARY, "--sandbox", BINARY, "--sign", "release@example.com", "--cli", cli]);
         assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
         assert!(run.stdout.contains(": init from a packed mirror, providers lock, providers schema"), "{}", run.stdout);
         let manifest = scene.read(&format!("{NAME}_manifest.json"));

@@ -33,6 +33,11 @@ impl One for Record {
         }
     }
 
+    fn label(disk: &api::CloudDisk) -> String {
+        let (name, uid) = (disk.name.as_deref().unwrap_or_default(), disk.uid.as_deref().unwrap_or("no uid"));
+        format!("{} {name:?} ({uid})", disk.id)
+    }
+
     fn matches(&self) -> impl Fn(&api::CloudDisk) -> bool + Send + Sync {
         |disk| {
             self.id.as_str().is_none_or(|id| disk.id.to_string() == id)

@@ -5,7 +5,9 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 use super::{Filters, Managed, Record, noun};
 use crate::{
     api::{Listing, Object as _, Record as _},
-    framework::{Attr, Context, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, overlay, project},
+    framework::{
+        Attr, Context, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, overlay, project,
+    },
     provider::{
         Client,
         choose::{Choice, Takes},
@@ -101,6 +103,11 @@ pub(in crate::provider) trait One: Model {
         Takes::TheOnlyOne
     }
 
+    /// How an error lists an object.
+    fn label(record: &Record<Self::Managed>) -> String {
+        format!("{} {:?}", record.key(), record.name().unwrap_or_default())
+    }
+
     /// Whether an object is the one that the configuration describes.
     fn matches(&self) -> impl Fn(&Record<Self::Managed>) -> bool + Send + Sync;
 
@@ -163,11 +170,7 @@ async fn read_one<D: One>(config: D, context: &Context<Client>) -> Result<D, Dia
 }
 
 fn choose<D: One>(config: &D, listing: &Listing<Record<D::Managed>>) -> Result<Record<D::Managed>, Diagnostic> {
-    let choice = Choice {
-        what: noun::<D::Managed>(),
-        takes: config.takes(),
-        label: |record: &Record<D::Managed>| format!("{} {:?}", record.key(), record.name().unwrap_or_default()),
-    };
+    let choice = Choice { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
     let matches = config.matches();
     choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()
 }

@@ -9,7 +9,8 @@ use crate::{
 /// Renames, then changes the rest. What was reached is what the state says, step by step.
 pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &Context<Client>) -> Outcome<M> {
     let name = change.planned.common().name.clone();
-    if let (Some(wanted), Some(key)) = (name.as_str().filter(|name| change.prior.name() != Some(name)), change.prior.key())
+    if let (Some(wanted), Some(key)) =
+        (name.as_str().filter(|name| change.prior.name() != Some(name)), change.prior.key())
     {
         tracing::info!(id = %key, name = wanted, "renaming");
         if let Err(error) = context.client.api.objects::<M::Object>().rename(&key, wanted, &limits(context)).await {

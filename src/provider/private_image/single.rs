@@ -81,8 +81,6 @@ impl lifecycle::One for One {
 
     fn matches(&self) -> impl Fn(&api::PrivateImage) -> bool + Send + Sync {
         let filters: Filters = project(self).unwrap_or_default();
-        move |image| {
-            self.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && filters.accepts()(image)
-        }
+        move |image| self.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && filters.accepts()(image)
     }
 }
