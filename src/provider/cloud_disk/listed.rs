@@ -18,7 +18,7 @@ use crate::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, Many},
+        lifecycle::{self, PluralModel},
         words::{disk_status_number, storage_class_number},
     },
 };
@@ -34,7 +34,7 @@ pub(in crate::provider) struct CloudDisks {
     cloud_disks: Attr<Vec<Record>>,
 }
 
-impl Many for CloudDisks {
+impl PluralModel for CloudDisks {
     type Filters = Filters;
     type Row = Record;
 

@@ -10,10 +10,10 @@ use crate::{
         Diagnostics, Path, Schema,
         schema::{Attribute, Presence},
     },
-    provider::lifecycle::One,
+    provider::lifecycle::SingularModel,
 };
 
-impl One for Record {
+impl SingularModel for Record {
     type Managed = CloudDisk;
 
     fn schema() -> Schema {

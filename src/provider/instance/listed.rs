@@ -15,7 +15,7 @@ use crate::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, ManagedExt as _, Many, state},
+        lifecycle::{self, ManagedExt as _, PluralModel, state},
     },
 };
 
@@ -56,7 +56,7 @@ pub(in crate::provider) struct Record {
     release_time: Attr<String>,
 }
 
-impl Many for Instances {
+impl PluralModel for Instances {
     type Filters = Filters;
     type Row = Record;
 

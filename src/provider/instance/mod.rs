@@ -24,8 +24,8 @@ use tokio::sync::OnceCell;
 use self::model::Instance;
 pub(super) use self::{
     access::Access,
-    listed::{Filters, Instances as Many},
-    single::One,
+    listed::{Filters, Instances},
+    single::SingleInstance,
 };
 use super::{
     Client,

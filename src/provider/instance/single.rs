@@ -20,7 +20,7 @@ use crate::{
 
 /// The configuration and result of the data source: the attributes of the resource that the service reports.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct One {
+pub(in crate::provider) struct SingleInstance {
     id: Attr<String>,
     name: Attr<String>,
     instance_id: Attr<i64>,
@@ -64,7 +64,7 @@ pub(in crate::provider) struct One {
     shutdown_push_progress: Attr<String>,
 }
 
-impl lifecycle::One for One {
+impl lifecycle::SingularModel for SingleInstance {
     type Managed = Instance;
 
     fn schema() -> Schema {

@@ -18,7 +18,7 @@ use crate::{
 
 /// The configuration and result of the data source that reads all objects of a kind: the attributes of [`Self::Filters`],
 /// and one with a row for each object.
-pub(in crate::provider) trait Many: Model {
+pub(in crate::provider) trait PluralModel: Model {
     /// The filters.
     type Filters: Filters + Default;
     /// What is told of one object: a part of the resource's attributes.
@@ -48,15 +48,15 @@ pub(in crate::provider) fn state<M: Managed>(record: &Record<M>) -> M {
 
 /// The data source that reads all objects of a kind.
 #[derive(Debug)]
-pub(in crate::provider) struct ReadMany<D>(PhantomData<fn() -> D>);
+pub(in crate::provider) struct Plural<D>(PhantomData<fn() -> D>);
 
-impl<D> Default for ReadMany<D> {
+impl<D> Default for Plural<D> {
     fn default() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<D: Many> DataSource for ReadMany<D> {
+impl<D: PluralModel> DataSource for Plural<D> {
     type Client = Client;
     type Model = D;
 
@@ -83,7 +83,7 @@ impl<D: Many> DataSource for ReadMany<D> {
 }
 
 /// The configuration and result of the data source that reads one object of a kind.
-pub(in crate::provider) trait One: Model {
+pub(in crate::provider) trait SingularModel: Model {
     /// The kind.
     type Managed: Managed;
 
@@ -129,15 +129,15 @@ pub(in crate::provider) fn unreadable(error: crate::framework::ModelError) -> Di
 
 /// The data source that reads one object of a kind.
 #[derive(Debug)]
-pub(in crate::provider) struct ReadOne<D>(PhantomData<fn() -> D>);
+pub(in crate::provider) struct Singular<D>(PhantomData<fn() -> D>);
 
-impl<D> Default for ReadOne<D> {
+impl<D> Default for Singular<D> {
     fn default() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<D: One> DataSource for ReadOne<D> {
+impl<D: SingularModel> DataSource for Singular<D> {
     type Client = Client;
     type Model = D;
 
@@ -154,14 +154,14 @@ impl<D: One> DataSource for ReadOne<D> {
     }
 
     async fn read(&self, config: D, context: Context<Client>) -> Outcome<D> {
-        match read_one(config, &context).await {
+        match read_single(config, &context).await {
             Ok(found) => Outcome::present(found, Private::default()),
             Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }
 }
 
-async fn read_one<D: One>(config: D, context: &Context<Client>) -> Result<D, Diagnostic> {
+async fn read_single<D: SingularModel>(config: D, context: &Context<Client>) -> Result<D, Diagnostic> {
     let record = match config.named() {
         Some(record) => record,
         None => choose(&config, snapshot::<D::Managed>(context).await?.as_ref())?,
@@ -169,7 +169,10 @@ async fn read_one<D: One>(config: D, context: &Context<Client>) -> Result<D, Dia
     config.read(&record, context).await
 }
 
-fn choose<D: One>(config: &D, listing: &Listing<Record<D::Managed>>) -> Result<Record<D::Managed>, Diagnostic> {
+fn choose<D: SingularModel>(
+    config: &D,
+    listing: &Listing<Record<D::Managed>>,
+) -> Result<Record<D::Managed>, Diagnostic> {
     let choice = Choice { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
     let matches = config.matches();
     choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()

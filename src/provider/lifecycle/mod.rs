@@ -17,7 +17,7 @@ use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
 pub(super) use self::{
     create::Creation,
-    data::{Many, One, ReadMany, ReadOne, snapshot, state, unreadable},
+    data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
     import::{Found, in_list},
     list::{Filters, ListAll},

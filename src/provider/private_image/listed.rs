@@ -17,7 +17,7 @@ use crate::{
     },
     provider::{
         Client,
-        lifecycle::{self, Many},
+        lifecycle::{self, PluralModel},
         words::image_status,
     },
 };
@@ -32,7 +32,7 @@ pub(in crate::provider) struct PrivateImages {
     images: Attr<Vec<Record>>,
 }
 
-impl Many for PrivateImages {
+impl PluralModel for PrivateImages {
     type Filters = Filters;
     type Row = Record;
 

@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 
 use self::model::PrivateImage;
 pub(super) use self::{
-    listed::{Filters, PrivateImages as Many},
-    single::One,
+    listed::{Filters, PrivateImages},
+    single::SingleImage,
 };
 use super::{
     Client, lifecycle,

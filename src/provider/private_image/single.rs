@@ -18,7 +18,7 @@ use crate::{
 
 /// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct One {
+pub(in crate::provider) struct SingleImage {
     id: Attr<String>,
     name_regex: Attr<String>,
     most_recent: Attr<bool>,
@@ -37,7 +37,7 @@ pub(in crate::provider) struct One {
     upperdir_bytes: Attr<i64>,
 }
 
-impl lifecycle::One for One {
+impl lifecycle::SingularModel for SingleImage {
     type Managed = PrivateImage;
 
     fn schema() -> Schema {
