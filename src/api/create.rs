@@ -12,6 +12,7 @@ mod settle;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::{
     client::{Client, detached},
@@ -41,11 +42,18 @@ pub struct CreateOptions<K> {
     pub before_sending: BeforeSending<K>,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
+    /// Cancelled when the caller is gone. No request is sent from then on: the next run may have read the journal already.
+    pub abandoned: CancellationToken,
 }
 
 impl<K> Default for CreateOptions<K> {
     fn default() -> Self {
-        Self { wait_for_capacity: None, before_sending: BeforeSending::default(), while_busy: WhileBusy::default() }
+        Self {
+            wait_for_capacity: None,
+            before_sending: BeforeSending::default(),
+            while_busy: WhileBusy::default(),
+            abandoned: CancellationToken::new(),
+        }
     }
 }
 

@@ -113,8 +113,8 @@ async fn tell(
     narrator.begin(&format!("The damodel provider with {}, on the service's sandbox.", cli.version()))?;
     narrator.verbose = arguments.verbose;
 
-    let service =
-        Sandbox::start(Options { executable: Some(surroundings.executable.clone()), ..Options::default() }).await?;
+    let executable = Some(surroundings.executable.clone());
+    let service = Sandbox::start(Options { executable, seed: rand::random(), ..Options::default() }).await?;
     narrator.step("Start the sandbox")?;
     narrator.proves(&format!("The service, simulated at {}: no account, no bill.", service.base_url))?;
 

@@ -31,9 +31,10 @@ pub struct Arguments {
     /// Writes base_url, token, chat_key and registry_host to this file as JSON when it listens.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// What all random values are made from.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// What all random values are made from, tokens, keys and passwords too. Default: a random number, so that no other user of
+    /// this machine can guess them.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME=VALUE,…")]
     pub form: Form,
@@ -156,7 +157,7 @@ fn options(arguments: Arguments, executable: PathBuf) -> Options {
         listen: arguments.listen,
         state: arguments.state,
         ledger: arguments.ledger,
-        seed: arguments.seed,
+        seed: arguments.seed.unwrap_or_else(rand::random),
         form: arguments.form,
         life_clock: arguments.standing_clock.map_or(LifeClock::Running, LifeClock::Standing),
         creation: arguments.creation_seconds,

@@ -1,5 +1,5 @@
-//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service and asks for no token; requests must come to a
-//! loopback name, so that a web page cannot reach it through a name of its own.
+//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service. It asks for a token of
+//! the main account (`X-Service-Token`), and requests must come to a loopback name, so that a web page cannot reach it through a name of its own.
 //!
 //! | | | |
 //! |---|---|---|
@@ -43,7 +43,7 @@ use super::{fault::Fault, form::Form, ledger::Thing, mutation::Mutation, running
 const SECRETS: [&str; 5] = ["chat_key", "further_tokens", "jupyter_token", "ssh_password", "token"];
 
 /// The routes, to be nested under `/sandbox`.
-pub(super) fn router() -> Router<Sandbox> {
+pub(super) fn router(sandbox: &Sandbox) -> Router<Sandbox> {
     Router::new()
         .route("/ledger", get(ledger))
         .route("/state", get(state))
@@ -52,6 +52,7 @@ pub(super) fn router() -> Router<Sandbox> {
         .route("/mutate", post(mutate))
         .route("/machines", get(machines))
         .route("/form", get(form).put(set_form))
+        .layer(middleware::from_fn_with_state(sandbox.clone(), require_token))
         .layer(middleware::from_fn(require_loopback))
 }
 
@@ -78,6 +79,16 @@ async fn require_loopback(request: Request, next: Next) -> Response {
         next.run(request).await
     } else {
         refused(StatusCode::FORBIDDEN, "the host is not a loopback name")
+    }
+}
+
+async fn require_token(State(sandbox): State<Sandbox>, request: Request, next: Next) -> Response {
+    let token = request.headers().get("X-Service-Token").and_then(|token| token.to_str().ok()).unwrap_or_default();
+    let is_known = sandbox.lock().world().accounts.first().is_some_and(|account| account.accepts(token));
+    if is_known {
+        next.run(request).await
+    } else {
+        refused(StatusCode::UNAUTHORIZED, "X-Service-Token is not a token of the main account")
     }
 }
 

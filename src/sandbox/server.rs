@@ -82,6 +82,7 @@ async fn converse(stream: TcpStream, router: Router) {
 }
 
 fn router(sandbox: Sandbox) -> Router {
+    let control = control::router(&sandbox);
     // The second is the alias base address (service API, What the service does, 1).
     ["", "/v1"]
         .into_iter()
@@ -89,7 +90,7 @@ fn router(sandbox: Sandbox) -> Router {
         .method_not_allowed_fallback(|sandbox: State<Sandbox>, request: Request| {
             answer(sandbox, Target::OtherMethod, request)
         })
-        .nest("/sandbox", control::router())
+        .nest("/sandbox", control)
         .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::UnknownPath, request))
         .with_state(sandbox)
 }

@@ -143,7 +143,7 @@ impl Site {
 
     /// Asks the control interface.
     pub(crate) async fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
-        exchange(&self.running.base_url, method, path, "", body).await.unwrap()
+        ask(&self.running.base_url, self.running.token.expose_secret(), method, path, body).await.unwrap()
     }
 
     /// Lets this happen on the next call of the endpoint.

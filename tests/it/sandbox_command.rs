@@ -1,11 +1,19 @@
 //! The sandbox on the command line.
 
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
 use clap::Parser;
 use damodel::commands::sandbox::{Arguments, Error, run_until};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::sandbox_client::ask;
+use crate::{
+    sandbox_client::ask,
+    sandbox_yard::{has, is_live, key_pair, wait_for},
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
 
@@ -81,4 +89,50 @@ fn wrong_usage_is_refused() {
     ] {
         assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_sandbox_that_is_killed_leaves_no_process_and_no_file() {
+    if !has("ssh") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (key, line) = key_pair(folder.path(), "laptop");
+    let ready_file = folder.path().join("ready.json");
+    let mut sandbox = Command::new(PROGRAM)
+        .args(["sandbox", "--listen=127.0.0.1:0", "--creation-seconds=0", "--ready-file"])
+        .arg(&ready_file)
+        .arg(format!("--ssh-key=laptop={line}"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let ready: Value = wait_for("the ready file", || serde_json::from_slice(&std::fs::read(&ready_file).ok()?).ok());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let api = |method: &str, path: &str, body: Option<&Value>| {
+        let (base_url, token) = (ready["base_url"].as_str().unwrap(), ready["token"].as_str().unwrap());
+        runtime.block_on(ask(base_url, token, method, path, body)).unwrap().json()
+    };
+    let body = json!({
+        "region": "cn-east-1", "payment_type": "Hourly", "spec_id": 103, "gpu_num": 1, "data_disk_expand_size": 0,
+        "image_id": 901, "image_type": "public", "login_method": 1, "ssh_pubkey_id": 7, "ssh_pubkey_name": "laptop",
+    });
+    let created = api("POST", "/api/instance/create", Some(&body));
+    let uid = created["result"]["instance_uid"].as_str().unwrap_or_else(|| panic!("{created}"));
+    let detail = api("GET", &format!("/api/instance/detail?instance_uid={uid}"), None);
+    let started = Command::new("ssh")
+        .args(["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-i"])
+        .arg(key)
+        .args(["-p", &detail["result"]["ssh_port"].to_string(), "root@127.0.0.1"])
+        .arg("setsid sleep 600 >/dev/null 2>&1 & echo $!")
+        .output()
+        .unwrap();
+    let pid = String::from_utf8(started.stdout).unwrap();
+    assert!(is_live(&pid), "{pid:?}: {}", String::from_utf8_lossy(&started.stderr));
+    let machines = api("GET", "/sandbox/machines", None);
+    let home = PathBuf::from(machines["machines"][0]["home"].as_str().unwrap_or_else(|| panic!("{machines}")));
+    assert!(home.exists());
+
+    sandbox.kill().unwrap();
+    sandbox.wait().unwrap();
+    wait_for("the end of what ran there", || (!is_live(&pid) && !home.exists()).then_some(()));
 }

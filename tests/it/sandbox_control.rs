@@ -70,11 +70,15 @@ async fn what_the_control_interface_does_not_know_is_refused(
 }
 
 #[tokio::test]
-async fn the_control_interface_answers_to_loopback_names_only() {
+async fn the_control_interface_answers_to_its_own_token_on_loopback_names_only() {
     let site = Site::start(Options::default()).await;
-    let reply =
-        exchange(&site.running.base_url, "GET", "/sandbox/state", "Host: attacker.example\r\n", None).await.unwrap();
-    assert_eq!(reply.status, 403);
+    let base_url = site.running.base_url.as_str();
+    let state =
+        async |headers: String| exchange(base_url, "GET", "/sandbox/state", &headers, None).await.unwrap().status;
+    let accounts = site.running.sandbox.accounts();
+    let [own, other] = [0, 1].map(|index| format!("X-Service-Token: {}\r\n", accounts[index].token.expose_secret()));
+    assert_eq!(state(format!("Host: attacker.example\r\n{own}")).await, 403);
+    assert_eq!((state(String::new()).await, state(other).await, state(own).await), (401, 401, 200));
 }
 
 #[tokio::test]

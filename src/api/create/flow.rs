@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::api::{
     client::Client,
     code::Code,
-    context::Context,
+    context::{Context, Ended},
     create::{
         Accepted, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy, resume::Resumed,
         settle::Settled,
@@ -119,6 +119,11 @@ impl<C: Creation> Flow<C> {
         let mut task = self.task(&marker);
         let mut attempt = 0;
         loop {
+            // After the record was written: a run that did not see it began later, when Terraform had ended.
+            if self.options.abandoned.is_cancelled() || self.journal.core_has_ended() {
+                self.discard(entry).await;
+                return Err(Ended::Cancelled.error(C::ENDPOINT));
+            }
             attempt += 1;
             let error = match self.client.attempt(&self.context, &request, attempt).await {
                 Ok(answer) => match read::<C::Object>(&answer.result) {

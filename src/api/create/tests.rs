@@ -329,6 +329,23 @@ async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_sent_for_a_caller_that_is_gone() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|_| async { made() });
+    let abandoned = CancellationToken::new();
+    let ends = abandoned.clone();
+    let before_sending = BeforeSending::asks(move |_| {
+        ends.cancel();
+        async { Permission::Send }
+    });
+    let options = CreateOptions { before_sending, abandoned, ..CreateOptions::default() };
+    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    assert!(matches!(error, Error::Cancelled { .. }), "{error}");
+    assert_eq!(creates(&ledger), 0);
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let (_folder, journal) = journal();
     let (client, ledger) = Late::serve(6, lost);

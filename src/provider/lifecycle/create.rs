@@ -58,6 +58,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         wait_for_capacity: planned.wait_for_capacity(),
         while_busy: M::WHILE_BUSY,
         before_sending: guard.question(),
+        abandoned: context.unheard.clone(),
     };
     let objects = client.api.objects::<M::Object>();
     let accepted = objects.create(request, &key, &client.journal, options, &limits).await;

@@ -22,7 +22,7 @@ use serde::Serialize;
 #[cfg(not(unix))]
 pub(super) use self::absent::Machines;
 #[cfg(unix)]
-pub(super) use self::unix::Machines;
+pub(super) use self::unix::{GUARD, Machines, guard};
 
 /// A machine as the control interface shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

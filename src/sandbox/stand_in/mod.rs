@@ -71,6 +71,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 #[cfg(unix)]
 pub use self::install::{bin, equip, install};
 pub use self::machine::{Gpu, Machine};
+#[cfg(unix)]
+use super::machines;
 
 /// The variable that names the folder of a port space.
 pub const PORTS: &str = "SANDBOX_PORTS";
@@ -109,6 +111,7 @@ pub fn run(
     let mut arguments = arguments.into_iter();
     let program = PathBuf::from(arguments.next()?);
     let main = match program.file_name()?.to_str()? {
+        machines::GUARD => |call: &Call<'_>| machines::guard(call.arguments.first().map(String::as_str)),
         "llama-server" => server::main,
         "nvcc" => tools::nvcc::main,
         "nvidia-smi" => tools::nvidia_smi::main,

@@ -9,7 +9,9 @@ use std::{
 use damodel::sandbox::{Action, Options, Thing, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Started, Workspace, config, each_cli, refusal};
+use crate::support::terraform::{
+    Diagnostic, Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked,
+};
 
 const X: &str = "damodel_instance.x";
 const TOKEN: &str = "DAMODEL_API_TOKEN";
@@ -66,6 +68,26 @@ fn a_create_that_another_run_is_at_is_not_made_again() {
         workspace.settled();
         assert_eq!(site.balance().created, 1);
         workspace.finish();
+    });
+}
+
+#[rstest]
+fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "cloud_disk_list")] list: &str) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let (thing, create) = match list {
+            "instance_list" => (Instance::new("x").text("name", "same").to_string(), "instance_create"),
+            _ => (disk("x"), "cloud_disk_create"),
+        };
+        workspace.write(&unchecked(thing));
+        // The provider is about to send, and looks for leftovers first.
+        site.arm(list, When::Always, Action::Slow { ms: 1_500 });
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("a list", |ledger| ledger.requests_to(list).count() > 0);
+        started.kill_core();
+        started.ended(true);
+        assert_eq!((site.requests(create), workspace.notes().len()), (0, 0));
     });
 }
 

@@ -141,7 +141,8 @@ impl Life {
             Break::Terminate => started.terminate(),
             Break::TwoInterrupts => {
                 started.interrupt();
-                started.says("Interrupt received");
+                // One that comes before Terraform listens is lost.
+                started.until_said("Interrupt received", PATIENCE);
                 started.interrupt();
             }
             Break::Whole => started.kill(),

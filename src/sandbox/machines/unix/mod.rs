@@ -1,6 +1,7 @@
 //! The machines where the system is a Unix.
 
 mod exec;
+mod guard;
 mod guest;
 mod listener;
 mod machine;
@@ -19,7 +20,8 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use self::{machine::Machine, ports::Neighbours};
+pub(in crate::sandbox) use self::guard::{NAME as GUARD, main as guard};
+use self::{guard::Guard, machine::Machine, ports::Neighbours};
 use super::MachineView;
 use crate::sandbox::{
     clock::LifeClock,
@@ -50,12 +52,14 @@ pub(in crate::sandbox) struct Machines {
     machines: HashMap<String, Machine>,
     /// Removed when the sandbox ends; after the machines, which end what runs there.
     _folder: TempDir,
+    /// From the first machine on.
+    guard: Option<Guard>,
 }
 
 impl Machines {
     /// None yet. Must be called on a runtime, where they will live.
     pub(in crate::sandbox) fn new(options: &Options) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("sandbox-").tempdir().map_err(Error::Homes)?;
+        let folder = tempfile::Builder::new().prefix(guard::FOLDER).tempdir().map_err(Error::Homes)?;
         let read = |(name, line): (&String, &String)| match PublicKey::from_openssh(line) {
             Ok(key) => Ok((name.clone(), key)),
             Err(error) => Err(Error::Key { name: name.clone(), reason: error.to_string() }),
@@ -69,7 +73,7 @@ impl Machines {
             neighbours: Arc::default(),
             is_standing: matches!(options.life_clock, LifeClock::Standing(_)),
         };
-        Ok(Self { site, machines: HashMap::new(), _folder: folder })
+        Ok(Self { site, machines: HashMap::new(), _folder: folder, guard: None })
     }
 
     /// Makes the machines what the world says at this moment, and gives the instances their ports.
@@ -83,6 +87,7 @@ impl Machines {
                     machine.follow(instance, seed, sshd_start_ms, now_ms);
                 }
             } else if instance.status == "Running" && self.machines.len() < MOST {
+                self.start_guard();
                 match Machine::start(&self.site, instance, seed, sshd_start_ms, now_ms) {
                     Ok(machine) => {
                         kept += 1;
@@ -95,6 +100,16 @@ impl Machines {
         if kept < self.machines.len() {
             let stays = |uid: &str| world.instances.iter().any(|instance| instance.uid == uid && !is_gone(instance));
             self.machines.retain(|uid, _| stays(uid));
+        }
+    }
+
+    /// Whoever kills the sandbox leaves nothing running.
+    fn start_guard(&mut self) {
+        if let (None, Some(executable)) = (&self.guard, &self.site.executable) {
+            match Guard::start(executable, &self.site.folder) {
+                Ok(guard) => self.guard = Some(guard),
+                Err(error) => tracing::error!(%error, "the instances are not guarded"),
+            }
         }
     }
 

@@ -111,11 +111,10 @@ impl<'a> Started<'a> {
         }
     }
 
-    /// Waits until the core has said this, or has ended.
-    pub(crate) fn says(&mut self, what: &str) {
-        until(what, || {
-            fs::read_to_string(&self.output).unwrap().contains(what) || self.core.try_wait().unwrap().is_some()
-        });
+    /// Waits until the core has said this, has ended, or so much time has passed.
+    pub(crate) fn until_said(&mut self, what: &str, longest: Duration) {
+        let output = self.output.clone();
+        self.until_or_ended(longest, || fs::read_to_string(&output).is_ok_and(|said| said.contains(what)));
     }
 
     /// Waits until the core has ended, and its provider too where that is wanted. Returns what the core said.
