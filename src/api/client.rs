@@ -4,7 +4,7 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -71,6 +71,14 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
+/// For how long a connection is tried to a service that has not answered yet.
+const FIRST_CONTACT: Duration = Duration::from_secs(6);
+
+/// Scheme, host and port, as errors name a service.
+pub(super) fn origin(url: &url::Url) -> String {
+    url.origin().ascii_serialization()
+}
+
 struct Shared {
     settings: Settings,
     transport: Arc<dyn Transport>,
@@ -82,6 +90,8 @@ struct Shared {
     snapshots: Snapshots,
     watch: Watch,
     witness: Witness,
+    /// Whether the service has answered anything yet.
+    has_answered: AtomicBool,
 }
 
 impl Client {
@@ -106,6 +116,7 @@ impl Client {
                 snapshots: Snapshots::default(),
                 watch: Watch::default(),
                 witness: Witness::default(),
+                has_answered: AtomicBool::new(false),
             }),
         }
     }
@@ -192,10 +203,15 @@ impl Client {
         detached(endpoint, async move { client.persist(&own, &request, Retry::AsConfigured).await }).await
     }
 
+    /// Notes that there is a service at this address.
+    pub(super) fn was_reached(&self) {
+        self.shared.has_answered.store(true, Ordering::Relaxed);
+    }
+
     /// Sends until there is an answer that asking again cannot better.
     async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
-        let mut attempt = 1;
+        let (begun, mut attempt) = (Instant::now(), 1);
         loop {
             let error = match self.attempt(context, request, attempt).await {
                 Ok(answer) => return Ok(answer),
@@ -203,19 +219,24 @@ impl Client {
                 Err(error) => error,
             };
             tracing::debug!(endpoint = %request.endpoint, attempt, %error, "may be asked again");
-            if !self.pause(context, &mut waits, &error).await {
+            if !self.pause(context, begun, &mut waits, &error).await {
                 return Err(error);
             }
             attempt += 1;
         }
     }
 
-    /// Waits until it is time to ask again; `false` when it never will be.
-    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
+    /// Waits until it is time to ask again; `false` when it never will be. A service that was never reached has a wrong address
+    /// more often than a bad moment: it is not tried for long.
+    async fn pause(&self, context: &Context, begun: Instant, waits: &mut ExponentialBackoff, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;
         };
         let wait = wait.max(error.retry_after().unwrap_or_default());
+        let was_reached = self.shared.has_answered.load(Ordering::Relaxed);
+        if matches!(error, Error::NeverSent { .. }) && !was_reached && begun.elapsed() + wait > FIRST_CONTACT {
+            return false;
+        }
         wait < context.remaining() && context.sleep(wait).await.is_ok()
     }
 
@@ -287,7 +308,7 @@ impl Client {
     ) -> Result<Answer, Error> {
         let endpoint = outgoing.endpoint;
         let slot = context.run(self.shared.pace.enter()).await.map_err(|ended| ended.error(endpoint))?;
-        let path = outgoing.url.path().to_owned();
+        let (address, path) = (origin(&outgoing.url), outgoing.url.path().to_owned());
         if let Some(body) = &outgoing.body
             && tracing::enabled!(tracing::Level::TRACE)
         {
@@ -305,7 +326,7 @@ impl Client {
         let sent = tokio::select! {
             biased;
             sent = sending => match sent {
-                Ok(sent) => sent.map_err(|failure| failure.into_error(endpoint)),
+                Ok(sent) => sent.map_err(|failure| failure.into_error(endpoint, &address)),
                 Err(_) => Err(no_answer(endpoint, "the request timed out")),
             },
             () = grace_ended(context) => Err(no_answer(endpoint, "the operation ended while it was in flight")),
@@ -315,6 +336,9 @@ impl Client {
         let duration_ms = start.elapsed().as_millis();
         let (now, _) = self.shared.clock.now();
         let status = sent.as_ref().ok().map(|incoming| incoming.status);
+        if sent.is_ok() {
+            self.was_reached();
+        }
         if let Ok(incoming) = &sent
             && tracing::enabled!(tracing::Level::TRACE)
         {

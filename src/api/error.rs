@@ -35,10 +35,12 @@ pub enum Error {
     #[error("{0}")]
     Missing(Missing),
     /// No byte of the request was sent. Usual cause: a wrong address, a firewall, a certificate nobody trusts.
-    #[error("{endpoint} could not be sent: {cause}")]
+    #[error("{endpoint} could not be sent to {address}: {cause}")]
     NeverSent {
         /// What was asked.
         endpoint: Endpoint,
+        /// Scheme, host and port of the service.
+        address: String,
         /// Why the connection failed.
         cause: Cause,
     },

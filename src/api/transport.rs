@@ -81,10 +81,10 @@ pub enum SendFailure {
 }
 
 impl SendFailure {
-    pub(super) fn into_error(self, endpoint: Endpoint) -> Error {
+    pub(super) fn into_error(self, endpoint: Endpoint, address: &str) -> Error {
         match self {
             Self::Impossible(reason) => Error::Transport { reason },
-            Self::NeverSent(cause) => Error::NeverSent { endpoint, cause },
+            Self::NeverSent(cause) => Error::NeverSent { endpoint, address: address.to_owned(), cause },
             Self::NoAnswer(cause) => Error::NoAnswer { endpoint, cause },
         }
     }

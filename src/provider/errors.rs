@@ -49,9 +49,14 @@ impl Failure<'_> {
         Diagnostic::warning(error.summary, error.detail)
     }
 
-    /// The same for a check of a plan that could not be made: a warning, unless nothing is configured to make it with.
+    /// The same for a check of a plan that could not be made: a warning, unless the address or the token is missing or wrong, so
+    /// that the apply would fail too.
     pub(super) fn of_a_check(&self) -> Diagnostic {
-        if matches!(self.error, Error::Missing(_)) { self.whole() } else { self.warning() }
+        let is_misconfigured = matches!(
+            self.error,
+            Error::Missing(_) | Error::NeverSent { .. } | Error::Token(_) | Error::Transport { .. }
+        );
+        if is_misconfigured || self.error.code() == Some(Code::InvalidToken) { self.whole() } else { self.warning() }
     }
 
     /// The error in the service's own words, with its code and ids.

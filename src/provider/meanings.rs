@@ -334,7 +334,7 @@ fn of_this_side(error: &Error) -> Row {
         }
         Error::NeverSent { .. } => (
             "the service cannot be reached",
-            "Check the provider's base_url, the network, proxies and certificates. Nothing was sent.",
+            "Check base_url (DAMODEL_BASE_URL), the network, proxies and certificates. Nothing was sent.",
         ),
         Error::NoAnswer { .. } => {
             ("the service did not answer", "The request was sent, and whether it took effect is not known.")

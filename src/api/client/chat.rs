@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::api::{
     chat::{ChatAnswer, ChatAssembly, ChatRequest, EventError, EventStream, Pushed},
-    client::{Client, no_answer},
+    client::{Client, no_answer, origin},
     context::Context,
     endpoint::Endpoint,
     envelope,
@@ -89,7 +89,7 @@ impl Client {
     ) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
-        let mut attempt = 1;
+        let (begun, mut attempt) = (Instant::now(), 1);
         loop {
             let mut assembly = pieces.clone().map_or_else(ChatAssembly::default, ChatAssembly::heard_by);
             let error = match self.attempt_chat(body.clone(), attempt, &mut assembly).await {
@@ -97,7 +97,7 @@ impl Client {
                 Err(error) if assembly.has_content() || !error.is_retryable() => return Err(error),
                 Err(error) => error,
             };
-            if !self.pause(context, &mut waits, &error).await {
+            if !self.pause(context, begun, &mut waits, &error).await {
                 return Err(error);
             }
             attempt += 1;
@@ -142,10 +142,12 @@ impl Client {
     /// One question and its answer.
     async fn converse(&self, outgoing: Outgoing, assembly: &mut ChatAssembly) -> Result<ChatAnswer, Error> {
         let idle = IDLE_LIMIT.max(self.settings().request_timeout);
+        let address = origin(&outgoing.url);
         let answering = match timeout(idle, self.shared.transport.stream(outgoing)).await {
-            Ok(answering) => answering.map_err(|failure| failure.into_error(ENDPOINT))?,
+            Ok(answering) => answering.map_err(|failure| failure.into_error(ENDPOINT, &address))?,
             Err(_) => return Err(silence()),
         };
+        self.was_reached();
         let mut head = Incoming { status: answering.status, headers: answering.headers, body: Bytes::new() };
         let body = with_idle_limit(answering.body, idle);
         if is_success(&head) && is_event_stream(&head.headers) {

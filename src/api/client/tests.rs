@@ -47,7 +47,6 @@ async fn a_request_carries_what_the_service_asks_for() {
 }
 
 #[rstest]
-#[case::refused(never_sent)]
 #[case::lost(lost)]
 #[case::gateway(|| raw(502, &[], "<html>"))]
 #[case::busy(|| refusal(100014))]
@@ -59,6 +58,26 @@ async fn reads_and_repeatable_changes_are_sent_again(#[case] failure: fn() -> te
     assert_eq!(ledger.all().len(), 6);
     client.instances().rename(&uid(), "web", &context(600)).await.unwrap_err();
     assert_eq!(ledger.all().len(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_never_reached_is_not_tried_for_long() {
+    let is_there = Arc::new(AtomicBool::new(false));
+    let reached = Arc::clone(&is_there);
+    let (client, ledger) = serve(move |_| {
+        let answers = reached.swap(false, Ordering::SeqCst);
+        async move { if answers { page(&[]) } else { never_sent() } }
+    });
+    let (instances, filter, start) = (client.instances(), InstanceFilter::default(), Instant::now());
+    let error = instances.list(&filter, &context(600)).await.unwrap_err();
+    assert!(error.to_string().contains("could not be sent to http://127.0.0.1:1: "), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(6) && (2..6).contains(&ledger.all().len()));
+    // Once it has answered, a connection that fails is a bad moment.
+    is_there.store(true, Ordering::SeqCst);
+    instances.list(&filter, &context(600)).await.unwrap();
+    let before = ledger.all().len();
+    instances.list(&filter, &context(600)).await.unwrap_err();
+    assert_eq!(ledger.all().len() - before, 6);
 }
 
 #[tokio::test(start_paused = true)]

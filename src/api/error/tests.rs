@@ -30,7 +30,7 @@ fn unread(endpoint: Endpoint, status: u16) -> UnreadAnswer {
 }
 
 fn never_sent(endpoint: Endpoint) -> Error {
-    Error::NeverSent { endpoint, cause: Cause::new("refused") }
+    Error::NeverSent { endpoint, address: "https://api.example.com".to_owned(), cause: Cause::new("refused") }
 }
 
 fn no_answer(endpoint: Endpoint) -> Error {

@@ -311,7 +311,11 @@ impl Findings {
     fn unanswered(&mut self, error: &Error, check: &str) {
         let failure =
             Failure { error, tried: check.to_owned(), now: "The plan goes on without this check.".to_owned() };
-        self.diagnostics.push(failure.of_a_check());
+        let diagnostic = failure.of_a_check();
+        // A wrong address or token fails every check alike.
+        if !(diagnostic.is_error() && self.diagnostics.has_errors()) {
+            self.diagnostics.push(diagnostic);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod data_sources;
 mod disks;
 mod elements;
 mod endings;
+mod first_mistakes;
 mod forms;
 mod functions;
 mod identity;
