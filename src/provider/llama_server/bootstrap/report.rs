@@ -32,6 +32,8 @@ pub(crate) struct Report {
     pub(crate) begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
     pub(crate) because: Option<Failure>,
+    /// Whether that was seen with the cards, the driver and the prebuilt server that are there now; only after a check.
+    pub(crate) is_same_hardware: bool,
     /// The cards, by name; only after a check.
     pub(crate) cards: Vec<String>,
     /// The server that an update replaces, as long as there is a way back to it.
@@ -317,6 +319,7 @@ impl Report {
                 _ => None,
             },
             because: failure("because", "because_text")?,
+            is_same_hardware: is_yes("same_hardware"),
             cards: lines("cards"),
             former: match found("former").map(String::as_str) {
                 Some("serving") => Some(Former::Serving),

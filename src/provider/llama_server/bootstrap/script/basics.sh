@@ -98,4 +98,6 @@ port=${DAMODEL_PORT:-8000}
 base=$workspace/.damodel
 state=$base/$port
 boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
+# What only a check finds out, whatever the login exports.
+gpu_names='' same_hardware=''
 

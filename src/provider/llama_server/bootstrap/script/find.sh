@@ -68,6 +68,15 @@ find_gpu() {
     gpu_names=$(printf '%s\n%s\n' "$gpu_names" "$DAMODEL_GPU_NAME" | grep . | sort -u)
 }
 
+# hardware FILE: what decides whether this prebuilt server can run, as one word: the cards, their driver, the file and the folder that it was found in.
+hardware() {
+    expand "${DAMODEL_PACKAGE:-$DAMODEL_PUBLIC_STORAGE/package}"
+    {
+        limited 30 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+        stat -L -c '%n %s %Y' "$1" "$path"
+    } 2>/dev/null | hash
+}
+
 # find_architectures: sets $architectures as cmake takes them, by what was asked for, by the driver, or, for the two old cards of the guide whose drivers may
 # not know it, by the name of the card.
 find_architectures() {

@@ -6,24 +6,29 @@ settle() {
     status_run='' settle_tries=0
     while :; do
         load "$state/status"
-        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because=''
+        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because='' worker_because_text=''
         load "$state/server" || server_pid='' server_start='' server_boot='' server_run=''
         load "$state/exit" || exit_identity=''
         worker_alive='' server_alive=''
         is_alive "$worker_pid" "$worker_start" "$worker_boot" && worker_alive=yes
         is_alive "$server_pid" "$server_start" "$server_boot" && server_alive=yes
-        # The work has not written down how far it is.
-        if [ "$worker_alive" ] && [ "$status_run" != "$worker_run" ]; then
+        # The work has not written down how far it is; what there is was written by another.
+        if [ "${worker_alive:-$status_run}" ] && [ "$worker_run" ] && [ "$status_run" != "$worker_run" ]; then
             status_phase=find status_kind='' status_text='' status_proved='' status_package='' status_source='' status_compile_log=''
         fi
-        # The server has ended, and the work is about to write down how.
         case $status_phase:$worker_alive:$server_alive in
-        load:yes: | ready:yes:) ;;
+        # The server has ended, and the work is about to write down how.
+        load:yes: | ready:yes:) settle_most=20 ;;
+        # The work has ended, perhaps between two of these records: the last that it wrote is read then.
+        find::* | compile::* | start::* | load:: | ready::) settle_most=2 ;;
         *) break ;;
         esac
         settle_tries=$((settle_tries + 1))
-        # It has not yet: it alone knows whether the server starts again.
-        [ "$settle_tries" -lt 20 ] || { status_phase=start && break; }
+        if [ "$settle_tries" -ge "$settle_most" ]; then
+            # It has not yet: it alone knows whether the server starts again.
+            [ -z "$worker_alive" ] || status_phase=start
+            break
+        fi
         pause
     done
     server_identity=${server_pid:+$server_pid.$server_start.$server_boot}
@@ -135,6 +140,7 @@ report() {
     emit begun "$worker_build"
     emit because "$worker_because"
     emit because_text "$worker_because_text"
+    emit same_hardware "$same_hardware"
     emit cards "$gpu_names"
     if is_former_serving; then
         emit former serving

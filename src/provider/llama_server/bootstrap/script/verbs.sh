@@ -167,6 +167,9 @@ check)
     settle
     is_under_way || check_room || refuse "$failed_kind" "$failed_text"
     find_gpu
+    if [ "$worker_because" ] && [ "$(hardware "$worker_package")" = "$worker_hardware" ]; then
+        same_hardware=yes
+    fi
     report
     ;;
 ensure) ensure ;;

@@ -25,7 +25,8 @@ start_worker() {
     start_tenths=300
     until load "$state/worker" && [ "$worker_run" = "$run" ]; do
         start_tenths=$((start_tenths - 1))
-        [ "$start_tenths" -gt 0 ] || return 1
+        # One that begins later finds that it is not wanted any more.
+        [ "$start_tenths" -gt 0 ] || { rm -f "$state/run" && return 1; }
         pause
     done
 }
@@ -51,6 +52,11 @@ ends_at_logout() {
     [ "$logout_answer" = 'b true' ]
 }
 
+# is_wanted: whether no other work was sent meanwhile, by who did not know of this one, and who sent this one still waits for it.
+is_wanted() {
+    [ "$(word "$state/run")" = "$DAMODEL_RUN" ]
+}
+
 # work: the whole of it, in a session of its own. Nobody need be there.
 work() {
     # At most one for a state directory works until its server is started; the one before was ended by whoever sent us.
@@ -60,8 +66,7 @@ work() {
         [ "$work_tenths" -gt 0 ] || exit 1
         pause
     done
-    # Another was sent meanwhile, by who did not know of this one.
-    [ "$(word "$state/run")" = "$DAMODEL_RUN" ] || exit 0
+    is_wanted || exit 0
     # The server's own variables are for the server: no compiler inherits them.
     for damodel_name in $DAMODEL_VARIABLES; do
         eval "variable_$damodel_name=\$DAMODEL_VARIABLE_$damodel_name"
@@ -69,8 +74,14 @@ work() {
     done
     read_process "$$"
     worker_pid=$$ worker_start=$process_start worker_boot=$boot worker_run=$DAMODEL_RUN worker_job=$DAMODEL_FINGERPRINT
-    worker_build=$DAMODEL_BUILD worker_because=$DAMODEL_BECAUSE worker_because_text=$DAMODEL_BECAUSE_TEXT
-    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text || exit 1
+    worker_build=$DAMODEL_BUILD worker_because=$DAMODEL_BECAUSE worker_because_text=$DAMODEL_BECAUSE_TEXT worker_package='' worker_hardware=''
+    if [ "$worker_because" ]; then
+        worker_package=$(load "$state/status" && printf '%s' "$status_package")
+        worker_package=${worker_package:-$(load "$state/worker" && printf '%s' "$worker_package")}
+        worker_hardware=$(hardware "$worker_package")
+    fi
+    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text \
+        worker_package worker_hardware && is_wanted || exit 1
     status_package='' status_source='' status_compile_log='' status_proved='' nvcc=''
     set_status find
     if check_model; then

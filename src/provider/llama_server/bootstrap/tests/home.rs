@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::super::{
     super::decide::{Goal, History, Step, Verdict, decide},
-    Build, Failure, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
+    Build, Failure, Fingerprint, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
 };
 use super::http::http;
 
@@ -282,7 +282,7 @@ impl Home {
         if report.is_refused {
             return report;
         }
-        match decide(goal(job), &report, &History::default()) {
+        match decide(&goal(job), &report, &History::default()) {
             Step::Begin(build, because) => self.begin(job, build, because.as_ref()),
             step => panic!("{step:?}"),
         }
@@ -350,7 +350,7 @@ impl Home {
     pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
         let mut history = History::default();
         for _ in 0..steps {
-            let step = decide(goal(job), &report, &history);
+            let step = decide(&goal(job), &report, &history);
             report = match &step {
                 Step::Begin(build, because) => {
                     history.is_begun = true;
@@ -364,8 +364,8 @@ impl Home {
                     ready
                 }
                 Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
-                Step::Try => {
-                    let process = report.process.as_ref().unwrap().identity.clone();
+                Step::Try(process) => {
+                    let process = process.clone();
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
                     let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
                     let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
@@ -378,7 +378,7 @@ impl Home {
                     self.run_at(&job.place, &Verb::Look)
                 }
                 Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
-                Step::Fail | Step::Leave(_) => return Some((report, step)),
+                Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
             };
         }
         None
@@ -438,7 +438,7 @@ pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>
 }
 
 fn goal(job: &Job) -> Goal {
-    Goal { build: job.build, rolls_back: true }
+    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
 }
 
 /// Reads what a shell answers.
