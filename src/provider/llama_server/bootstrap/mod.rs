@@ -19,6 +19,6 @@ pub(super) use self::report::Process;
 pub(super) use self::{
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Start, Verb, is_passable, program},
+    program::{Form, Start, Verb, is_passable, program},
     report::{Failure, Former, Kind, Malformed, Phase, Report},
 };

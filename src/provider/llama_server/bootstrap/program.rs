@@ -1,11 +1,12 @@
 //! The text that is sent.
 
 use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
 use super::{
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY},
-    report::Failure,
+    report::{Failure, NO_PROGRAM},
 };
 
 /// The program, part by part in the order in which it is read.
@@ -88,8 +89,17 @@ pub(crate) struct Start<'a> {
     pub(crate) ends_rival: bool,
 }
 
+/// What is sent of the program itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is [`super::Malformed::NoProgram`].
+    Hash,
+    /// All of it.
+    Whole,
+}
+
 /// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
-pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
+pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretString {
     let mut text = UNSET.to_owned();
     let mut set = |name: &str, value: &str| {
         for part in ["DAMODEL_", name, "=", &quote(value), "\n"] {
@@ -98,7 +108,9 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
     };
     set("WORKSPACE", &place.workspace);
     set("PORT", &place.port.to_string());
-    set("PROGRAM", SCRIPT);
+    if form == Form::Whole {
+        set("PROGRAM", SCRIPT.trim_end());
+    }
     let word = match verb {
         Verb::Check(job) => {
             settings(job, &mut set);
@@ -133,10 +145,38 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
             "stop"
         }
     };
-    for part in ["set -- ", word, "\neval \"$DAMODEL_PROGRAM\"\n"] {
+    for part in ["set -- ", word, "\n"] {
         text.push_str(part);
     }
+    match form {
+        Form::Hash => text.push_str(&run_by_hash(place)),
+        Form::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
+    }
     text.into()
+}
+
+/// Runs the program that lies in the state directory, if it is this one.
+fn run_by_hash(place: &Place) -> String {
+    let hash: String = Sha256::new()
+        .chain_update(SCRIPT.trim_end())
+        .chain_update("\n")
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    // As the program itself finds the folder.
+    let folder = match place.workspace.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("\"${{HOME:-/root}}\"{}", quote(rest)),
+        _ if place.workspace.starts_with('/') => quote(&place.workspace),
+        _ => format!("\"${{HOME:-/root}}\"/{}", quote(&place.workspace)),
+    };
+    let port = place.port;
+    format!(
+        "damodel_file={folder}/.damodel/{port}/bootstrap.sh\n\
+         if [ \"$({{ sha256sum <\"$damodel_file\"; }} 2>/dev/null)\" = '{hash}  -' ]; then\n\
+         DAMODEL_PROGRAM=$(cat \"$damodel_file\")\neval \"$DAMODEL_PROGRAM\"\n\
+         else printf '\\n%s\\n' '{NO_PROGRAM}'\nfi\n"
+    )
 }
 
 /// What a login exports under a name of ours would reach compilers, and be believed.

@@ -10,6 +10,9 @@ use super::job::Build;
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
 
+/// The whole answer where the program was only named by its hash, and is not there.
+pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
+
 /// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
 const SHORTEST_REDACTED: usize = 6;
 
@@ -248,6 +251,9 @@ pub(crate) enum Malformed {
         /// The last line of all that was printed.
         last: String,
     },
+    /// The program was only named by its hash, and is not there.
+    #[error("the program is not in the instance")]
+    NoProgram,
     /// A value is none that this version knows.
     #[error("the program in the instance reports an unknown {key}")]
     Value {
@@ -271,6 +277,9 @@ impl Report {
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = values(&text);
+        if !is_whole && text.lines().any(|line| line == NO_PROGRAM) {
+            return Err(Malformed::NoProgram);
+        }
         if !is_whole {
             let last = text.lines().next_back().unwrap_or_default();
             return Err(Malformed::Incomplete { last: redacted(last, secrets) });

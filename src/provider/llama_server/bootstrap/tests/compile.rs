@@ -71,6 +71,25 @@ fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     assert_eq!(home.compiles(), ["89"]);
 }
 
+/// The next apply does not end a server to see that again, until the driver is another.
+#[test]
+fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
+    let home = Home::new().with_cuda(RTX);
+    home.model("GGUF\nneeds-cuda\n");
+    let because = home.serve(&home.job()).because;
+    let tries = |home: &Home| home.work_log().matches("starting ").count();
+    let report = home.serve(&Job { context_size: 4096, ..home.job() });
+    assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
+    assert!(!home.work_log().contains("public-storage"), "{}", home.work_log());
+    assert_eq!(tries(&home), 1);
+    // Once more: what is remembered is not forgotten by the apply that heeds it.
+    let report = home.serve(&Job { context_size: 2048, ..home.job() });
+    assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
+    fs::write(home.path("bin/cards"), "NVIDIA GeForce RTX 4090, 8.9, 570\n").unwrap();
+    home.ensure(&Job { context_size: 1024, ..home.job() });
+    assert_eq!(home.recorded("worker", "worker_build"), "prebuilt");
+}
+
 #[test]
 fn prebuilt_that_does_not_start_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
@@ -164,6 +183,32 @@ fn other_architecture_is_another_build() {
     job.source.cuda_architectures = vec!["80".to_owned()];
     assert_eq!(home.serve(&job).server_version.as_deref(), Some("5080 (fixture)"));
     assert_eq!(home.compiles(), ["89", "80"]);
+}
+
+/// A private image brings a finished build to another machine.
+#[test]
+fn build_for_another_cpu_or_compiler_and_one_that_does_not_run_are_made_anew() {
+    let home = Home::new().with_cuda(RTX);
+    let job = from_source(&home);
+    let again = || {
+        home.run(&Verb::Destroy { owner: "owner" });
+        (home.serve(&job).binary.unwrap(), home.compiles().len())
+    };
+    home.serve(&job);
+    let (binary, compiles) = again();
+    assert_eq!(compiles, 1);
+    home.script("bin/c++", "#!/bin/sh\n[ \"$1\" != --version ] || exec echo another\nexec /usr/bin/c++ \"$@\"\n");
+    let (other, compiles) = again();
+    assert_eq!((other == binary, compiles), (false, 2));
+    fs::remove_file(&other).unwrap();
+    fs::write(&other, "#!/bin/sh\nexit 132\n").unwrap();
+    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(again(), (other.clone(), 3));
+    if home.with_systemd() {
+        fs::write(home.path("cpuinfo"), "flags : fpu of another\n").unwrap();
+        let (there, compiles) = again();
+        assert_eq!((there == other, compiles), (false, 4));
+    }
 }
 
 #[test]

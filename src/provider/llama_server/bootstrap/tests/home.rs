@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::super::{
     super::decide::{Goal, History, Step, Verdict, decide},
-    Build, Failure, Fingerprint, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
+    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
 };
 use super::http::http;
 
@@ -234,7 +234,7 @@ impl Home {
 
     /// Starts the shell and feeds it.
     pub(super) fn spawn(&self, place: &Place, verb: &Verb<'_>) -> Child {
-        self.feed(program(place, verb).expose_secret())
+        self.feed(program(place, verb, Form::Whole).expose_secret())
     }
 
     /// Starts the shell and feeds it this text.
@@ -243,9 +243,10 @@ impl Home {
         let shell = bin.join("sh");
         let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
         if self.has_systemd.get() {
-            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home.
+            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home, and so is what
+            // the CPU is.
             let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib && mkdir -p \
-                           /var/lib/systemd && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
+                           /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
             command.arg("-s");
@@ -382,6 +383,13 @@ impl Home {
             };
         }
         None
+    }
+
+    /// As after a minute in which nobody looked.
+    pub(super) fn leave(&self) {
+        let attended = self.state().join("attended");
+        // Where it is not, nobody was there at all.
+        let _ = Command::new("touch").args(["-c", "-d", "10 minutes ago"]).arg(attended).status();
     }
 
     /// What the detached work says, for a test that failed.

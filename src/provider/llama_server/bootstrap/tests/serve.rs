@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{super::decide::Step, Build, Fingerprint, Job, Kind, Phase, Verb, program},
+    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
     http::http,
 };
@@ -310,7 +310,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)));
+    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)), Form::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -323,7 +323,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     let home = Home::new().with_cuda("Tesla V100, 7.0\n");
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
-    let text = program(&home.place(), &Verb::Ensure(&start(&job, Build::Source, None)));
+    let text = program(&home.place(), &Verb::Ensure(&start(&job, Build::Source, None)), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     for (pid, words) in home.processes() {

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
-        Build, Fingerprint, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        Build, Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
         program::{SCRIPT, quote},
         report::Failure,
     },
@@ -54,7 +54,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
+    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
     assert!(!text.expose_secret().contains("planted-3"));
@@ -71,7 +71,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
         Verb::Destroy { owner: "" },
         Verb::Restart { process: "1.2.3" },
     ] {
-        assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
+        assert!(!program(&job.place, &verb, Form::Whole).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
 

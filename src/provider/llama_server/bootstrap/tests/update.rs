@@ -1,6 +1,6 @@
 //! An update, and the way back to the server that served before.
 
-use std::{fs, process::Command, thread, time::Duration};
+use std::{env, fs, thread, time::Duration};
 
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
@@ -62,7 +62,7 @@ fn options_that_are_not_understood_end_no_server() {
     assert_eq!(step, Step::RollBack);
     assert_eq!((report.phase, report.failure, report.former), (Phase::Ready, None, None));
     assert_eq!(report.process.unwrap().identity, former.identity);
-    assert_eq!(report.fingerprint.as_deref(), Some(super::super::Fingerprint::of(&job).to_string().as_str()));
+    assert_eq!(report.fingerprint.as_deref(), Some(Fingerprint::of(&job).to_string().as_str()));
     // As if nothing had been: a second apply of the former job changes nothing, and it is restarted as before.
     assert_eq!(home.serve(&job).process.unwrap().identity, former.identity);
 }
@@ -107,9 +107,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
     let (home, job, former) = served();
     home.ensure(&Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job.clone() });
     home.look_until(Phase::Failed);
-    // As after a minute in which nobody looked.
-    let attended = home.state().join("attended");
-    assert!(Command::new("touch").args(["-d", "10 minutes ago"]).arg(&attended).status().unwrap().success());
+    home.leave();
     until("it does not come back", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
     let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
     assert_eq!(report.process.as_ref().unwrap().command_line, former.command_line);
@@ -183,11 +181,11 @@ fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
 }
 
 /// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
-/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
+/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
-    let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
-    let (updates, first) = (number(option_env!("LLAMA_UPDATES"), 4), number(option_env!("LLAMA_SEED"), 1));
+    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
+    let (updates, first) = (number("LLAMA_UPDATES", 4), number("LLAMA_SEED", 1));
     let home = Home::new().with_cuda(RTX);
     for (name, text) in [
         ("good", "GGUF\nload 0\n"),
@@ -218,14 +216,26 @@ fn random_updates_leave_a_server_that_serves() {
             }
         } else if random.random_ratio(1, 2) {
             home.follow(&job, checked, usize::MAX);
+        } else if random.random_ratio(1, 3) {
+            // The connection is lost, and its shell killed, while the job is begun.
+            let mut shell = home.spawn(
+                &job.place,
+                &Verb::Ensure(&start(
+                    &job,
+                    if job.build == Build::Source { Build::Source } else { Build::Prebuilt },
+                    None,
+                )),
+            );
+            thread::sleep(Duration::from_millis(random.random_range(0..600)));
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+            home.leave();
         } else {
             home.follow(&job, checked, random.random_range(1..12));
             if random.random_ratio(1, 2) && home.state().join("former").exists() {
                 kill(home.worker(), "KILL");
             }
-            // Nobody looks any more.
-            let attended = home.state().join("attended");
-            let _ = Command::new("touch").args(["-d", "10 minutes ago"]).arg(attended).status();
+            home.leave();
         }
         until(&told, || (http(home.port, "POST /v1/chat/completions", "").0 == 200).then_some(()));
     }
