@@ -145,7 +145,7 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
 /// both are what they were.
 fn first(build: Build, seen: &Report) -> Step {
     let (build, because) = match build {
-        Build::Auto if seen.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
+        Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
         Build::Auto => match &seen.because {
             Some(because) if seen.is_same_hardware && RULED_OUT.iter().any(|words| because.text.contains(words)) => {
                 (Build::Source, Some(because.clone()))

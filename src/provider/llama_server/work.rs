@@ -1,10 +1,11 @@
 //! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What is done next is decided in `decide`.
 
 use super::{
-    bootstrap::{Build, Failure, Former, Job, Kind, Phase, Report, Start, Verb},
+    bootstrap::{Build, Failure, Former, Job, Kind, Phase, Recipe, Report, Start, Verb},
     decide::{Goal, History, Step, give_up},
     follow::{Follow, Turn},
     machine::Trouble,
+    recipe,
     trial::Trial,
 };
 use crate::framework::value::Number;
@@ -60,21 +61,37 @@ pub(super) enum Return {
     Serves(Option<Number>),
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
     /// Has the job done: resumes what is under way, or begins anew.
     pub(super) async fn run(mut self) -> Result<Served, Ended> {
         let mut report = self.tell(&Verb::Check(self.job), None).await?;
         if report.is_refused {
             return Err(self.refused(report).await);
         }
-        let owner_before = report.owner.clone();
+        let (owner_before, facts) = (report.owner.clone(), report.facts.clone());
         let mut history = History::default();
         loop {
             let turn = self.follow.until_turn(&self.goal, &self.trial, &mut report, &mut history).await;
             match turn.map_err(|trouble| unseen(trouble, Some(&report)))? {
                 Turn::Begin(build, because) => {
+                    let recipe = match build {
+                        Build::Source => Some(recipe::choose(self.job, &facts)),
+                        Build::Auto | Build::Prebuilt => None,
+                    };
+                    let recipe = match recipe.transpose() {
+                        Ok(recipe) => recipe,
+                        // What would fail for sure is not begun, and the first cause stays the first.
+                        Err(failure) => {
+                            report = Report { failure: Some(failure), because, ..report };
+                            return Err(match history.is_begun {
+                                true => self.failed(report).await,
+                                false => self.refused(report).await,
+                            });
+                        }
+                    };
                     history.resumptions += usize::from(is_interrupted(&report));
-                    report = self.begin(build, because.as_ref(), self.owner, &report).await?;
+                    let start = self.start(build, recipe.as_ref(), because.as_ref());
+                    report = self.tell(&Verb::Ensure(&start), Some(&report)).await?;
                     match (report.is_refused, history.is_begun) {
                         (true, false) => return Err(self.refused(report).await),
                         (true, true) => return Err(self.failed(report).await),
@@ -86,7 +103,8 @@ impl Work<'_> {
                     // It was taken over for nothing.
                     let before = owner_before.as_deref().filter(|owner| *owner != self.owner);
                     if let (Some(owner), Some(build)) = (before, report.begun) {
-                        self.begin(build, None, owner, &report).await?;
+                        let start = Start { owner, ..self.start(build, None, None) };
+                        self.tell(&Verb::Ensure(&start), Some(&report)).await?;
                     }
                     return Err(Ended::Unproved(Box::new(report), reason));
                 }
@@ -115,22 +133,19 @@ impl Work<'_> {
         Ended::Failed(Box::new(report))
     }
 
-    async fn begin(
-        &mut self,
-        build: Build,
-        because: Option<&Failure>,
-        owner: &str,
-        last: &Report,
-    ) -> Result<Report, Ended> {
-        let start = Start {
+    fn start<'s>(&self, build: Build, recipe: Option<&'s Recipe>, because: Option<&'s Failure>) -> Start<'s>
+    where
+        'a: 's,
+    {
+        Start {
             job: self.job,
             build,
+            recipe,
             because,
-            owner,
+            owner: self.owner,
             rolls_back: self.goal.rolls_back,
             ends_rival: self.ends_rival,
-        };
-        self.tell(&Verb::Ensure(&start), Some(last)).await
+        }
     }
 
     /// Has the former server serve again, and sees that it does.

@@ -7,6 +7,7 @@
 //!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
+mod facts;
 mod fingerprint;
 mod job;
 mod program;
@@ -17,6 +18,7 @@ mod tests;
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
+    facts::{Facts, Recipe, Toolkit},
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
     program::{Form, Start, Verb, is_passable, program},

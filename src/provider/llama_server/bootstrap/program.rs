@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::{
+    facts::Recipe,
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY},
     report::{Failure, NO_PROGRAM},
@@ -79,6 +80,8 @@ pub(crate) struct Start<'a> {
     pub(crate) job: &'a Job,
     /// Which binary: prebuilt or source. [`Build::Auto`] is decided before.
     pub(crate) build: Build,
+    /// With what it is compiled, where it is.
+    pub(crate) recipe: Option<&'a Recipe>,
     /// Why it is not the prebuilt one, for who resumes this.
     pub(crate) because: Option<&'a Failure>,
     /// The token of the resource: from now on no other ends the server.
@@ -114,6 +117,7 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
     let word = match verb {
         Verb::Check(job) => {
             settings(job, &mut set);
+            set("BUILD", job.build.as_str());
             "check"
         }
         Verb::Destroy { owner } => {
@@ -187,6 +191,12 @@ const UNSET: &str =
 fn begin(start: &Start<'_>, set: &mut impl FnMut(&str, &str)) {
     let yes = |flag: bool| if flag { "yes" } else { "" };
     set("BUILD", start.build.as_str());
+    if let Some(recipe) = start.recipe {
+        set("ARCHITECTURES", &recipe.architectures);
+        set("NVCC", &recipe.nvcc);
+        set("NVCC_VERSION", &recipe.nvcc_version);
+        set("JOBS", &recipe.jobs.to_string());
+    }
     set("BECAUSE", start.because.map_or("", |failure| failure.kind.as_str()));
     set("BECAUSE_TEXT", start.because.map_or("", |failure| &failure.text));
     set("OWNER", start.owner);
@@ -220,8 +230,6 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     hand("SOURCE_URL", url);
     hand("SOURCE_REF", reference);
     hand("SOURCE_PATH", path);
-    hand("ARCHITECTURES", &job.source.cuda_architectures.join(";"));
-    hand("JOBS", &job.source.jobs.map(|jobs| jobs.to_string()).unwrap_or_default());
     hand("GPU_NAME", job.gpu_name.as_deref().unwrap_or_default());
     hand("HOST", &job.host);
     hand("CONTEXT_SIZE", &job.context_size.to_string());
@@ -238,7 +246,9 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     for (name, value) in variables() {
         hand(&format!("VARIABLE_{name}"), value.expose_secret());
     }
-    handed_over.extend(["BUILD", "BECAUSE", "BECAUSE_TEXT", "ON_UPDATE_FAILURE"].map(str::to_owned));
+    let of_the_start = ["BUILD", "BECAUSE", "BECAUSE_TEXT", "ON_UPDATE_FAILURE"];
+    let of_the_recipe = ["ARCHITECTURES", "NVCC", "NVCC_VERSION", "JOBS"];
+    handed_over.extend(of_the_start.into_iter().chain(of_the_recipe).map(str::to_owned));
     set("HANDED_OVER", &handed_over.join(" "));
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, str::FromStr};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::job::Build;
+use super::{facts::Facts, job::Build};
 
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
@@ -15,6 +15,9 @@ pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
 
 /// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
 const SHORTEST_REDACTED: usize = 6;
+
+/// The longest line of a compile that is shown, in characters.
+const LONGEST_LINE: usize = 300;
 
 /// How things stand in the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +40,8 @@ pub(crate) struct Report {
     pub(crate) because: Option<Failure>,
     /// Whether that was seen with the cards, the driver and the prebuilt server that are there now; only after a check.
     pub(crate) is_same_hardware: bool,
-    /// The cards, by name; only after a check.
-    pub(crate) cards: Vec<String>,
+    /// What there is to compute and to compile with; only after a check.
+    pub(crate) facts: Facts,
     /// The server that an update replaces, as long as there is a way back to it.
     pub(crate) former: Option<Former>,
     /// The server, also when it is dead; none before the first start.
@@ -241,6 +244,28 @@ pub(crate) struct Compile {
     pub(crate) log_path: String,
 }
 
+impl Compile {
+    /// Takes the progress from the end of the log: `[ 41%]` of make, `[3/17]` of ninja.
+    fn read(log_path: String, tail: &[String]) -> Self {
+        let percent = |line: &String| -> Option<u8> {
+            let (counted, _) = line.strip_prefix('[')?.split_once(']')?;
+            match counted.split_once('/') {
+                None => counted.strip_suffix('%')?.trim().parse().ok().filter(|percent| *percent <= 100),
+                Some((done, all)) => {
+                    let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
+                    u8::try_from((100 * done).checked_div(all)?).ok().filter(|percent| *percent <= 100)
+                }
+            }
+        };
+        let line = tail.iter().rev().find(|line| !line.trim().is_empty());
+        Self {
+            percent: tail.iter().rev().find_map(percent),
+            line: line.map(|line| line.chars().take(LONGEST_LINE).collect()).unwrap_or_default(),
+            log_path,
+        }
+    }
+}
+
 /// What came back is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -287,7 +312,9 @@ impl Report {
         let found = |key: &str| values.get(key).filter(|value| !value.is_empty());
         let text = |key: &str| found(key).map(|value| redacted(value, secrets));
         let is_yes = |key: &str| found(key).is_some_and(|value| value == "yes");
-        let lines = |key: &str| text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+        let lines = |key: &str| -> Vec<String> {
+            text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+        };
         let failure = |key: &str, text_key: &str| match found(key) {
             None => Ok(None),
             Some(kind) => Ok(Some(Failure { kind: kind.parse()?, text: text(text_key).unwrap_or_default() })),
@@ -309,11 +336,7 @@ impl Report {
         };
         let compile = match text("compile_log") {
             None => None,
-            Some(log_path) => Some(Compile {
-                percent: number(&values, "compile_percent")?,
-                line: text("compile_line").unwrap_or_default(),
-                log_path,
-            }),
+            Some(log_path) => Some(Compile::read(log_path, &lines("compile_tail"))),
         };
         Ok(Self {
             phase: found("phase").map_or("", String::as_str).parse()?,
@@ -329,7 +352,7 @@ impl Report {
             },
             because: failure("because", "because_text")?,
             is_same_hardware: is_yes("same_hardware"),
-            cards: lines("cards"),
+            facts: Facts::read(text),
             former: match found("former").map(String::as_str) {
                 Some("serving") => Some(Former::Serving),
                 Some(_) => Some(Former::Ended),

@@ -1,5 +1,5 @@
 use super::{
-    super::bootstrap::{Process, Report},
+    super::bootstrap::{Facts, Process, Report},
     *,
 };
 
@@ -51,7 +51,8 @@ fn the_card_decides_what_is_tried_first() {
         (Prebuilt, "Tesla V100", Prebuilt),
         (Source, "NVIDIA GeForce RTX 4090", Source),
     ] {
-        let report = Report { cards: vec!["another".to_owned(), card.to_owned()], ..Report::absent() };
+        let facts = Facts { cards: vec!["another".to_owned(), card.to_owned()], ..Facts::default() };
+        let report = Report { facts, ..Report::absent() };
         let step = decide(&goal(build, true), &report, &History::default());
         assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
     }

@@ -99,5 +99,5 @@ base=$workspace/.damodel
 state=$base/$port
 boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
 # What only a check finds out, whatever the login exports.
-gpu_names='' same_hardware=''
+has_facts='' same_hardware=''
 

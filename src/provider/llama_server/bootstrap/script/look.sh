@@ -103,19 +103,10 @@ decisive() {
     printf '%s\n' "${decisive_lines:-$(ending "$1" 65536 | tail -n 3)}" | cut -c 1-400
 }
 
-# compile_progress LOG: emits how far make or ninja is.
+# compile_progress LOG: emits the end of it, which tells how far make or ninja is.
 compile_progress() {
     emit compile_log "$1"
-    [ -f "$1" ] || return 0
-    progress=$(ending "$1" 16384 | tr '\r' '\n' | awk '
-        /^\[ *[0-9]+%\]/ { split($0, parts, /[][% ]+/); percent = parts[2] }
-        /^\[[0-9]+\/[0-9]+\]/ { split($0, parts, /[][\/]/); if (parts[3]) percent = int(100 * parts[2] / parts[3]) }
-        /[^ ]/ { line = $0 }
-        END { print percent; print substr(line, 1, 300) }')
-    emit compile_percent "${progress%%
-*}"
-    emit compile_line "${progress#*
-}"
+    [ ! -f "$1" ] || emit compile_tail "$(ending "$1" 16384 | tr '\r' '\n')"
 }
 
 # cpu_only: says so when the server found no card that it can use: it starts all the same, and is slow.
@@ -141,7 +132,7 @@ report() {
     emit because "$worker_because"
     emit because_text "$worker_because_text"
     emit same_hardware "$same_hardware"
-    emit cards "$gpu_names"
+    [ -z "$has_facts" ] || facts
     if is_former_serving; then
         emit former serving
     elif is_former; then

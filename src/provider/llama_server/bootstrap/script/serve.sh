@@ -4,7 +4,7 @@
 find_libraries() {
     library_home=$(dirname "$binary")
     libraries=${variable_LD_LIBRARY_PATH-}
-    for candidate in "$library_home" "$library_home/../lib" "${LD_LIBRARY_PATH-}" "${nvcc:+${nvcc%/bin/nvcc}/lib64}" /usr/local/cuda/lib64; do
+    for candidate in "$library_home" "$library_home/../lib" "${LD_LIBRARY_PATH-}" "${DAMODEL_NVCC:+${DAMODEL_NVCC%/bin/nvcc}/lib64}" /usr/local/cuda/lib64; do
         # The login's is a list of folders already.
         if [ "$candidate" ] && { [ -d "$candidate" ] || [ "$candidate" = "${LD_LIBRARY_PATH-}" ]; }; then
             libraries=${libraries:+$libraries:}$candidate

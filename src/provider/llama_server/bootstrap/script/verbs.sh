@@ -166,7 +166,7 @@ check)
     check
     settle
     is_under_way || check_room || refuse "$failed_kind" "$failed_text"
-    find_gpu
+    has_facts=yes
     if [ "$worker_because" ] && [ "$(hardware "$worker_package")" = "$worker_hardware" ]; then
         same_hardware=yes
     fi

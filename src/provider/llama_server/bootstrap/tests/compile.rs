@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{super::decide::Step, Build, Job, Kind, Origin, Phase, Place, Report, Verb},
+    super::{super::decide::Step, Build, Failure, Job, Kind, Origin, Phase, Place, Report, Verb},
     home::{Home, free_port, until},
 };
 
@@ -354,9 +354,9 @@ fn compile_that_fails_says_what_the_compiler_said() {
 fn instance_without_toolkit_is_told_so() {
     let home = Home::new().with_cuda(RTX);
     fs::remove_file(home.path("bin/nvcc")).unwrap();
-    let (kind, text) = failure(&home, &from_source(&home));
-    assert_eq!(kind, Kind::MissingToolkit);
-    assert!(text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{text}");
+    let failure = home.recipe(&from_source(&home)).unwrap_err();
+    assert_eq!(failure.kind, Kind::MissingToolkit);
+    assert!(failure.text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{}", failure.text);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
     let home = Home::new().with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
     fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
     fs::write(home.path("bin/release"), "13.0").unwrap();
-    let (kind, text) = failure(&home, &home.job());
+    let Failure { kind, text } = home.recipe(&home.job()).unwrap_err();
     assert_eq!(kind, Kind::Architecture);
     assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
     assert_eq!(home.compiles(), [""; 0]);
@@ -373,7 +373,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
 #[test]
 fn card_that_nobody_knows_takes_an_architecture() {
     let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
-    let (kind, text) = failure(&home, &from_source(&home));
+    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, Kind::Architecture);
     assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
 }
@@ -381,9 +381,9 @@ fn card_that_nobody_knows_takes_an_architecture() {
 #[test]
 fn missing_tools_are_named() {
     let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
-    let (kind, text) = failure(&home, &from_source(&home));
+    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, Kind::MissingTool);
-    assert_eq!(text, "the compile needs what is not installed: cmake make or ninja");
+    assert_eq!(text, "the compile needs what is not installed: cmake, make or ninja");
 }
 
 #[test]

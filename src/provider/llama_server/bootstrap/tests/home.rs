@@ -17,8 +17,11 @@ use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use super::super::{
-    super::decide::{Goal, History, Step, Verdict, decide},
-    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
+    super::{
+        decide::{Goal, History, Step, Verdict, decide},
+        recipe::choose,
+    },
+    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Recipe, Report, Source, Start, Verb, program,
 };
 use super::http::http;
 
@@ -291,7 +294,14 @@ impl Home {
 
     /// Begins a job with this binary.
     pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        self.run_at(&job.place, &Verb::Ensure(&start(job, build, because)))
+        let recipe = (build == Build::Source).then(|| self.recipe(job).unwrap());
+        let start = Start { recipe: recipe.as_ref(), ..start(job, build, because) };
+        self.run_at(&job.place, &Verb::Ensure(&start))
+    }
+
+    /// With what a job is compiled here.
+    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
+        choose(job, &self.run_at(&job.place, &Verb::Check(job)).facts)
     }
 
     pub(super) fn look(&self) -> Report {
@@ -350,9 +360,14 @@ impl Home {
     /// Does what an apply does after its check, for so many steps: none when it is not over by then.
     pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
         let mut history = History::default();
+        let facts = report.facts.clone();
         for _ in 0..steps {
             let step = decide(&goal(job), &report, &history);
             report = match &step {
+                Step::Begin(Build::Source, because) if choose(job, &facts).is_err() => {
+                    let failure = choose(job, &facts).err();
+                    return Some((Report { failure, because: because.clone(), ..report }, Step::Fail));
+                }
                 Step::Begin(build, because) => {
                     history.is_begun = true;
                     self.begin(job, *build, because.as_ref())
@@ -442,7 +457,7 @@ impl Drop for Home {
 
 /// How a job is begun by a resource whose token is "owner".
 pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>) -> Start<'a> {
-    Start { job, build, because, owner: "owner", rolls_back: true, ends_rival: false }
+    Start { job, build, recipe: None, because, owner: "owner", rolls_back: true, ends_rival: false }
 }
 
 fn goal(job: &Job) -> Goal {

@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Verb, program},
+    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
     http::http,
 };
@@ -323,7 +323,9 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     let home = Home::new().with_cuda("Tesla V100, 7.0\n");
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
-    let text = program(&home.place(), &Verb::Ensure(&start(&job, Build::Source, None)), Form::Whole);
+    let recipe = home.recipe(&job).unwrap();
+    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     for (pid, words) in home.processes() {

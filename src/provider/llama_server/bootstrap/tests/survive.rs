@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Build, Form, Job, Kind, Malformed, Phase, Report, Verb, program},
+    super::{Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -47,7 +47,8 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let Some(home) = Home::with_shell(shell) else { return };
     let home = home.with_cuda(V100);
     let job = home.job();
-    let begin = start(&job, Build::Source, None);
+    let recipe = home.recipe(&job).unwrap();
+    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     for report in runs.into_iter().map(answer) {
         assert_eq!(report.failure, None);

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -140,5 +141,24 @@ fn what_is_no_report_is_told_with_its_last_line() {
     for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 pid=x", "pid")] {
         let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
         assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
+    }
+}
+
+#[test]
+fn progress_of_a_compile_is_that_of_make_or_ninja() {
+    for (tail, percent, line) in [
+        ("[  7%] Building\n[ 41%] Linking\n", Some(41), "[ 41%] Linking"),
+        ("[3/17] Building\n[4/17] Building a\nwarning: b\n\n", Some(23), "warning: b"),
+        ("-- Configuring done\n", None, "-- Configuring done"),
+        ("[0/0] nothing\n[9/8] more\n[x%] no\n", None, "[x%] no"),
+        ("", None, ""),
+    ] {
+        let tail = STANDARD.encode(tail);
+        let text = format!(
+            "damodel-report/1 begin\ndamodel-report/1 phase=compile\ndamodel-report/1 compile_log=/log\n\
+             damodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
+        );
+        let compile = parse(&text).unwrap().compile.unwrap();
+        assert_eq!((compile.percent, compile.line.as_str()), (percent, line));
     }
 }
