@@ -7,6 +7,7 @@
 //!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
+mod exit;
 mod facts;
 mod fingerprint;
 mod job;

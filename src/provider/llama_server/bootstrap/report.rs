@@ -5,7 +5,7 @@ use std::{collections::HashMap, str::FromStr};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{facts::Facts, job::Build};
+use super::{exit, facts::Facts, job::Build};
 
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
@@ -24,8 +24,6 @@ const LONGEST_LINE: usize = 300;
 pub(crate) struct Report {
     /// How far it is.
     pub(crate) phase: Phase,
-    /// Since when, in seconds since 1970 by the instance's clock.
-    pub(crate) since: Option<i64>,
     /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
     pub(crate) failure: Option<Failure>,
     /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
@@ -56,18 +54,12 @@ pub(crate) struct Report {
     pub(crate) rival: Option<String>,
     /// The arguments of that one, where it is another llama-server of the same user; without its secrets.
     pub(crate) rival_command_line: Vec<String>,
-    /// Whether the detached work is alive: it finds, compiles, starts, and then waits for the server's end.
-    pub(crate) is_supervised: bool,
     /// "prebuilt" or "source": what runs, or ran last.
     pub(crate) build_used: Option<String>,
-    /// The binary that runs, or ran last.
-    pub(crate) binary: Option<String>,
     /// As the binary says it: "4748 (c392e5094)".
     pub(crate) server_version: Option<String>,
     /// The prebuilt server that was found or given.
     pub(crate) package: Option<String>,
-    /// What was compiled: a commit, or the hash of a tree or an archive.
-    pub(crate) source: Option<String>,
     /// The compile that is under way, or was last.
     pub(crate) compile: Option<Compile>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
@@ -227,8 +219,6 @@ pub(crate) struct Process {
     pub(crate) started: i64,
     /// Whether it lives; a zombie does not.
     pub(crate) is_alive: bool,
-    /// How it ended, as a shell says it (143: SIGTERM); none while it lives, or when nobody saw it.
-    pub(crate) exit: Option<i32>,
     /// The arguments with which it runs; empty when dead. Secrets are redacted.
     pub(crate) command_line: Vec<String>,
 }
@@ -330,7 +320,6 @@ impl Report {
                 identity: text("identity").unwrap_or_default(),
                 started: number(&values, "started")?.unwrap_or_default(),
                 is_alive: is_yes("alive"),
-                exit: number(&values, "exit")?,
                 command_line: words("command_line"),
             }),
         };
@@ -340,8 +329,7 @@ impl Report {
         };
         Ok(Self {
             phase: found("phase").map_or("", String::as_str).parse()?,
-            since: number(&values, "since")?,
-            failure: failure("failure", "failure_text")?,
+            failure: failure("failure", "failure_text")?.map(|failure| exit::told(failure, text)),
             is_refused: is_yes("refused"),
             fingerprint: text("fingerprint"),
             owner: text("owner"),
@@ -361,15 +349,12 @@ impl Report {
             process,
             is_proved: is_yes("proved"),
             restarts: number(&values, "restarts")?.unwrap_or_default(),
-            last_exit: text("last_exit"),
+            last_exit: text("last_exit").map(|code| format!("{code}{}", exit::meaning(&code))),
             rival: text("rival"),
             rival_command_line: without_keys(words("rival_command_line")),
-            is_supervised: is_yes("supervised"),
             build_used: text("build_used"),
-            binary: text("binary"),
             server_version: text("server_version"),
             package: text("package"),
-            source: text("source"),
             compile,
             model_fingerprint: text("model_fingerprint"),
             model_now: text("model_now"),

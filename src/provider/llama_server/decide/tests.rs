@@ -26,7 +26,7 @@ fn failure(kind: Kind) -> Failure {
 }
 
 fn process(identity: &str) -> Process {
-    Process { pid: 1, identity: identity.to_owned(), started: 0, is_alive: true, exit: None, command_line: Vec::new() }
+    Process { pid: 1, identity: identity.to_owned(), started: 0, is_alive: true, command_line: Vec::new() }
 }
 
 fn begun() -> History {

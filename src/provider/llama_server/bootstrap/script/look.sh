@@ -2,13 +2,12 @@
 
 # settle: reads all records and judges them by what lives. A phase that nobody works on any more is a failure.
 settle() {
-    status_phase=absent status_since='' status_kind='' status_text='' status_package='' status_source='' status_compile_log='' status_proved=''
+    status_phase=absent status_kind='' status_text='' status_exit='' status_seconds='' status_package='' status_source='' status_compile_log='' status_proved=''
     status_run='' settle_tries=0
     while :; do
         load "$state/status"
         load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because='' worker_because_text=''
         load "$state/server" || server_pid='' server_start='' server_boot='' server_run=''
-        load "$state/exit" || exit_identity=''
         worker_alive='' server_alive=''
         is_alive "$worker_pid" "$worker_start" "$worker_boot" && worker_alive=yes
         is_alive "$server_pid" "$server_start" "$server_boot" && server_alive=yes
@@ -120,13 +119,13 @@ report() {
     settle
     printf '\n%s begin\n' "$mark"
     emit phase "$status_phase"
-    emit since "$status_since"
     emit failure "${1:-$status_kind}"
     emit failure_text "${2:-$status_text}"
+    emit exit "$status_exit"
+    emit seconds "$status_seconds"
     emit refused "${1:+yes}"
     emit fingerprint "$worker_job"
     emit owner "$(word "$state/owner")"
-    emit supervised "$worker_alive"
     emit proved "$status_proved"
     emit begun "$worker_build"
     emit because "$worker_because"
@@ -139,14 +138,12 @@ report() {
         emit former ended
     fi
     emit package "$status_package"
-    emit source "$status_source"
     [ -z "$status_compile_log" ] || compile_progress "$status_compile_log"
     if [ "$server_pid" ]; then
         emit pid "$server_pid"
         emit identity "$server_identity"
         emit started "$server_started"
         emit alive "$server_alive"
-        [ "$exit_identity" != "$server_identity" ] || emit exit "$exit_code"
         emit build_used "$server_build"
         emit binary "$server_binary"
         emit server_version "$server_version"

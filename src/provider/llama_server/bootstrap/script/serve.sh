@@ -144,17 +144,15 @@ serves_again() {
         return
     fi
     load "$state/server"
-    exit_identity=$server_pid.$server_start.$server_boot
-    save "$state/exit" exit_identity exit_code
     load "$state/status"
-    if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
+    if load "$state/restart" && [ "$restart_identity" = "$server_pid.$server_start.$server_boot" ]; then
         set_status start
         rm -f "$state/restart"
         return 0
     fi
     [ "$status_phase" != ready ] || status_proved=yes
     if may_restart; then
-        restarts=$((restarts + 1)) restart_last="$exit_code$(meaning "$exit_code")" restart_times="$restart_times $(now)"
+        restarts=$((restarts + 1)) restart_last=$exit_code restart_times="$restart_times $(now)"
         save "$state/restarts" restarts restart_last
         set_status start
         sleep "$restart_pause"
@@ -180,40 +178,23 @@ may_restart() {
     [ "$restart_count" -lt 5 ]
 }
 
-# judge_end: why the server ended, in $failed_kind and $failed_text. The status was just read.
+# judge_end: why the server ended, in $failed_kind and $failed_text, and how, in $status_exit and $status_seconds. The status was just read.
 judge_end() {
-    failed_text="the $server_build server $binary ended with $exit_code$(meaning "$exit_code") after $(($(now) - serve_began)) s"
     if [ "$status_proved" ]; then
         failed_kind=died
-        [ "$restarts" = 0 ] || failed_text="$failed_text. It had been started again $restarts times"
     elif [ "$status_phase" = failed ]; then
         # The caller has judged already.
         failed_kind=$status_kind failed_text=$status_text
         return
     else
-        failed_kind=exited failed_text="$failed_text, before it was ready"
+        failed_kind=exited
         # The port was free a moment ago: someone else was faster.
         if grep -q "couldn't bind" "$state/server.log" 2>/dev/null && ! check_port; then
             return
         fi
         check_room || return
     fi
-    failed_text="$failed_text; its log $state/server.log says:
-$(decisive "$state/server.log")"
+    failed_text=$(decisive "$state/server.log") status_exit=$exit_code status_seconds=$(($(now) - serve_began))
     # At once, so that nobody sees a ready server that does not run.
     [ "$failed_kind" != died ] || set_status failed "$failed_kind" "$failed_text"
-}
-
-# meaning CODE: of a code that the server does not choose itself.
-meaning() {
-    case $1 in
-    126) printf ' (it cannot be executed)' ;;
-    127) printf ' (the binary or a library is missing)' ;;
-    132) printf ' (SIGILL: the build does not fit this CPU)' ;;
-    134) printf ' (SIGABRT)' ;;
-    135) printf ' (SIGBUS: the model was changed while it was read)' ;;
-    137) printf ' (SIGKILL: someone killed it, or memory ran out)' ;;
-    139) printf ' (SIGSEGV)' ;;
-    143) printf ' (SIGTERM: someone ended it)' ;;
-    esac
 }

@@ -82,7 +82,7 @@ work() {
     fi
     save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text \
         worker_package worker_hardware && is_wanted || exit 1
-    status_package='' status_source='' status_compile_log='' status_proved=''
+    status_exit='' status_seconds='' status_package='' status_source='' status_compile_log='' status_proved=''
     set_status find
     if check_model; then
         "work_$DAMODEL_BUILD"

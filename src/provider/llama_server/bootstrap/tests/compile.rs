@@ -36,7 +36,7 @@ fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
     assert_eq!(report.build_used.as_deref(), Some("source"));
     assert_eq!(report.server_version.as_deref(), Some("5070 (fixture)"));
     assert_eq!(home.compiles(), ["70"]);
-    assert!(report.source.unwrap().starts_with("tree-"));
+    assert!(home.recorded("status", "status_source").starts_with("tree-"));
     assert_eq!(report.compile.unwrap().percent, Some(100));
     assert_eq!(report.notes, [""; 0]);
 }
@@ -153,10 +153,11 @@ fn build_from_source_that_does_not_infer_is_the_end() {
 fn finished_build_is_used_again_after_destroy() {
     let home = Home::new().with_cuda(RTX);
     let job = from_source(&home);
-    let first = home.serve(&job);
+    home.serve(&job);
+    let first = home.binary();
     home.run(&Verb::Destroy { owner: "owner" });
-    let second = home.serve(&job);
-    assert_eq!(first.binary, second.binary);
+    home.serve(&job);
+    assert_eq!(home.binary(), first);
     assert_eq!(home.compiles(), ["89"]);
 }
 
@@ -164,14 +165,15 @@ fn finished_build_is_used_again_after_destroy() {
 fn changed_source_is_compiled_again() {
     let home = Home::new().with_cuda(RTX);
     let mut job = from_source(&home);
-    let first = home.serve(&job);
+    home.serve(&job);
+    let first = home.recorded("status", "status_source");
     let server = home.path("source/tools/server/server.c");
     let changed = fs::read_to_string(&server).unwrap().replace("(fixture)", "(changed)");
     fs::write(server, changed).unwrap();
     job.triggers.insert("source".to_owned(), "2".to_owned());
     let second = home.serve(&job);
     assert_eq!(second.server_version.as_deref(), Some("5089 (changed)"));
-    assert_ne!(first.source, second.source);
+    assert_ne!(home.recorded("status", "status_source"), first);
     assert_eq!(home.compiles(), ["89", "89"]);
 }
 
@@ -192,7 +194,8 @@ fn build_for_another_cpu_or_compiler_and_one_that_does_not_run_are_made_anew() {
     let job = from_source(&home);
     let again = || {
         home.run(&Verb::Destroy { owner: "owner" });
-        (home.serve(&job).binary.unwrap(), home.compiles().len())
+        home.serve(&job);
+        (home.binary(), home.compiles().len())
     };
     home.serve(&job);
     let (binary, compiles) = again();
@@ -245,9 +248,10 @@ fn two_servers_of_one_instance_share_a_compile() {
         home.look_until_at(&job.place, Phase::Compile);
     }
     home.release_compile();
+    let binary = |report: &Report| report.process.as_ref().unwrap().command_line[0].clone();
     let first = home.until_ready(&one.place);
     let second = home.until_ready(&other.place);
-    assert_eq!(first.binary, second.binary);
+    assert_eq!(binary(&first), binary(&second));
     assert_eq!(home.compiles(), ["89"]);
     assert_eq!(home.servers().len(), 2);
     // One ends, the other goes on.
@@ -281,13 +285,17 @@ fn source_comes_from_a_repository() {
     let url = format!("file://{}", repository.display());
     let from = |reference: &str| Origin::Git { url: url.clone(), reference: reference.to_owned() };
     job.source.origin = from("b5000");
-    assert_eq!(home.serve(&job).source, Some(commit.clone()));
+    let source = |job: &Job| {
+        let report = home.serve(job);
+        (home.recorded("status", "status_source"), report.notes)
+    };
+    assert_eq!(source(&job).0, commit);
     // The commit by its name is the same source, and the same build.
     job.source.origin = from(&commit);
     home.serve(&job);
     assert_eq!(home.compiles(), ["89"]);
     job.source.origin = from("main");
-    assert_eq!(home.serve(&job).source, Some(git(&repository, &["rev-parse", "HEAD"])));
+    assert_eq!(source(&job).0, git(&repository, &["rev-parse", "HEAD"]));
     job.source.origin = from("b6000");
     home.ensure(&job);
     let failure = home.look_until(Phase::Failed).failure.unwrap();
@@ -296,9 +304,9 @@ fn source_comes_from_a_repository() {
     // What a reference meant is remembered for when the repository is out of reach.
     fs::rename(repository, home.path("gone")).unwrap();
     job.source.origin = from("b5000");
-    let report = home.serve(&job);
-    assert_eq!(report.source, Some(commit));
-    assert!(report.notes.join("\n").contains("could not be asked"), "{:?}", report.notes);
+    let (source, notes) = source(&job);
+    assert_eq!(source, commit);
+    assert!(notes.join("\n").contains("could not be asked"), "{notes:?}");
 }
 
 #[test]
@@ -310,7 +318,8 @@ fn archive_in_the_package_folder_is_the_default_source() {
     assert!(packed.success());
     let mut job = from_source(&home);
     job.source.origin = Origin::Default;
-    assert!(home.serve(&job).source.unwrap().starts_with("archive-"));
+    home.serve(&job);
+    assert!(home.recorded("status", "status_source").starts_with("archive-"));
     // By its path, it is the same.
     job.source.origin = Origin::Path(archive.to_str().unwrap().to_owned());
     home.serve(&job);

@@ -419,6 +419,11 @@ impl Home {
         line.trim_end_matches('\'').to_owned()
     }
 
+    /// The binary that serves, or served last.
+    pub(super) fn binary(&self) -> String {
+        self.recorded("server", "server_binary")
+    }
+
     /// The number of the detached work's shell.
     pub(super) fn worker(&self) -> u32 {
         self.recorded("worker", "worker_pid").parse().unwrap()

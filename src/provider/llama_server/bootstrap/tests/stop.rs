@@ -103,7 +103,7 @@ fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
         failure.text
     );
     let dead = report.process.unwrap();
-    assert_eq!((dead.is_alive, dead.exit, dead.identity), (false, Some(137), process.identity));
+    assert_eq!((dead.is_alive, dead.identity), (false, process.identity));
     // It did infer: no compile.
     assert_eq!(home.serve(&home.job()).build_used.as_deref(), Some("prebuilt"));
 }
@@ -179,7 +179,6 @@ fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
         "{}",
         failure.text
     );
-    assert_eq!(report.process.unwrap().exit, Some(1));
     // The next apply tries again.
     home.model("GGUF\n");
     home.serve(&job);

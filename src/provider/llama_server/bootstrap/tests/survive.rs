@@ -148,7 +148,7 @@ fn work_that_is_killed_at_any_moment_harms_nothing() {
     // Whatever the killed ones left behind has been ended.
     let mut others: Vec<u32> = home.processes().into_iter().map(|(pid, _)| pid).collect();
     others.retain(|pid| *pid != server && *pid != home.worker());
-    assert!(!report.is_supervised || others.is_empty(), "{:?}", home.processes());
+    assert!(!is_running(home.worker()) || others.is_empty(), "{:?}", home.processes());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
     end(home.worker());
     let report = home.ensure(&home.job());
     assert_eq!((report.phase, &report.process), (Phase::Load, &Some(process.clone())));
-    assert!(!report.is_supervised);
+    assert!(!is_running(home.worker()));
     let report = home.until_ready(&home.place());
     assert_eq!(report.process.unwrap().identity, process.identity);
     let restart = Verb::Restart { process: &process.identity };
@@ -265,7 +265,8 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
     }
     assert_eq!(home.look().phase, Phase::Absent);
     home.release_compile();
-    let binary = home.serve(&job).binary.unwrap();
+    home.serve(&job);
+    let binary = home.binary();
     // And a finished build that does not run any more.
     home.run(&Verb::Stop { owner: "owner" });
     fs::write(&binary, "").unwrap();
