@@ -82,7 +82,8 @@ pub(super) enum Step {
     Record(String, String),
     /// The former server serves again.
     RollBack,
-    /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself when nobody follows an update.
+    /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself
+    /// when nobody follows an update.
     Superseded,
     /// This process is asked.
     Try(String),
@@ -141,8 +142,8 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
     give_up(goal, seen)
 }
 
-/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless it was the card or the driver, and
-/// both are what they were.
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless it
+/// was the card or the driver, and both are what they were.
 fn first(build: Build, seen: &Report) -> Step {
     let (build, because) = match build {
         Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),

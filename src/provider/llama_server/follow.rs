@@ -1,4 +1,5 @@
-//! A server in the instance, followed until it serves, or until something else is to be done than to wait, to ask and to record.
+//! A server in the instance, followed until it serves, or until something else is to be done than to wait, to ask and
+//! to record.
 
 use std::time::Duration;
 

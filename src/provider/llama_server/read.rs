@@ -78,7 +78,7 @@ async fn look(
     match machine.run(&Verb::Look).await {
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
-            refresh(current, report, &mut machine).await
+            Box::pin(refresh(current, report, &mut machine)).await
         }
         Err(trouble) => {
             let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
@@ -133,8 +133,8 @@ pub(super) async fn refresh(
     notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
 }
 
-/// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended since, or another may have taken its
-/// place, and `report` is of what is there then.
+/// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended
+/// since, or another may have taken its place, and `report` is of what is there then.
 async fn health_of(server: &LlamaServer, report: &mut Report, machine: &mut Machine) -> Option<Seen> {
     if status_of(report) != status::READY {
         return None;

@@ -5,7 +5,8 @@ use super::bootstrap::{Facts, Failure, Job, Kind, Recipe, Toolkit};
 /// The memory that a compiler needs at most, in MiB.
 const MEMORY_OF_A_COMPILER: u64 = 1536;
 
-/// The two old cards whose drivers may not tell their compute capability (service API, In-instance inference server guide).
+/// The two old cards whose drivers may not tell their compute capability (service API, In-instance inference server
+/// guide).
 const OLD_CARDS: &[(&str, &str)] = &[("V100", "70"), ("V100S", "70"), ("P40", "61")];
 
 /// What every compile needs, for people, and the programs of which one will do.
@@ -33,7 +34,8 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
     })
 }
 
-/// As cmake takes them: those that were asked for, else those that the driver tells, else those of the old cards by their names.
+/// As cmake takes them: those that were asked for, else those that the driver tells, else those of the old cards by
+/// their names.
 fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, Failure> {
     if !job.source.cuda_architectures.is_empty() {
         return Ok(job.source.cuda_architectures.clone());

@@ -217,7 +217,7 @@ impl Run<'_> {
         let mut follow = Follow::new(machine, task).telling(|report| {
             // Whether it is ready shows only when it is asked.
             if report.phase != Phase::Ready {
-                self.progress.say(step(report).phase.clone());
+                self.progress.say(step(report).phase);
             }
         });
         let turn = follow.until_turn(&Goal::seen(), &self.trial, &mut report, &mut History::begun()).await;

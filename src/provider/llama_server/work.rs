@@ -1,4 +1,5 @@
-//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What is done next is decided in `decide`.
+//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What is
+//! done next is decided in `decide`.
 
 use super::{
     bootstrap::{Build, Failure, Former, Job, Kind, Phase, Recipe, Report, Start, Verb},

@@ -2,8 +2,8 @@
 
 use super::report::{Failure, Kind};
 
-/// The failure of a server that ended, told with its exit code, its time and its log, of which the instance sends the decisive lines. `value` gives the
-/// other values of the report.
+/// The failure of a server that ended, told with its exit code, its time and its log, of which the instance sends the
+/// decisive lines. `value` gives the other values of the report.
 pub(super) fn told(failure: Failure, value: impl Fn(&str) -> Option<String>) -> Failure {
     let (Kind::Died | Kind::Exited, Some(code)) = (failure.kind, value("exit")) else { return failure };
     let value = |key: &str| value(key).unwrap_or_default();

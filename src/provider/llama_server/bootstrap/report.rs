@@ -323,10 +323,7 @@ impl Report {
                 command_line: words("command_line"),
             }),
         };
-        let compile = match text("compile_log") {
-            None => None,
-            Some(log_path) => Some(Compile::read(log_path, &lines("compile_tail"))),
-        };
+        let compile = text("compile_log").map(|log_path| Compile::read(log_path, &lines("compile_tail")));
         Ok(Self {
             phase: found("phase").map_or("", String::as_str).parse()?,
             failure: failure("failure", "failure_text")?.map(|failure| exit::told(failure, text)),

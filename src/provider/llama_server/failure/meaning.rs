@@ -36,7 +36,7 @@ pub(super) fn meaning(
         ),
         Kind::BadOption => (
             "the server refuses its options",
-            options::argument_in(&failure.text).or((!server.extra_args.is_null()).then_some("extra_args")),
+            options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args")),
             "Correct the option, or use a server that knows it.",
         ),
         Kind::Busy => (

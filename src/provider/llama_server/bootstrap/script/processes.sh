@@ -18,9 +18,10 @@ is_alive() {
     esac
 }
 
-# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done when it is gone.
+# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done when it is gone, which may take its
+# time where much memory is given back.
 end_process() {
-    for end_step in TERM:100 TERM:20 KILL:100; do
+    for end_step in TERM:100 TERM:20 KILL:300; do
         is_alive "$@" || return 0
         kill -s "${end_step%:*}" "$1" 2>/dev/null
         end_tenths=${end_step#*:}

@@ -118,10 +118,13 @@ serve() {
     eval "set -- \"\$@\" $DAMODEL_EXTRA_ARGS"
     judge_options "$@" || return 1
     end_former || return 1
-    status_proved='' restarts=0 restart_times=''
+    status_proved='' restarts=0 restart_times='' restart_last=''
     while :; do
-        # Both may have changed since the work began: the server was ended to be started again.
-        check_model && check_port || return 1
+        # Both may have changed since the work began: the server was ended to be started again. One that has served waits for them.
+        exit_code=''
+        until check_model && check_port; do
+            again_later || return 1
+        done
         server_model_fingerprint=$(model_fingerprint "$model")
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
         launch "$@" </dev/null >>"$state/server.log" 2>&1 7>&- 8>&- 9>&- &
@@ -151,17 +154,20 @@ serves_again() {
         return 0
     fi
     [ "$status_phase" != ready ] || status_proved=yes
-    if may_restart; then
-        restarts=$((restarts + 1)) restart_last=$exit_code restart_times="$restart_times $(now)"
-        save "$state/restarts" restarts restart_last
-        set_status start
-        sleep "$restart_pause"
-        # An update may have begun meanwhile.
-        is_current "$DAMODEL_RUN" || stand_by
-        return
-    fi
-    judge_end
+    again_later && return 0
+    ! is_current "$DAMODEL_RUN" || judge_end
     return 1
+}
+
+# again_later: waits for the next try, if there is to be one.
+again_later() {
+    may_restart || return 1
+    restarts=$((restarts + 1)) restart_last=${exit_code:-$restart_last} restart_times="$restart_times $(now)"
+    save "$state/restarts" restarts restart_last
+    set_status start
+    sleep "$restart_pause"
+    # An update may have begun meanwhile.
+    is_current "$DAMODEL_RUN" || stand_by
 }
 
 # may_restart: whether a server that has served is started again after it died: five times in ten minutes, with growing pauses. One that was asked to end

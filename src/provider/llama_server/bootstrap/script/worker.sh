@@ -41,13 +41,13 @@ is_systemd() {
         systemd_manager=--user
     fi
     # shellcheck disable=SC2086
-    limited 10 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
+    limited 60 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
 }
 
 # ends_at_logout: whether systemd ends what this user runs with the user's last login.
 ends_at_logout() {
     [ -d /run/systemd/system ] && [ "$(id -u)" != 0 ] && [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
-    logout_answer=$(limited 10 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager \
+    logout_answer=$(limited 60 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager \
         KillUserProcesses 2>/dev/null)
     [ "$logout_answer" = 'b true' ]
 }
@@ -60,7 +60,7 @@ is_wanted() {
 # work: the whole of it, in a session of its own. Nobody need be there.
 work() {
     # At most one for a state directory works until its server is started; the one before was ended by whoever sent us.
-    work_tenths=100
+    work_tenths=300
     until hold 8 "$state.worker.lock"; do
         work_tenths=$((work_tenths - 1))
         [ "$work_tenths" -gt 0 ] || exit 1

@@ -23,7 +23,8 @@ use super::super::{
     },
     Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Recipe, Report, Source, Start, Verb, program,
 };
-use super::http::http;
+pub(super) use super::processes::{is_running, kill};
+use super::{http::http, processes::processes};
 
 /// How long anything may take on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
@@ -475,28 +476,6 @@ pub(super) fn answer(child: Child) -> Report {
     Report::parse(&output.stdout, &[]).unwrap_or_else(|error| {
         panic!("{error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     })
-}
-
-/// Sends a signal, to a process that may be gone.
-pub(super) fn kill(pid: u32, signal: &str) {
-    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
-}
-
-/// Whether a process is there and no zombie.
-pub(super) fn is_running(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// All processes that may be seen.
-fn processes() -> Vec<(u32, Vec<String>)> {
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line);
-        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
-    })
-    .collect()
 }
 
 fn which(program: &str) -> Option<PathBuf> {

@@ -145,6 +145,22 @@ fn server_that_goes_on_dying_is_given_up() {
     assert!(failure.text.contains("It had been started again 5 times"), "{}", failure.text);
 }
 
+/// A storage that is away for a moment is no reason to give a server up.
+#[test]
+fn server_that_died_waits_for_its_model() {
+    let home = Home::new();
+    let job = Job { restarts: true, ..home.job() };
+    let first = home.serve(&job).process.unwrap();
+    let (model, away) = (home.path("public-storage/model/tiny.gguf"), home.path("away"));
+    fs::rename(&model, &away).unwrap();
+    kill(first.pid, "KILL");
+    until("no second try", || (home.look().restarts > 1).then_some(()));
+    fs::rename(&away, &model).unwrap();
+    let report = home.until_ready(&job.place);
+    assert_ne!(report.process.unwrap().identity, first.identity);
+    assert!(report.last_exit.unwrap().starts_with("137"));
+}
+
 #[test]
 fn only_the_owner_ends_a_server() {
     let home = Home::new();

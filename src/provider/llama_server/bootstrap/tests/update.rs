@@ -1,6 +1,6 @@
 //! An update, and the way back to the server that served before.
 
-use std::{env, fs, thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
@@ -133,7 +133,7 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
 #[test]
 fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     let (home, job, former) = served();
-    let changed = Job { context_size: 4096, ..job.clone() };
+    let changed = Job { context_size: 4096, ..job };
     let (state, worker) = (home.state(), home.state().join("worker"));
     let own = fs::read_to_string(&worker).unwrap();
     fs::create_dir(state.join("former")).unwrap();
@@ -181,11 +181,11 @@ fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
 }
 
 /// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
-/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin.
+/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
-    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
-    let (updates, first) = (number("LLAMA_UPDATES", 4), number("LLAMA_SEED", 1));
+    let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
+    let (updates, first) = (number(option_env!("LLAMA_UPDATES"), 4), number(option_env!("LLAMA_SEED"), 1));
     let home = Home::new().with_cuda(RTX);
     for (name, text) in [
         ("good", "GGUF\nload 0\n"),
