@@ -5,6 +5,7 @@ use super::{
     decide::Goal,
     enter::enter,
     failure,
+    follow::Follow,
     machine::Machine,
     model::LlamaServer,
     records::Records as _,
@@ -59,6 +60,10 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
         Err(Ended::RolledBack(report, now, returned)) => {
             Outcome::absent().with(failure::rolled_back(&state, &report, &now, &returned))
         }
+        Err(Ended::Superseded(report)) => {
+            let now = "The state holds nothing of it.";
+            Outcome::absent().with(failure::superseded(&state, &report, now))
+        }
         Err(Ended::Unproved(_, reason)) => {
             let now = "This resource has taken nothing over.";
             Outcome::absent().with(failure::unproved(&state, &reason, now))
@@ -89,10 +94,11 @@ impl LlamaServer {
         let task = machine.progress.task("llama server", self.id.as_str().unwrap_or_default());
         let rolls_back = !matches!(self.on_update_failure.as_str(), Some("keep" | "stop"));
         let is_key_same = prior.api_key_wo_version == self.api_key_wo_version;
+        let fingerprint = Some(Fingerprint::of(job).to_string());
         Work {
-            machine,
+            follow: Follow::new(machine, task),
             job,
-            goal: Goal { build: job.build, rolls_back },
+            goal: Goal { build: Some(job.build), fingerprint, rolls_back },
             owner,
             ends_rival: prior.status.as_str() == Some(status::DISPLACED),
             trial: self.trial(self.key(config)),
@@ -100,7 +106,6 @@ impl LlamaServer {
                 is_key_unknown: !is_key_same || std::ptr::eq(prior, self),
                 ..prior.trial(if is_key_same { prior.key(config) } else { prior.key(prior) })
             },
-            task: Some(task),
         }
     }
 

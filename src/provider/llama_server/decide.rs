@@ -15,13 +15,29 @@ static OLD_CARDS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("(?i)(^|[^a-z0-9])(V100S?|P40)([^a-z0-9]|$)").expect("a pattern")
 });
 
+/// What a prebuilt server says that the card or its driver rules out: it fails so each time.
+const RULED_OUT: &[&str] = &[
+    "no kernel image is available for execution on the device",
+    "CUDA driver version is insufficient for CUDA runtime version",
+    "the provided PTX was compiled with an unsupported toolchain",
+];
+
 /// What was asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Goal {
-    /// Which binary may serve.
-    pub(super) build: Build,
+    /// Which binary may serve; none where nothing is begun, and what is there is followed.
+    pub(super) build: Option<Build>,
+    /// The job, as the instance tells jobs apart; none where it may be any.
+    pub(super) fingerprint: Option<String>,
     /// Whether a server that served before is to serve again when the new one does not.
     pub(super) rolls_back: bool,
+}
+
+impl Goal {
+    /// That of who begins nothing: what is there shall serve.
+    pub(super) fn seen() -> Self {
+        Self { build: None, fingerprint: None, rolls_back: false }
+    }
 }
 
 /// What was tried in this apply.
@@ -33,6 +49,13 @@ pub(super) struct History {
     pub(super) resumptions: usize,
     /// What the last trial of a server came to.
     pub(super) verdict: Option<Verdict>,
+}
+
+impl History {
+    /// That of who has begun it some other way than with a job.
+    pub(super) fn begun() -> Self {
+        Self { is_begun: true, ..Self::default() }
+    }
 }
 
 /// What a health check and a probe came to.
@@ -59,24 +82,32 @@ pub(super) enum Step {
     Record(String, String),
     /// The former server serves again.
     RollBack,
-    /// The server is asked.
-    Try,
+    /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself
+    /// when nobody follows an update.
+    Superseded,
+    /// This process is asked.
+    Try(String),
     /// The work goes on.
     Wait,
 }
 
 /// What is done next.
-pub(super) fn decide(goal: Goal, seen: &Report, history: &History) -> Step {
-    if !history.is_begun {
-        return Step::Begin(first(goal.build, &seen.cards), None);
+pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
+    if let (false, Some(build)) = (history.is_begun, goal.build) {
+        return first(build, seen);
+    }
+    if let (Some(own), Some(there)) = (&goal.fingerprint, &seen.fingerprint)
+        && own != there
+    {
+        return Step::Superseded;
     }
     match (seen.phase, &seen.process) {
         (Phase::Failed | Phase::Absent, _) => after_failure(goal, seen, history),
         (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
             match history.verdict.as_ref().filter(|verdict| verdict.process == process.identity) {
-                None => Step::Try,
+                None => Step::Try(process.identity.clone()),
                 Some(Verdict { failure: None, process }) => Step::Confirm(process.clone()),
-                Some(Verdict { failure: Some(reason), .. }) if seen.phase == Phase::Ready => {
+                Some(Verdict { failure: Some(reason), .. }) if seen.phase == Phase::Ready || goal.build.is_none() => {
                     Step::Leave(reason.clone())
                 }
                 Some(Verdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
@@ -87,7 +118,7 @@ pub(super) fn decide(goal: Goal, seen: &Report, history: &History) -> Step {
 }
 
 /// What follows a failure or a refusal when nothing else is tried.
-pub(super) fn give_up(goal: Goal, seen: &Report) -> Step {
+pub(super) fn give_up(goal: &Goal, seen: &Report) -> Step {
     match seen.former {
         Some(Former::Serving) => Step::RollBack,
         Some(Former::Ended) if goal.rolls_back => Step::RollBack,
@@ -95,26 +126,36 @@ pub(super) fn give_up(goal: Goal, seen: &Report) -> Step {
     }
 }
 
-fn after_failure(goal: Goal, seen: &Report, history: &History) -> Step {
+fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
+    let Some(build) = goal.build else { return Step::Fail };
     let kind = seen.failure.as_ref().map(|failure| failure.kind);
     if kind == Some(Kind::Interrupted) && history.resumptions < RESUMPTIONS {
-        let build = seen.begun.unwrap_or_else(|| first(goal.build, &seen.cards));
-        return Step::Begin(build, seen.because.clone());
+        return match seen.begun {
+            Some(begun) => Step::Begin(begun, seen.because.clone()),
+            None => first(build, seen),
+        };
     }
-    let is_prebuilt = goal.build == Build::Auto && seen.begun == Some(Build::Prebuilt);
+    let is_prebuilt = build == Build::Auto && seen.begun == Some(Build::Prebuilt);
     if is_prebuilt && !seen.is_proved && kind.is_some_and(may_be_cured) {
         return Step::Begin(Build::Source, seen.failure.clone());
     }
     give_up(goal, seen)
 }
 
-/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed.
-fn first(build: Build, cards: &[String]) -> Build {
-    match build {
-        Build::Auto if cards.iter().any(|card| OLD_CARDS.is_match(card)) => Build::Source,
-        Build::Auto => Build::Prebuilt,
-        build => build,
-    }
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless it
+/// was the card or the driver, and both are what they were.
+fn first(build: Build, seen: &Report) -> Step {
+    let (build, because) = match build {
+        Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
+        Build::Auto => match &seen.because {
+            Some(because) if seen.is_same_hardware && RULED_OUT.iter().any(|words| because.text.contains(words)) => {
+                (Build::Source, Some(because.clone()))
+            }
+            _ => (Build::Prebuilt, None),
+        },
+        build => (build, None),
+    };
+    Step::Begin(build, because)
 }
 
 /// Whether a build of one's own may serve where the prebuilt server failed so.

@@ -1,5 +1,8 @@
 //! What the operator reads when a server does not serve.
 
+mod meaning;
+
+use self::meaning::meaning;
 use super::{
     argv::as_text,
     bootstrap::{Job, Kind, Phase, Report},
@@ -27,14 +30,14 @@ pub(super) fn failed(server: &LlamaServer, report: &Report, now: &str) -> Diagno
         Some(because) => (Some(because), report.failure.as_ref()),
         None => (report.failure.as_ref(), None),
     };
-    let (title, argument, advice) = meaning(first.map(|failure| failure.kind), report);
+    let (title, argument, advice) = meaning(server, first, report);
     let mut parts = Vec::new();
     if let Some(failure) = first {
         parts.push(format!("{}.", capitalized(failure.text.trim().trim_end_matches('.'))));
     }
     parts.push(advice.to_owned());
     if let Some(failure) = second {
-        let (title, _, advice) = meaning(Some(failure.kind), report);
+        let (title, _, advice) = meaning(server, Some(failure), report);
         let text = failure.text.trim().trim_end_matches('.');
         parts.push(format!("Then a build from source was tried: {title}. {}. {advice}", capitalized(text)));
     }
@@ -57,7 +60,7 @@ pub(super) fn refused(server: &LlamaServer, report: &Report, now: &str) -> Diagn
 /// The instance did not stop what it was to stop, and everything goes on there.
 pub(super) fn not_stopped(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
     let refused = refused(server, report, now);
-    let (title, _, _) = meaning(report.failure.as_ref().map(|failure| failure.kind), report);
+    let (title, _, _) = meaning(server, report.failure.as_ref(), report);
     Diagnostic { summary: format!("{} was not stopped: {title}", title_of(server)), path: None, ..refused }
 }
 
@@ -80,6 +83,18 @@ pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, r
         ),
     };
     failed(server, report, &what)
+}
+
+/// Another job took the place of the one that was followed.
+pub(super) fn superseded(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+    Diagnostic::error(
+        format!("{} was changed by another run", title_of(server)),
+        format!(
+            "The instance works on other settings now, and is {}: another run has begun them, or a failed update was rolled back by \
+             itself, as happens when the connection is lost for a minute. {now} Apply again to start this one.",
+            doing(report)
+        ),
+    )
 }
 
 /// A server that serves does not answer the probe as it shall.
@@ -233,89 +248,5 @@ fn log(report: &Report) -> Option<String> {
     }
 }
 
-/// The title, the argument to blame, and what to do.
-fn meaning(kind: Option<Kind>, report: &Report) -> (String, Option<&'static str>, &'static str) {
-    let Some(kind) = kind else {
-        return (
-            format!("it is {}", doing(report)),
-            None,
-            "Somebody else stopped it, or its records were removed. Apply again.",
-        );
-    };
-    let (title, argument, advice) = match kind {
-        Kind::Architecture => (
-            "no CUDA toolkit there compiles for this card",
-            Some("source"),
-            "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in source.cuda_architectures.",
-        ),
-        Kind::BadOption => {
-            ("the server refuses its options", Some("extra_args"), "Correct the option, or use a server that knows it.")
-        }
-        Kind::Busy => (
-            "another run works on it",
-            None,
-            "Another apply holds the records of this server. Wait until it has ended, then apply again.",
-        ),
-        Kind::Compile => (
-            "the compile failed",
-            Some("source"),
-            "Correct what the compiler says, then apply again: what is compiled stays.",
-        ),
-        Kind::Died => ("it died after it had been ready", None, ""),
-        Kind::DiskFull => {
-            ("the disk is full", Some("workspace"), "Free space in the workspace, or put it on another disk.")
-        }
-        Kind::Exited => {
-            ("it ended before it was ready", None, "The log says why: correct the arguments, then apply again.")
-        }
-        Kind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
-        Kind::Interrupted => (
-            "the work was interrupted",
-            None,
-            "The machine was restarted, or somebody ended it. Apply again: it goes on.",
-        ),
-        Kind::MissingModel => ("there is no such model", Some("model"), "Set model to a file that is there."),
-        Kind::MissingToolkit => (
-            "there is no CUDA toolkit to compile with",
-            Some("build"),
-            "Use an image with a CUDA toolkit (nvcc), or a card that the prebuilt server can use.",
-        ),
-        Kind::MissingTool => (
-            "a program that the compile needs is missing",
-            Some("build"),
-            "Install it in the instance, or use an image that has it.",
-        ),
-        Kind::NoGguf => {
-            ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
-        }
-        Kind::NoInference => ("it does not infer", None, "The log says why: correct the arguments, then apply again."),
-        Kind::NoPackage => (
-            "there is no prebuilt server",
-            Some("package"),
-            "Set package to the server's path in the instance, or build = \"source\".",
-        ),
-        Kind::NoSource => (
-            "its source cannot be had",
-            Some("source"),
-            "Set source.path to one in the instance, or source.url and source.ref.",
-        ),
-        Kind::NotRunning => ("nothing there can be restarted", None, "Apply to start it."),
-        Kind::PortInUse => {
-            ("the port is in use", Some("port"), "Stop what listens there, or choose another port. It was left alone.")
-        }
-        Kind::Stuck => (
-            "a process there does not end",
-            None,
-            "It outlives even SIGKILL, as one that waits for a device does. Reboot the instance, then apply again.",
-        ),
-        Kind::Unsupported => {
-            ("this build cannot do what is asked", Some("api_key"), "Use another build: build = \"source\".")
-        }
-        Kind::Workspace => (
-            "the workspace cannot be written",
-            Some("workspace"),
-            "Choose another workspace, or correct its permissions.",
-        ),
-    };
-    (title.to_owned(), argument, advice)
-}
+#[cfg(test)]
+mod tests;

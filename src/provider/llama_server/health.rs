@@ -21,7 +21,7 @@ pub(super) enum Seen {
     Loading,
     /// It answers, as far as anyone without its key can see.
     Serves,
-    /// It did not answer in time, and what was asked.
+    /// It did not answer in time, or has no room for another request, and what was asked.
     Slow(String),
 }
 
@@ -49,8 +49,11 @@ async fn once(server: &LlamaServer, machine: &Machine) -> Seen {
     match timeout(PATIENCE, llama_chat::ask(session, port, key.as_ref(), &request)).await {
         Err(_) => Seen::Slow("It is healthy, and did not answer a chat of one token within 10 s".to_owned()),
         Ok(Ok(_)) => Seen::Serves,
-        // A write-only key is not here; and what a full queue answers says that it is full.
-        Ok(Err(error)) if error.asks_for_key() || error.is_busy() => Seen::Serves,
+        // A write-only key is not here.
+        Ok(Err(error)) if error.asks_for_key() => Seen::Serves,
+        Ok(Err(error)) if error.is_busy() => {
+            Seen::Slow(format!("It is healthy, and has no room for a chat of one token: {error}"))
+        }
         Ok(Err(ChatFailure::Ssh(error))) if !is_broken_off(&error) => {
             Seen::Slow(format!("A chat of one token could not be made: {error}"))
         }

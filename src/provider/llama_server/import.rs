@@ -118,7 +118,7 @@ async fn look(
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
             current.private.note_owner(report.owner.as_deref().unwrap_or_default());
-            refresh(current, &report, &machine).await
+            Box::pin(refresh(current, report, &mut machine)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
     }

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::{Malformed, Place, Report, Verb, program};
+use super::bootstrap::{Form, Malformed, Place, Report, Verb, program};
 use crate::{
     api::Progress,
     ssh::{self, Pin, Session, Target},
@@ -108,7 +108,7 @@ impl Machine {
         self.session.bastion_host_key().map(ToString::to_string)
     }
 
-    /// Runs the program with one verb. All verbs may be repeated, so a lost connection is made again, until the deadline.
+    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost connection is made again, until the deadline.
     ///
     /// # Errors
     /// The connection's, and an answer that stays none.
@@ -121,7 +121,7 @@ impl Machine {
     /// # Errors
     /// As [`Self::run`].
     pub(super) async fn run_at(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
-        let input = program(place, verb);
+        let mut input = program(place, verb, Form::Hash);
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -130,6 +130,7 @@ impl Machine {
                 Err(_) => return Err(self.time_ran_out()),
                 Ok(Ok(output)) => match Report::parse(&output.stdout, &self.secrets) {
                     Ok(report) => return Ok(report),
+                    Err(Malformed::NoProgram) => input = program(place, verb, Form::Whole),
                     Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
                     Err(error) => {
                         tracing::debug!(%error, attempt, "the answer is no report");

@@ -3,7 +3,8 @@
 //!
 //! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
-//! - `decide`, `work`, `trial`: what is done next, and the work there, followed until the server serves;
+//! - `decide`, `recipe`: what is done next, and with what a source is compiled; `follow`, `trial`, `work`: how a server is followed and asked, and the
+//!   work of an apply;
 //! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;
 //! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
 //! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure` is what the operator reads.
@@ -15,6 +16,7 @@ mod decide;
 mod delete;
 mod enter;
 mod failure;
+mod follow;
 mod health;
 mod import;
 mod job;
@@ -23,6 +25,7 @@ mod model;
 mod options;
 mod plan;
 mod read;
+mod recipe;
 mod records;
 mod restart;
 mod schema;

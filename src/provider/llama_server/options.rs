@@ -76,6 +76,13 @@ pub(super) fn clash(word: &str) -> Option<Clash> {
     Some(if *is_relied_on { Clash::Forbidden(argument) } else { Clash::Set(argument) })
 }
 
+/// The argument that sets the option which a text speaks of, such as a server's error.
+pub(super) fn argument_in(text: &str) -> Option<&'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let named = |names: &[&str]| text.split(|c| !is_word(c)).any(|word| names.contains(&word));
+    OPTIONS.iter().find(|(names, ..)| named(names)).map(|(_, argument, _)| *argument)
+}
+
 /// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp, common/arg.cpp).
 fn name(word: &str) -> Cow<'_, str> {
     let name = word.split('=').next().unwrap_or(word);
@@ -115,6 +122,18 @@ mod tests {
         }
         for word in ["--embedding", "--reranking", "--threads", "8", "-cb", "--model-alias", "api_key"] {
             assert_eq!(clash(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_server_names_the_argument_that_sets_its_option() {
+        for (text, argument) in [
+            ("error while handling argument \"-ctk\": Unsupported cache type: q9_9", Some("cache_type_k")),
+            ("error while handling argument \"--cache-type-v\": no", Some("cache_type_v")),
+            ("error: invalid argument: --no-such-flag", None),
+            ("error: invalid argument: --host-name", None),
+        ] {
+            assert_eq!(argument_in(text), argument, "{text}");
         }
     }
 

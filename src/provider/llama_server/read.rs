@@ -78,7 +78,7 @@ async fn look(
     match machine.run(&Verb::Look).await {
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
-            refresh(current, &report, &machine).await
+            Box::pin(refresh(current, report, &mut machine)).await
         }
         Err(trouble) => {
             let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
@@ -90,9 +90,11 @@ async fn look(
 /// Takes over what was seen, and asks a server that should be ready whether it is.
 pub(super) async fn refresh(
     mut current: State<LlamaServer>,
-    report: &Report,
-    machine: &Machine,
+    mut report: Report,
+    machine: &mut Machine,
 ) -> Outcome<LlamaServer> {
+    let health = health_of(&current.state, &mut report, machine).await;
+    let report = &report;
     let before = current.state.status.as_str().map(str::to_owned);
     let restarts = current.state.restarts.known().copied().unwrap_or_default();
     let state = &mut current.state;
@@ -104,12 +106,16 @@ pub(super) async fn refresh(
     let mut seen = status_of(report);
     let mut notes = Vec::new();
     if seen == status::READY {
-        match health::of(state, machine).await {
-            Seen::Serves if serves_with_other_secrets(state, &current.private, report) => seen = status::OUTDATED,
-            Seen::Serves => {}
-            Seen::Slow(what) => notes.push(failure::slow(state, &what)),
-            Seen::Loading => seen = status::STARTING,
-            Seen::Dead => seen = status::UNRESPONSIVE,
+        match health {
+            Some(Seen::Serves) if serves_with_other_secrets(state, &current.private, report) => {
+                seen = status::OUTDATED;
+            }
+            None | Some(Seen::Serves) => {}
+            Some(Seen::Slow(what)) => notes.push(failure::slow(state, &what)),
+            Some(Seen::Loading) => seen = status::STARTING,
+            // One that has just been started may not have its port yet.
+            Some(Seen::Dead) if report.phase == Phase::Load => seen = status::STARTING,
+            Some(Seen::Dead) => seen = status::UNRESPONSIVE,
         }
         if report.restarts > restarts {
             notes.push(failure::restarted(state, report));
@@ -125,6 +131,26 @@ pub(super) async fn refresh(
         notes.push(as_warning(failure::died(state, report)));
     }
     notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
+}
+
+/// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended
+/// since, or another may have taken its place, and `report` is of what is there then.
+async fn health_of(server: &LlamaServer, report: &mut Report, machine: &mut Machine) -> Option<Seen> {
+    if status_of(report) != status::READY {
+        return None;
+    }
+    let seen = health::of(server, machine).await;
+    if seen == Seen::Dead
+        && let Ok(now) = machine.run(&Verb::Look).await
+    {
+        let identity = |report: &Report| report.process.as_ref().map(|process| process.identity.clone());
+        let is_same = identity(&now) == identity(report);
+        *report = now;
+        if !is_same && status_of(report) == status::READY {
+            return Some(health::of(server, machine).await);
+        }
+    }
+    Some(seen)
 }
 
 /// Whether the instance has accepted other settings than those of the last apply here. After an import none are known.

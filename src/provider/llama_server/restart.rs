@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use super::{
     bootstrap::{Phase, Place, Report, Verb},
+    decide::{Goal, History},
     failure,
+    follow::{Follow, Turn, step},
     machine::{Machine, Trouble},
     model::LlamaServer,
     options::{PORT, WORKSPACE},
-    trial::{Trial, Tried, question},
-    work::{Pace, step},
+    trial::{Trial, question},
 };
 use crate::{
     api::{InstanceUid, Task},
@@ -166,8 +166,8 @@ async fn restart(
         ready_timeout,
         is_key_unknown: false,
     };
-    let run = Run { server: &server, trial, progress, task, told: String::new(), has_key: key.is_some() };
-    run.restart(&mut machine).await?;
+    let run = Run { server: &server, trial, progress, has_key: key.is_some() };
+    run.restart(&mut machine, task).await?;
     Ok(notes)
 }
 
@@ -199,17 +199,14 @@ struct Run<'a> {
     server: &'a LlamaServer,
     trial: Trial<'a>,
     progress: &'a Progress,
-    task: Task,
-    /// The line that was told last.
-    told: String,
     has_key: bool,
 }
 
 impl Run<'_> {
-    async fn restart(mut self, machine: &mut Machine) -> Result<(), Box<Diagnostic>> {
+    async fn restart(self, machine: &mut Machine, task: Task) -> Result<(), Box<Diagnostic>> {
         let before = machine.run(&Verb::Look).await.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
         if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
-            self.say(format!("ending process {}", process.pid));
+            self.progress.say(format!("ending process {}", process.pid));
         }
         let process = before.process.as_ref().map_or("", |process| &process.identity);
         let restarted = machine.run(&Verb::Restart { process }).await;
@@ -217,60 +214,23 @@ impl Run<'_> {
         if report.is_refused {
             return Err(self.failed(&report, NOTHING));
         }
-        let mut pace = Pace::default();
-        let mut start: Option<(String, Instant)> = None;
-        loop {
-            pace.sees(&report);
-            self.tell(&report);
-            match (report.phase, &report.process) {
-                (Phase::Failed | Phase::Absent, _) => return Err(self.failed(&report, REPAIRED)),
-                (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
-                    let begun = match &start {
-                        Some((identity, begun)) if *identity == process.identity => *begun,
-                        _ => start.insert((process.identity.clone(), Instant::now())).1,
-                    };
-                    let tried = self.trial.once(machine, begun).await;
-                    match tried.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))? {
-                        Tried::Failed(reason) => return Err(self.does_not_infer(&reason, process.pid)),
-                        Tried::Loading => {}
-                        Tried::Served(speed) => {
-                            let ready = machine.run(&Verb::Ready { process: &process.identity }).await;
-                            let ready = ready.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
-                            if ready.is_refused {
-                                return Err(self.failed(&ready, REPAIRED));
-                            }
-                            if ready.phase == Phase::Ready {
-                                let speed = speed.map(|speed| format!(", {speed} tokens per second"));
-                                self.say(format!("ready: process {}{}", process.pid, speed.unwrap_or_default()));
-                                self.task.done(Some(step(&ready)));
-                                return Ok(());
-                            }
-                        }
-                    }
-                }
-                _ => {}
+        let mut follow = Follow::new(machine, task).telling(|report| {
+            // Whether it is ready shows only when it is asked.
+            if report.phase != Phase::Ready {
+                self.progress.say(step(report).phase);
             }
-            let waited = machine.pause(pace.next()).await;
-            waited.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
-            let looked = machine.run(&Verb::Look).await;
-            report = looked.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))?;
-        }
-    }
-
-    /// Tells a phase when it is news.
-    fn tell(&mut self, report: &Report) {
-        let step = step(report);
-        // Whether it is ready shows only when it is asked.
-        if report.phase != Phase::Ready {
-            self.say(step.phase.clone());
-        }
-        self.task.sees(step, None);
-    }
-
-    fn say(&mut self, line: String) {
-        if line != self.told {
-            self.progress.say(line.clone());
-            self.told = line;
+        });
+        let turn = follow.until_turn(&Goal::seen(), &self.trial, &mut report, &mut History::begun()).await;
+        match turn.map_err(|trouble| self.unseen(&trouble, Some(&report), GOES_ON))? {
+            Turn::Served(speed) => {
+                let pid = report.process.as_ref().map(|process| process.pid).unwrap_or_default();
+                let speed = speed.map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();
+                self.progress.say(format!("ready: process {pid}{speed}"));
+                follow.done(&report);
+                Ok(())
+            }
+            Turn::Leave(reason) => Err(self.does_not_infer(&reason, &report)),
+            _ => Err(self.failed(&report, REPAIRED)),
         }
     }
 
@@ -279,7 +239,8 @@ impl Run<'_> {
         Box::new(Diagnostic { path: None, ..failure::failed(self.server, report, now) })
     }
 
-    fn does_not_infer(&self, reason: &str, pid: u32) -> Box<Diagnostic> {
+    fn does_not_infer(&self, reason: &str, report: &Report) -> Box<Diagnostic> {
+        let pid = report.process.as_ref().map(|process| process.pid).unwrap_or_default();
         let key = if self.has_key { "" } else { " A server with a key of its own needs api_key here." };
         Box::new(Diagnostic::error(
             format!("{} was restarted and does not infer", capitalized(&self.server.title())),

@@ -2,11 +2,13 @@ use super::{
     bootstrap::{Fingerprint, Job, Place, Report, Verb},
     enter::enter,
     failure,
+    health::{self, Seen},
     machine::{Machine, Trouble},
     model::LlamaServer,
     plan::Effect,
     records::Records as _,
     status,
+    take::status_of,
     work::{Ended, Return},
 };
 use crate::{
@@ -73,7 +75,7 @@ impl Change<'_> {
     /// Starts it as it says now, or proves the one that runs so already.
     async fn work(mut self) -> Outcome<LlamaServer> {
         let owner = self.owner.clone();
-        if let Some((place, verb)) = self.ends_before(&owner) {
+        if let Some((place, verb)) = self.ends_before(&owner).await {
             // What would be refused is told while the server still runs.
             match self.machine.run(&Verb::Check(self.job)).await {
                 Ok(report) if report.is_refused => {
@@ -122,7 +124,13 @@ impl Change<'_> {
                     Return::Fails(_) => status::FAILED,
                 }
                 .into();
-                let diagnostic = failure::rolled_back(&self.prior, &report, &now, &returned);
+                let diagnostic = failure::rolled_back(&self.state, &report, &now, &returned);
+                Outcome::present(self.prior, self.private).with(diagnostic)
+            }
+            Err(Ended::Superseded(report)) => {
+                self.prior.take_report(&report);
+                self.prior.status = status_of(&report).into();
+                let diagnostic = failure::superseded(&self.prior, &report, "The state keeps the former arguments.");
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
             Err(Ended::Unproved(report, reason)) => {
@@ -154,11 +162,13 @@ impl Change<'_> {
     }
 
     /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be resumed as it
-    /// is although it does not answer. Builds stay.
-    fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
+    /// is although it does not answer, now as before. Builds stay.
+    async fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
         match self.prior.records() {
             Some(place) if place != self.job.place => Some((place, Verb::Destroy { owner })),
-            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE) => {
+            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE)
+                && health::of(&self.prior, self.machine).await == Seen::Dead =>
+            {
                 Some((self.job.place.clone(), Verb::Stop { owner }))
             }
             _ => None,

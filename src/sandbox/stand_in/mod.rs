@@ -35,7 +35,8 @@
 //! | `gpu-full` | does not fit into memory |
 //! | `crash-on-chat`, `crash-on-second-chat` | is healthy, and aborts at the first or second chat (134) |
 //! | `oom-on-chat` | is healthy, and is killed at the first chat (137) |
-//! | `error-on-chat` | is healthy, and answers chats with 500 |
+//! | `error-on-chat`, `error-on-second-chat` | is healthy, and answers chats with 500, from the first or the second on |
+//! | `busy-on-second-chat` | is healthy, and answers chats from the second on with 503: its queue is full |
 //! | `hang-on-chat` | is healthy, and never answers a chat |
 //! | `empty-chat` | answers with an empty text |
 //! | `truncated`, `header-cut`, `not-gguf`, `empty`, `directory` | refuses the file: cut in its data or header, a Git LFS pointer, empty, a folder |

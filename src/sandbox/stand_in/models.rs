@@ -10,7 +10,7 @@ pub(super) const LOAD_MS: &str = "stand_in.load_ms";
 pub(super) const TOKEN_MS: &str = "stand_in.token_ms";
 /// What happens while it loads: `crash`, `killed`, `no_memory`.
 pub(super) const ON_LOAD: &str = "stand_in.on_load";
-/// What happens at a chat: `crash`, `crash_second`, `empty`, `error`, `hang`, `killed`.
+/// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; from the second chat on with `_second` behind it.
 pub(super) const ON_CHAT: &str = "stand_in.on_chat";
 /// The key of the chat template.
 pub(super) const TEMPLATE: &str = "tokenizer.chat_template";
@@ -19,7 +19,7 @@ pub(super) const TEMPLATE: &str = "tokenizer.chat_template";
 pub(super) const BAD_TEMPLATE: &str = "{% for %}";
 
 /// Files with a key of their own.
-const MODELS: [(&str, &str, &str); 16] = [
+const MODELS: [(&str, &str, &str); 18] = [
     ("tiny", LOAD_MS, "50"),
     ("slow-1s", LOAD_MS, "1000"),
     ("slow-3s", LOAD_MS, "3000"),
@@ -34,6 +34,8 @@ const MODELS: [(&str, &str, &str); 16] = [
     ("crash-on-second-chat", ON_CHAT, "crash_second"),
     ("oom-on-chat", ON_CHAT, "killed"),
     ("error-on-chat", ON_CHAT, "error"),
+    ("error-on-second-chat", ON_CHAT, "error_second"),
+    ("busy-on-second-chat", ON_CHAT, "busy_second"),
     ("hang-on-chat", ON_CHAT, "hang"),
     ("empty-chat", ON_CHAT, "empty"),
 ];

@@ -7,6 +7,8 @@
 //!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
+mod exit;
+mod facts;
 mod fingerprint;
 mod job;
 mod program;
@@ -17,8 +19,9 @@ mod tests;
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
+    facts::{Facts, Recipe, Toolkit},
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Start, Verb, is_passable, program},
+    program::{Form, Start, Verb, is_passable, program},
     report::{Failure, Former, Kind, Malformed, Phase, Report},
 };

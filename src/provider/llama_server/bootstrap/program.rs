@@ -1,11 +1,13 @@
 //! The text that is sent.
 
 use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
 use super::{
+    facts::Recipe,
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY},
-    report::Failure,
+    report::{Failure, NO_PROGRAM},
 };
 
 /// The program, part by part in the order in which it is read.
@@ -78,6 +80,8 @@ pub(crate) struct Start<'a> {
     pub(crate) job: &'a Job,
     /// Which binary: prebuilt or source. [`Build::Auto`] is decided before.
     pub(crate) build: Build,
+    /// With what it is compiled, where it is.
+    pub(crate) recipe: Option<&'a Recipe>,
     /// Why it is not the prebuilt one, for who resumes this.
     pub(crate) because: Option<&'a Failure>,
     /// The token of the resource: from now on no other ends the server.
@@ -88,8 +92,17 @@ pub(crate) struct Start<'a> {
     pub(crate) ends_rival: bool,
 }
 
+/// What is sent of the program itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is [`super::Malformed::NoProgram`].
+    Hash,
+    /// All of it.
+    Whole,
+}
+
 /// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
-pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
+pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretString {
     let mut text = UNSET.to_owned();
     let mut set = |name: &str, value: &str| {
         for part in ["DAMODEL_", name, "=", &quote(value), "\n"] {
@@ -98,10 +111,13 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
     };
     set("WORKSPACE", &place.workspace);
     set("PORT", &place.port.to_string());
-    set("PROGRAM", SCRIPT);
+    if form == Form::Whole {
+        set("PROGRAM", SCRIPT.trim_end());
+    }
     let word = match verb {
         Verb::Check(job) => {
             settings(job, &mut set);
+            set("BUILD", job.build.as_str());
             "check"
         }
         Verb::Destroy { owner } => {
@@ -133,10 +149,38 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>) -> SecretString {
             "stop"
         }
     };
-    for part in ["set -- ", word, "\neval \"$DAMODEL_PROGRAM\"\n"] {
+    for part in ["set -- ", word, "\n"] {
         text.push_str(part);
     }
+    match form {
+        Form::Hash => text.push_str(&run_by_hash(place)),
+        Form::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
+    }
     text.into()
+}
+
+/// Runs the program that lies in the state directory, if it is this one.
+fn run_by_hash(place: &Place) -> String {
+    let hash: String = Sha256::new()
+        .chain_update(SCRIPT.trim_end())
+        .chain_update("\n")
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    // As the program itself finds the folder.
+    let folder = match place.workspace.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("\"${{HOME:-/root}}\"{}", quote(rest)),
+        _ if place.workspace.starts_with('/') => quote(&place.workspace),
+        _ => format!("\"${{HOME:-/root}}\"/{}", quote(&place.workspace)),
+    };
+    let port = place.port;
+    format!(
+        "damodel_file={folder}/.damodel/{port}/bootstrap.sh\n\
+         if [ \"$({{ sha256sum <\"$damodel_file\"; }} 2>/dev/null)\" = '{hash}  -' ]; then\n\
+         DAMODEL_PROGRAM=$(cat \"$damodel_file\")\neval \"$DAMODEL_PROGRAM\"\n\
+         else printf '\\n%s\\n' '{NO_PROGRAM}'\nfi\n"
+    )
 }
 
 /// What a login exports under a name of ours would reach compilers, and be believed.
@@ -147,6 +191,12 @@ const UNSET: &str =
 fn begin(start: &Start<'_>, set: &mut impl FnMut(&str, &str)) {
     let yes = |flag: bool| if flag { "yes" } else { "" };
     set("BUILD", start.build.as_str());
+    if let Some(recipe) = start.recipe {
+        set("ARCHITECTURES", &recipe.architectures);
+        set("NVCC", &recipe.nvcc);
+        set("NVCC_VERSION", &recipe.nvcc_version);
+        set("JOBS", &recipe.jobs.to_string());
+    }
     set("BECAUSE", start.because.map_or("", |failure| failure.kind.as_str()));
     set("BECAUSE_TEXT", start.because.map_or("", |failure| &failure.text));
     set("OWNER", start.owner);
@@ -180,8 +230,6 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     hand("SOURCE_URL", url);
     hand("SOURCE_REF", reference);
     hand("SOURCE_PATH", path);
-    hand("ARCHITECTURES", &job.source.cuda_architectures.join(";"));
-    hand("JOBS", &job.source.jobs.map(|jobs| jobs.to_string()).unwrap_or_default());
     hand("GPU_NAME", job.gpu_name.as_deref().unwrap_or_default());
     hand("HOST", &job.host);
     hand("CONTEXT_SIZE", &job.context_size.to_string());
@@ -198,7 +246,9 @@ fn settings(job: &Job, set: &mut impl FnMut(&str, &str)) {
     for (name, value) in variables() {
         hand(&format!("VARIABLE_{name}"), value.expose_secret());
     }
-    handed_over.extend(["BUILD", "BECAUSE", "BECAUSE_TEXT", "ON_UPDATE_FAILURE"].map(str::to_owned));
+    let of_the_start = ["BUILD", "BECAUSE", "BECAUSE_TEXT", "ON_UPDATE_FAILURE"];
+    let of_the_recipe = ["ARCHITECTURES", "NVCC", "NVCC_VERSION", "JOBS"];
+    handed_over.extend(of_the_start.into_iter().chain(of_the_recipe).map(str::to_owned));
     set("HANDED_OVER", &handed_over.join(" "));
 }
 

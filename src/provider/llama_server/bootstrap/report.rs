@@ -5,21 +5,25 @@ use std::{collections::HashMap, str::FromStr};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::job::Build;
+use super::{exit, facts::Facts, job::Build};
 
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
 
+/// The whole answer where the program was only named by its hash, and is not there.
+pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
+
 /// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
 const SHORTEST_REDACTED: usize = 6;
+
+/// The longest line of a compile that is shown, in characters.
+const LONGEST_LINE: usize = 300;
 
 /// How things stand in the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     /// How far it is.
     pub(crate) phase: Phase,
-    /// Since when, in seconds since 1970 by the instance's clock.
-    pub(crate) since: Option<i64>,
     /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
     pub(crate) failure: Option<Failure>,
     /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
@@ -32,8 +36,10 @@ pub(crate) struct Report {
     pub(crate) begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
     pub(crate) because: Option<Failure>,
-    /// The cards, by name; only after a check.
-    pub(crate) cards: Vec<String>,
+    /// Whether that was seen with the cards, the driver and the prebuilt server that are there now; only after a check.
+    pub(crate) is_same_hardware: bool,
+    /// What there is to compute and to compile with; only after a check.
+    pub(crate) facts: Facts,
     /// The server that an update replaces, as long as there is a way back to it.
     pub(crate) former: Option<Former>,
     /// The server, also when it is dead; none before the first start.
@@ -48,18 +54,12 @@ pub(crate) struct Report {
     pub(crate) rival: Option<String>,
     /// The arguments of that one, where it is another llama-server of the same user; without its secrets.
     pub(crate) rival_command_line: Vec<String>,
-    /// Whether the detached work is alive: it finds, compiles, starts, and then waits for the server's end.
-    pub(crate) is_supervised: bool,
     /// "prebuilt" or "source": what runs, or ran last.
     pub(crate) build_used: Option<String>,
-    /// The binary that runs, or ran last.
-    pub(crate) binary: Option<String>,
     /// As the binary says it: "4748 (c392e5094)".
     pub(crate) server_version: Option<String>,
     /// The prebuilt server that was found or given.
     pub(crate) package: Option<String>,
-    /// What was compiled: a commit, or the hash of a tree or an archive.
-    pub(crate) source: Option<String>,
     /// The compile that is under way, or was last.
     pub(crate) compile: Option<Compile>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
@@ -219,8 +219,6 @@ pub(crate) struct Process {
     pub(crate) started: i64,
     /// Whether it lives; a zombie does not.
     pub(crate) is_alive: bool,
-    /// How it ended, as a shell says it (143: SIGTERM); none while it lives, or when nobody saw it.
-    pub(crate) exit: Option<i32>,
     /// The arguments with which it runs; empty when dead. Secrets are redacted.
     pub(crate) command_line: Vec<String>,
 }
@@ -236,6 +234,28 @@ pub(crate) struct Compile {
     pub(crate) log_path: String,
 }
 
+impl Compile {
+    /// Takes the progress from the end of the log: `[ 41%]` of make, `[3/17]` of ninja.
+    fn read(log_path: String, tail: &[String]) -> Self {
+        let percent = |line: &String| -> Option<u8> {
+            let (counted, _) = line.strip_prefix('[')?.split_once(']')?;
+            match counted.split_once('/') {
+                None => counted.strip_suffix('%')?.trim().parse().ok().filter(|percent| *percent <= 100),
+                Some((done, all)) => {
+                    let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
+                    u8::try_from((100 * done).checked_div(all)?).ok().filter(|percent| *percent <= 100)
+                }
+            }
+        };
+        let line = tail.iter().rev().find(|line| !line.trim().is_empty());
+        Self {
+            percent: tail.iter().rev().find_map(percent),
+            line: line.map(|line| line.chars().take(LONGEST_LINE).collect()).unwrap_or_default(),
+            log_path,
+        }
+    }
+}
+
 /// What came back is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -246,6 +266,9 @@ pub(crate) enum Malformed {
         /// The last line of all that was printed.
         last: String,
     },
+    /// The program was only named by its hash, and is not there.
+    #[error("the program is not in the instance")]
+    NoProgram,
     /// A value is none that this version knows.
     #[error("the program in the instance reports an unknown {key}")]
     Value {
@@ -269,6 +292,9 @@ impl Report {
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = values(&text);
+        if !is_whole && text.lines().any(|line| line == NO_PROGRAM) {
+            return Err(Malformed::NoProgram);
+        }
         if !is_whole {
             let last = text.lines().next_back().unwrap_or_default();
             return Err(Malformed::Incomplete { last: redacted(last, secrets) });
@@ -276,7 +302,9 @@ impl Report {
         let found = |key: &str| values.get(key).filter(|value| !value.is_empty());
         let text = |key: &str| found(key).map(|value| redacted(value, secrets));
         let is_yes = |key: &str| found(key).is_some_and(|value| value == "yes");
-        let lines = |key: &str| text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+        let lines = |key: &str| -> Vec<String> {
+            text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+        };
         let failure = |key: &str, text_key: &str| match found(key) {
             None => Ok(None),
             Some(kind) => Ok(Some(Failure { kind: kind.parse()?, text: text(text_key).unwrap_or_default() })),
@@ -292,22 +320,13 @@ impl Report {
                 identity: text("identity").unwrap_or_default(),
                 started: number(&values, "started")?.unwrap_or_default(),
                 is_alive: is_yes("alive"),
-                exit: number(&values, "exit")?,
                 command_line: words("command_line"),
             }),
         };
-        let compile = match text("compile_log") {
-            None => None,
-            Some(log_path) => Some(Compile {
-                percent: number(&values, "compile_percent")?,
-                line: text("compile_line").unwrap_or_default(),
-                log_path,
-            }),
-        };
+        let compile = text("compile_log").map(|log_path| Compile::read(log_path, &lines("compile_tail")));
         Ok(Self {
             phase: found("phase").map_or("", String::as_str).parse()?,
-            since: number(&values, "since")?,
-            failure: failure("failure", "failure_text")?,
+            failure: failure("failure", "failure_text")?.map(|failure| exit::told(failure, text)),
             is_refused: is_yes("refused"),
             fingerprint: text("fingerprint"),
             owner: text("owner"),
@@ -317,7 +336,8 @@ impl Report {
                 _ => None,
             },
             because: failure("because", "because_text")?,
-            cards: lines("cards"),
+            is_same_hardware: is_yes("same_hardware"),
+            facts: Facts::read(text),
             former: match found("former").map(String::as_str) {
                 Some("serving") => Some(Former::Serving),
                 Some(_) => Some(Former::Ended),
@@ -326,15 +346,12 @@ impl Report {
             process,
             is_proved: is_yes("proved"),
             restarts: number(&values, "restarts")?.unwrap_or_default(),
-            last_exit: text("last_exit"),
+            last_exit: text("last_exit").map(|code| format!("{code}{}", exit::meaning(&code))),
             rival: text("rival"),
             rival_command_line: without_keys(words("rival_command_line")),
-            is_supervised: is_yes("supervised"),
             build_used: text("build_used"),
-            binary: text("binary"),
             server_version: text("server_version"),
             package: text("package"),
-            source: text("source"),
             compile,
             model_fingerprint: text("model_fingerprint"),
             model_now: text("model_now"),

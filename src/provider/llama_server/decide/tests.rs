@@ -1,9 +1,13 @@
 use super::{
-    super::bootstrap::{Process, Report},
+    super::bootstrap::{Facts, Process, Report},
     *,
 };
 
-const AUTO: Goal = Goal { build: Build::Auto, rolls_back: true };
+const AUTO: Goal = goal(Build::Auto, true);
+
+const fn goal(build: Build, rolls_back: bool) -> Goal {
+    Goal { build: Some(build), fingerprint: None, rolls_back }
+}
 
 /// What a look shows: the phase, the failure, and which binary was begun with.
 fn seen(phase: Phase, kind: Option<Kind>, begun: Build) -> Report {
@@ -22,11 +26,11 @@ fn failure(kind: Kind) -> Failure {
 }
 
 fn process(identity: &str) -> Process {
-    Process { pid: 1, identity: identity.to_owned(), started: 0, is_alive: true, exit: None, command_line: Vec::new() }
+    Process { pid: 1, identity: identity.to_owned(), started: 0, is_alive: true, command_line: Vec::new() }
 }
 
 fn begun() -> History {
-    History { is_begun: true, ..History::default() }
+    History::begun()
 }
 
 fn said(failure: Option<&str>) -> History {
@@ -47,9 +51,10 @@ fn the_card_decides_what_is_tried_first() {
         (Prebuilt, "Tesla V100", Prebuilt),
         (Source, "NVIDIA GeForce RTX 4090", Source),
     ] {
-        let report = Report { cards: vec!["another".to_owned(), card.to_owned()], ..Report::absent() };
-        let goal = Goal { build, ..AUTO };
-        assert_eq!(decide(goal, &report, &History::default()), Step::Begin(first, None), "{build:?} on {card}");
+        let facts = Facts { cards: vec!["another".to_owned(), card.to_owned()], ..Facts::default() };
+        let report = Report { facts, ..Report::absent() };
+        let step = decide(&goal(build, true), &report, &History::default());
+        assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
     }
 }
 
@@ -57,7 +62,7 @@ fn the_card_decides_what_is_tried_first() {
 #[test]
 fn only_what_a_compile_may_cure_leads_to_one() {
     for kind in Kind::ALL {
-        let step = decide(AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
+        let step = decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
         let expected = match kind {
             Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported => {
                 Step::Begin(Build::Source, Some(failure(*kind)))
@@ -67,9 +72,9 @@ fn only_what_a_compile_may_cure_leads_to_one() {
         };
         assert_eq!(step, expected, "{kind:?}");
         let expected = if *kind == Kind::Interrupted { Step::Begin(Build::Source, None) } else { Step::Fail };
-        assert_eq!(decide(AUTO, &seen(Phase::Failed, Some(*kind), Build::Source), &begun()), expected, "{kind:?}");
+        assert_eq!(decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Source), &begun()), expected, "{kind:?}");
         for build in [Build::Prebuilt, Build::Source] {
-            let step = decide(Goal { build, ..AUTO }, &seen(Phase::Failed, Some(*kind), build), &begun());
+            let step = decide(&goal(build, true), &seen(Phase::Failed, Some(*kind), build), &begun());
             let is_resumed = *kind == Kind::Interrupted;
             assert_eq!(step, if is_resumed { Step::Begin(build, None) } else { Step::Fail }, "{kind:?}");
         }
@@ -83,17 +88,68 @@ fn each_apply_begins_anew_after_each_failure() {
         for begun in [Build::Prebuilt, Build::Source] {
             let mut report = seen(Phase::Failed, Some(*kind), begun);
             report.because = Some(failure(Kind::Exited));
-            let step = decide(AUTO, &report, &History::default());
+            let step = decide(&AUTO, &report, &History::default());
             assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{kind:?}");
         }
     }
+}
+
+/// What the card or the driver rules out is not tried again until one of them, or the prebuilt server, is another.
+#[test]
+fn the_card_and_the_driver_rule_out_the_prebuilt_server() {
+    for (text, is_same_hardware, is_ruled_out) in [
+        ("its log says:\nCUDA error: no kernel image is available for execution on the device", true, true),
+        ("CUDA driver version is insufficient for CUDA runtime version", true, true),
+        ("CUDA error: no kernel image is available for execution on the device", false, false),
+        ("cudaMalloc failed: out of memory", true, false),
+    ] {
+        let because = Failure { kind: Kind::Exited, text: text.to_owned() };
+        let served = seen(Phase::Ready, None, Build::Source);
+        let report = Report { because: Some(because.clone()), is_same_hardware, ..served };
+        let ruled_out = Step::Begin(Build::Source, Some(because));
+        let expected = if is_ruled_out { ruled_out } else { Step::Begin(Build::Prebuilt, None) };
+        assert_eq!(decide(&AUTO, &report, &History::default()), expected, "{text} {is_same_hardware}");
+        // Who asks for the prebuilt server gets it.
+        let step = decide(&goal(Build::Prebuilt, true), &report, &History::default());
+        assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{text}");
+    }
+}
+
+/// A failed update that nobody followed has been rolled back by itself, or another run has begun its own job: what serves then is not what was asked for.
+#[test]
+fn another_job_is_not_taken_for_the_own_one() {
+    let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
+    for phase in [Phase::Find, Phase::Start, Phase::Load, Phase::Ready, Phase::Failed] {
+        let report = |fingerprint: &str| Report {
+            fingerprint: Some(fingerprint.to_owned()),
+            ..seen(phase, (phase == Phase::Failed).then_some(Kind::Exited), Build::Source)
+        };
+        assert_eq!(decide(&own, &report("another"), &said(None)), Step::Superseded, "{phase:?}");
+        assert_ne!(decide(&own, &report("own"), &said(None)), Step::Superseded, "{phase:?}");
+    }
+}
+
+/// Who has no job follows what is there: nothing is begun, and nothing recorded as a failure.
+#[test]
+fn without_a_job_nothing_is_begun() {
+    let goal = Goal::seen();
+    for kind in Kind::ALL {
+        for begun in [Build::Prebuilt, Build::Source] {
+            let step = decide(&goal, &seen(Phase::Failed, Some(*kind), begun), &History::begun());
+            assert_eq!(step, Step::Fail, "{kind:?}");
+        }
+    }
+    let loading = seen(Phase::Load, None, Build::Prebuilt);
+    assert_eq!(decide(&goal, &loading, &begun()), Step::Try("1".to_owned()));
+    assert_eq!(decide(&goal, &loading, &said(Some("no"))), Step::Leave("no".to_owned()));
+    assert_eq!(decide(&goal, &loading, &said(None)), Step::Confirm("1".to_owned()));
 }
 
 #[test]
 fn a_server_that_has_served_is_not_followed_by_a_compile() {
     for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::Interrupted) {
         let report = Report { is_proved: true, ..seen(Phase::Failed, Some(*kind), Build::Prebuilt) };
-        assert_eq!(decide(AUTO, &report, &begun()), Step::Fail, "{kind:?}");
+        assert_eq!(decide(&AUTO, &report, &begun()), Step::Fail, "{kind:?}");
     }
 }
 
@@ -103,23 +159,23 @@ fn interrupted_work_is_resumed_with_its_binary_and_its_reason_and_not_for_ever()
         Report { because: Some(failure(Kind::Exited)), ..seen(Phase::Failed, Some(Kind::Interrupted), Build::Source) };
     let mut history = begun();
     for _ in 0..RESUMPTIONS {
-        assert_eq!(decide(AUTO, &report, &history), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+        assert_eq!(decide(&AUTO, &report, &history), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
         history.resumptions += 1;
     }
-    assert_eq!(decide(AUTO, &report, &history), Step::Fail);
+    assert_eq!(decide(&AUTO, &report, &history), Step::Fail);
 }
 
 #[test]
 fn a_server_is_asked_and_then_confirmed_or_recorded() {
     let loading = seen(Phase::Load, None, Build::Prebuilt);
-    assert_eq!(decide(AUTO, &loading, &begun()), Step::Try);
-    assert_eq!(decide(AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
-    assert_eq!(decide(AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
+    assert_eq!(decide(&AUTO, &loading, &begun()), Step::Try("1".to_owned()));
+    assert_eq!(decide(&AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
+    assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
     // What was said of another process says nothing of this one.
     let another = Report { process: Some(process("2")), ..loading };
-    assert_eq!(decide(AUTO, &another, &said(None)), Step::Try);
+    assert_eq!(decide(&AUTO, &another, &said(None)), Step::Try("2".to_owned()));
     for phase in [Phase::Find, Phase::Compile, Phase::Start] {
-        assert_eq!(decide(AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");
+        assert_eq!(decide(&AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");
     }
     // While a former server serves, its process is not the one that is asked.
     let compiling = Report {
@@ -127,7 +183,7 @@ fn a_server_is_asked_and_then_confirmed_or_recorded() {
         former: Some(Former::Serving),
         ..seen(Phase::Compile, None, Build::Source)
     };
-    assert_eq!(decide(AUTO, &compiling, &said(None)), Step::Wait);
+    assert_eq!(decide(&AUTO, &compiling, &said(None)), Step::Wait);
 }
 
 #[test]
@@ -135,8 +191,7 @@ fn a_ready_server_that_does_not_match_the_probe_goes_on() {
     let ready = seen(Phase::Ready, None, Build::Prebuilt);
     for build in [Build::Auto, Build::Prebuilt, Build::Source] {
         for rolls_back in [true, false] {
-            let goal = Goal { build, rolls_back };
-            assert_eq!(decide(goal, &ready, &said(Some("no"))), Step::Leave("no".to_owned()));
+            assert_eq!(decide(&goal(build, rolls_back), &ready, &said(Some("no"))), Step::Leave("no".to_owned()));
         }
     }
 }
@@ -153,11 +208,11 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
         (Some(Former::Serving), true, Step::RollBack),
         (Some(Former::Serving), false, Step::RollBack),
     ] {
-        let goal = Goal { rolls_back, ..AUTO };
-        assert_eq!(decide(goal, &failed(former), &begun()), expected, "{former:?} {rolls_back}");
-        assert_eq!(give_up(goal, &failed(former)), expected);
+        let goal = goal(Build::Auto, rolls_back);
+        assert_eq!(decide(&goal, &failed(former), &begun()), expected, "{former:?} {rolls_back}");
+        assert_eq!(give_up(&goal, &failed(former)), expected);
     }
     // The compile that may cure it comes first.
     let prebuilt = Report { former: Some(Former::Ended), ..seen(Phase::Failed, Some(Kind::Exited), Build::Prebuilt) };
-    assert_eq!(decide(AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+    assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
 }

@@ -53,10 +53,11 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
     }
     let number = app.chats.fetch_add(1, Ordering::Relaxed);
     match happens(&app, &model, number) {
+        OnChat::Busy => return error(&app, 503, "unavailable_error", "no slot available"),
         OnChat::Error => return error(&app, 500, "server_error", "Compute error."),
         OnChat::Hang => return std::future::pending().await,
         OnChat::Empty => return whole(app, request, model, Answer::empty()).await,
-        OnChat::Answer | OnChat::Crash | OnChat::CrashSecond | OnChat::Killed => {}
+        OnChat::Answer | OnChat::Crash | OnChat::Killed => {}
     }
     let answer = Answer::to(&request.prompt, request.max_tokens);
     if request.is_stream { streamed(app, request, model, answer) } else { whole(app, request, model, answer).await }
@@ -116,8 +117,10 @@ fn happens(app: &App, model: &Model, number: u64) -> OnChat {
         log.raw("  err");
         fate::abort();
     }
-    let crashes = model.on_chat == OnChat::Crash || (model.on_chat == OnChat::CrashSecond && number > 0);
-    if crashes {
+    if number < model.answered {
+        return OnChat::Answer;
+    }
+    if model.on_chat == OnChat::Crash {
         log.raw("/build/src/llama-context.cpp:1042: GGML_ASSERT(n_outputs_prev + n_outputs <= n_outputs_all) failed");
         fate::abort();
     }

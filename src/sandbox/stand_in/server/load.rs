@@ -34,8 +34,8 @@ const TOKEN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnChat {
     Answer,
+    Busy,
     Crash,
-    CrashSecond,
     Empty,
     Error,
     Hang,
@@ -52,6 +52,8 @@ pub(super) struct Model {
     pub(super) template: String,
     pub(super) token: Duration,
     pub(super) on_chat: OnChat,
+    /// How many chats are answered before that happens.
+    pub(super) answered: u64,
 }
 
 /// A model that is not: the lines that say why.
@@ -138,6 +140,8 @@ pub(super) fn load(context: &Context, found: &Found) -> Result<Model, Failure> {
     }
     let architecture = file.text("general.architecture").unwrap_or_default();
     let trained_context = u64::from(file.number(&format!("{architecture}.context_length")).unwrap_or(4096));
+    let on_chat = file.text(ON_CHAT).unwrap_or_default();
+    let (on_chat, answered) = on_chat.strip_suffix("_second").map_or((on_chat, 0), |word| (word, 1));
     let token = file.number(TOKEN_MS).map(|ms| Duration::from_millis(u64::from(ms)));
     Ok(Model {
         context: slot_context(context, trained_context),
@@ -145,15 +149,16 @@ pub(super) fn load(context: &Context, found: &Found) -> Result<Model, Failure> {
         size: *size,
         template,
         token: token.unwrap_or_else(|| if context.is_on_gpu() { TOKEN.0 } else { TOKEN.1 }),
-        on_chat: match file.text(ON_CHAT) {
-            Some("crash") => OnChat::Crash,
-            Some("crash_second") => OnChat::CrashSecond,
-            Some("empty") => OnChat::Empty,
-            Some("error") => OnChat::Error,
-            Some("hang") => OnChat::Hang,
-            Some("killed") => OnChat::Killed,
+        on_chat: match on_chat {
+            "busy" => OnChat::Busy,
+            "crash" => OnChat::Crash,
+            "empty" => OnChat::Empty,
+            "error" => OnChat::Error,
+            "hang" => OnChat::Hang,
+            "killed" => OnChat::Killed,
             _ => OnChat::Answer,
         },
+        answered,
     })
 }
 

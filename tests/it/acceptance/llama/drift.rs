@@ -55,6 +55,42 @@ fn a_server_that_is_slow_is_no_drift() {
 }
 
 #[test]
+fn a_server_whose_queue_is_full_is_no_drift() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&Server::new().model("busy-on-second-chat").config());
+        let first = pid(&workspace.state());
+        assert_eq!(workspace.plan(&[]).change(X).actions(), "no-op");
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "is slow") && says(&said, Severity::Warning, "no slot"), "{said:#?}");
+        assert!(runs(first));
+        workspace.finish();
+    });
+}
+
+/// It is healthy, and decodes nothing.
+#[test]
+fn a_server_that_computes_nothing_any_more_is_started_again() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().model("error-on-second-chat").config());
+        assert!(workspace.try_apply(&[]).0);
+        let first = pid(&workspace.state());
+        let plan = workspace.plan(&[]);
+        let change = plan.change(X);
+        assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("unresponsive")));
+        assert!(runs(first), "a plan ends nothing");
+        workspace.apply_plan();
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("status"), "ready");
+        assert_eq!((runs(first), servers(&site).len(), runs(pid(&state))), (false, 1, true));
+        workspace.finish();
+    });
+}
+
+#[test]
 fn another_model_in_the_same_file_is_drift() {
     each_cli(|cli| {
         let site = site();

@@ -1,6 +1,9 @@
 //! Runs that end early: the work in the instance goes on, and the next run takes it up.
 
-use std::fs::{self, File};
+use std::{
+    fs::{self, File},
+    time::{Duration, Instant},
+};
 
 use damodel::sandbox::Mutation;
 use nix::unistd::Pid;
@@ -156,5 +159,27 @@ fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
         assert_eq!(workspace.state().resource(X).value("status"), "ready", "{said}");
         assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
         workspace.finish();
+    });
+}
+
+/// Nobody waits for it until the end of the operation.
+#[test]
+fn an_apply_ends_soon_after_its_instance_was_released() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&Server::new().model("nowhere").config());
+        assert!(!workspace.try_apply(&[]).0);
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        let server = Server::new().model("slow-600s").text("ready_timeout", "30m").set("ssh", "{ timeout = \"5s\" }");
+        workspace.write(&server.config());
+        let started = Started::apply(&workspace);
+        until_phase(&site, "'load'");
+        let begun = Instant::now();
+        site.mutate(Mutation::ReleaseInstance { uid });
+        let said = started.ended(true);
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?} {said}", begun.elapsed());
+        assert!(said.contains("Error:") && said.contains("The state holds nothing of it"), "{said}");
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false"]);
     });
 }

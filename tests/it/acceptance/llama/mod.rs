@@ -9,6 +9,7 @@ mod interruptions;
 mod life;
 mod login;
 mod plain;
+mod random;
 mod restart;
 mod secrets;
 mod update;

@@ -1,6 +1,11 @@
 //! Over real OpenSSH servers, without any service.
 
-use std::{env, fs, path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use damodel::sandbox::stand_in::{self, Machine};
 use nix::{
@@ -266,6 +271,89 @@ fn another_bastion_is_no_bastion_with_another_key() {
         workspace.apply_ok(&through(&first));
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);
+    });
+}
+
+/// A host key without a pin is accepted where nothing is stored, and told: that of the machine, and that of the bastion.
+#[test]
+fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
+    each_cli(|cli| {
+        let (Some(host), Some(mut guard)) = (Host::start(), Sshd::prepare()) else { return };
+        guard.line("ForceCommand /bin/false");
+        guard.start();
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let server = config(&host.server());
+        workspace.apply_ok(&server);
+        let key = guard.target().credentials.private_key_file.unwrap().display().to_string();
+        let forward = |more: &str| ssh(guard.port(), &format!("private_key_file = {key:?}, {more}"));
+        let chat = |ssh: &str| {
+            format!(
+                "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  ssh = {ssh}\n  \
+                 model = \"any\"\n  messages = [{{ role = \"user\", content = \"forwarded\" }}]\n}}\noutput \"said\" {{\n  value = \
+                 data.damodel_chat_completion.c.content\n}}\n"
+            )
+        };
+        for (ssh, unpinned) in [
+            (forward(""), vec!["machine"]),
+            (forward(&format!("host_key = {:?}", guard.pin("ed25519").to_string())), vec![]),
+            (host.ssh_with_key(&format!("bastion = {}", forward(""))), vec!["machine", "bastion"]),
+        ] {
+            workspace.write(&format!("{server}{}", chat(&ssh)));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done, "{said:#?}");
+            assert_eq!(workspace.state().output("said"), "You said: forwarded");
+            for whose in ["machine", "bastion"] {
+                let words = format!("host key of the {whose} is not pinned");
+                assert_eq!(says(&said, Severity::Warning, &words), unpinned.contains(&whose), "{ssh}: {said:#?}");
+            }
+        }
+        if cli.has(10, 11) {
+            let answer = workspace.beside("answer").display().to_string();
+            let tunnel = format!(
+                "ephemeral \"damodel_llama_tunnel\" \"t\" {{\n  ssh = {}\n  port = {}\n}}\n",
+                forward(""),
+                host.port
+            );
+            let asks = format!(
+                "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = [\"/bin/bash\", \"-c\"]\n    \
+                 environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
+                 printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
+            );
+            workspace.write(&format!("{server}{tunnel}{asks}"));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done && says(&said, Severity::Warning, "host key of the machine is not pinned"), "{said:#?}");
+            let answered = fs::read_to_string(workspace.beside("answer")).unwrap();
+            assert!(answered.contains("200"), "{answered}");
+        }
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+/// Its own `ssh.timeout` counts, and no default of the bastion.
+#[test]
+fn an_apply_ends_soon_after_its_machine_is_gone_behind_a_bastion() {
+    each_cli(|cli| {
+        let (Some(mut host), Some(bastion)) = (Host::start(), Sshd::started()) else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let key = bastion.target().credentials.private_key_file.unwrap().display().to_string();
+        let user = User::from_uid(geteuid()).unwrap().unwrap().name;
+        let through = format!(
+            "bastion = {{ host = \"127.0.0.1\", port = {}, user = {user:?}, private_key_file = {key:?} }}",
+            bastion.port()
+        );
+        let server = host.server().model("slow-600s").text("ready_timeout", "30m");
+        workspace.write(&config(&server.set("ssh", host.ssh_with_key(&through))));
+        let started = Started::apply(&workspace);
+        until("the model is loaded", || host.phase().contains("load") && !host.servers().is_empty());
+        let begun = Instant::now();
+        host.sshd.stop();
+        let said = started.ended(true);
+        assert!(begun.elapsed() < Duration::from_secs(90), "{:?} {said}", begun.elapsed());
+        assert!(said.contains("The work continues in the instance"), "{said}");
+        assert!(workspace.state().addresses().is_empty());
     });
 }
 

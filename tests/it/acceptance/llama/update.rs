@@ -42,6 +42,7 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
             (former.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
             (former.clone().set("extra_args", "[\"--threads\", \"many\"]"), "refuses its options", true),
             (former.clone().model("nowhere"), "there is no such model", true),
+            (former.clone().model("not-gguf"), "the model is not a GGUF file", true),
             (former.clone().model("crash-on-load"), "it ended before it was ready", false),
             (former.clone().model("error-on-chat"), "it does not infer", false),
             (former.clone().model("slow-60s").text("ready_timeout", "1s"), "it does not infer", false),
@@ -86,6 +87,19 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             assert_eq!(servers(&site).len(), left, "{word}");
         }
         workspace.apply_ok(&server.config());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn words_with_line_ends_and_empty_ones_reach_the_server_as_they_are() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let words = "[\"--chat-template\", \"one\\ntwo 'three'\\n\", \"--log-file\", \"\"]";
+        workspace.apply_ok(&Server::new().set("extra_args", words).config());
+        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", pid(&workspace.state()))).unwrap();
+        assert!(line.ends_with("--chat-template\0one\ntwo 'three'\n\0--log-file\0\0"), "{line:?}");
         workspace.finish();
     });
 }

@@ -4,7 +4,7 @@
 # Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. It needs a POSIX shell, coreutils, grep, sed,
 # awk, tar, flock and setsid; ss, timeout and systemd-run are used where they are. All records are kept in
 #
-#   workspace/.damodel/PORT/      status, worker, server, exit,  records, each a list of quoted assignments, written by rename
+#   workspace/.damodel/PORT/      status, worker, server,        records, each a list of quoted assignments, written by rename
 #                                 restarts
 #                                 run, owner, policy             words: which work is meant, whose server it is, whether it is restarted
 #                                 former/                        during an update, the records of the server that serves or served before
@@ -98,4 +98,6 @@ port=${DAMODEL_PORT:-8000}
 base=$workspace/.damodel
 state=$base/$port
 boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
+# What only a check finds out, whatever the login exports.
+has_facts='' same_hardware=''
 

@@ -1,72 +1,5 @@
 # ---- The compile ----
 
-# find_toolkit: sets $nvcc and $nvcc_version, of the first toolkit that compiles for all of $architectures. CUDA 13 does not for V100 and P40.
-find_toolkit() {
-    toolkits=''
-    for candidate in "$(command -v nvcc)" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc /opt/cuda/bin/nvcc; do
-        [ -x "$candidate" ] && [ -f "$candidate" ] || continue
-        nvcc=$candidate
-        nvcc_version=$(limited 30 "$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-        toolkits="$toolkits
-$nvcc (${nvcc_version:-no version})"
-        if toolkit_arches=$(limited 30 "$nvcc" --list-gpu-arch 2>/dev/null) && [ "$toolkit_arches" ]; then
-            toolkit_lacks=''
-            for toolkit_arch in $(printf '%s' "$architectures" | tr ';' ' '); do
-                case $toolkit_arch in
-                [0-9]*) printf '%s\n' "$toolkit_arches" | grep -qx "compute_${toolkit_arch%%-*}" || toolkit_lacks=yes ;;
-                esac
-            done
-            [ -z "$toolkit_lacks" ] || continue
-        fi
-        return 0
-    done
-    if [ "$toolkits" ]; then
-        failed_kind=architecture
-        failed_text="no CUDA toolkit there compiles for the architecture $architectures (CUDA 13 dropped V100 and P40: take an image with CUDA 12 or 11). There is:$toolkits"
-    else
-        failed_kind=missing_toolkit
-        failed_text='there is no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an image with the CUDA development tools'
-    fi
-    return 1
-}
-
-# compile_jobs: as many as asked for; else as many as there are cores, and 1.5 GB of memory each. A container may be granted less than it sees.
-compile_jobs() {
-    if [ "$DAMODEL_JOBS" ]; then
-        printf '%s' "$DAMODEL_JOBS"
-        return
-    fi
-    jobs_memory=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
-    for jobs_file in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
-        jobs_limit=$(cat "$jobs_file" 2>/dev/null) || continue
-        # "max", or the number near 2^63 that says the same.
-        case $jobs_limit in
-        '' | *[!0-9]* | ????????????????*) continue ;;
-        esac
-        [ "$((jobs_limit / 1048576))" -ge "${jobs_memory:-0}" ] || jobs_memory=$((jobs_limit / 1048576))
-    done
-    jobs_cores=$(nproc 2>/dev/null || echo 1)
-    jobs_quota=$(awk '$1 != "max" { print int(($1 + $2 - 1) / $2) }' /sys/fs/cgroup/cpu.max 2>/dev/null)
-    awk -v memory="${jobs_memory:-1536}" -v cores="$jobs_cores" -v quota="${jobs_quota:-$jobs_cores}" 'BEGIN {
-        jobs = int(memory / 1536)
-        if (jobs > cores) jobs = cores
-        if (jobs > quota) jobs = quota
-        print jobs < 1 ? 1 : jobs
-    }'
-}
-
-# check_tools: what every compile needs.
-check_tools() {
-    tools_missing=''
-    has cmake || tools_missing='cmake'
-    has c++ || has g++ || has clang++ || tools_missing="$tools_missing a C++ compiler (g++)"
-    has ninja || has make || tools_missing="$tools_missing make or ninja"
-    [ "$tools_missing" ] || return 0
-    failed_kind=missing_tool
-    failed_text="the compile needs what is not installed: ${tools_missing# }"
-    return 1
-}
-
 # is_finished: whether the build was completed, and what it made still runs. Sets $binary.
 is_finished() {
     load "$build.done" || return 1
@@ -81,7 +14,7 @@ build_server() {
     # What is built for one CPU may not run on the next one, which a private image or another machine brings.
     build_cpu=$(sed -n '/^flags\|^Features/{p;q;}' /proc/cpuinfo 2>/dev/null)
     build_compiler=$({ c++ --version || g++ --version || clang++ --version; } 2>/dev/null | head -n 1)
-    build=$base/builds/$(printf '%s\n' "$status_source" "$source_folder" "$architectures" "$nvcc" "$nvcc_version" "$build_cpu" \
+    build=$base/builds/$(printf '%s\n' "$status_source" "$source_folder" "$DAMODEL_ARCHITECTURES" "$DAMODEL_NVCC" "$DAMODEL_NVCC_VERSION" "$build_cpu" \
         "$build_compiler" "$(compile_flags)" | hash)
     status_compile_log=$build.log
     set_status compile
@@ -100,7 +33,7 @@ build_server() {
         fi
         rm -f "$build.done"
         : >"$build.begun"
-        say "compiling $source_folder ($status_source) for CUDA architecture $architectures with $nvcc $nvcc_version in $build"
+        say "compiling $source_folder ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES with $DAMODEL_NVCC $DAMODEL_NVCC_VERSION in $build"
         # What a power cut left behind may look finished and be none: if going on fails, the second try begins anew.
         if ! compile_once && [ "$was_cut_off" ] && check_room; then
             say 'going on with what was there failed; once more from the beginning'
@@ -137,7 +70,7 @@ compile_flags() {
 
 compile_configure() {
     # shellcheck disable=SC2046
-    set -- -S "$source_folder" -B "$build" "-DCMAKE_CUDA_ARCHITECTURES=$architectures" "-DCMAKE_CUDA_COMPILER=$nvcc" $(compile_flags)
+    set -- -S "$source_folder" -B "$build" "-DCMAKE_CUDA_ARCHITECTURES=$DAMODEL_ARCHITECTURES" "-DCMAKE_CUDA_COMPILER=$DAMODEL_NVCC" $(compile_flags)
     # A folder keeps the generator with which it was begun.
     if [ -f "$build/CMakeCache.txt" ]; then
         :
@@ -159,14 +92,14 @@ compile_make() {
         # As it was called until June 2024.
         target=server
     fi
-    logged cmake --build "$build" --config Release --target "$target" -j "$(compile_jobs)"
+    logged cmake --build "$build" --config Release --target "$target" -j "$DAMODEL_JOBS"
 }
 
 compile_check() {
     for binary in "$build/bin/$target" "$build/$target"; do
         if [ -x "$binary" ] && server_says --version >>"$build.log"; then
-            done_binary=$binary done_source=$status_source done_architectures=$architectures done_nvcc=$nvcc_version
-            save "$build.done" done_binary done_source done_architectures done_nvcc
+            done_binary=$binary
+            save "$build.done" done_binary
             return
         fi
     done
@@ -177,7 +110,7 @@ compile_check() {
 # logged COMMAND...: into the log of the compile, with the toolkit on the PATH.
 logged() {
     printf '+ %s\n' "$*" >>"$build.log"
-    PATH=${nvcc%/*}:$PATH LC_ALL=C "$@" </dev/null >>"$build.log" 2>&1
+    PATH=${DAMODEL_NVCC%/*}:$PATH LC_ALL=C "$@" </dev/null >>"$build.log" 2>&1
 }
 
 failed_compile() {
@@ -186,7 +119,7 @@ failed_compile() {
     if tail -c 65536 "$build.log" 2>/dev/null | grep -q 'No space left on device'; then
         failed_kind=disk_full
     fi
-    failed_text="the compile of $source_folder ($status_source) for CUDA architecture $architectures failed; its log $build.log says:
+    failed_text="the compile of $source_folder ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES failed; its log $build.log says:
 $(decisive "$build.log")"
     return 1
 }

@@ -56,34 +56,35 @@ other_models() {
     fi
 }
 
-# find_gpu: sets $gpu_names and $gpu_capabilities ("7.0"), a line each. nvidia-smi puts its errors on standard output, and old ones know no
-# capability.
-find_gpu() {
-    gpu_names='' gpu_capabilities=''
-    if has nvidia-smi; then
-        gpu_names=$(limited 30 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null) || gpu_names=''
-        gpu_capabilities=$(limited 30 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' \r' |
-            grep -E '^[0-9]+\.[0-9]+$' | sort -u)
-    fi
-    gpu_names=$(printf '%s\n%s\n' "$gpu_names" "$DAMODEL_GPU_NAME" | grep . | sort -u)
+# facts: emits what there is to compute and to compile with. nvidia-smi puts its errors on standard output.
+facts() {
+    facts_cards=$(limited 30 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null) || facts_cards=''
+    emit cards "$(printf '%s\n%s\n' "$facts_cards" "$DAMODEL_GPU_NAME" | grep . | sort -u)"
+    [ "$DAMODEL_BUILD" != prebuilt ] || return 0
+    emit capabilities "$(limited 30 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)"
+    emit toolkits "$(for candidate in "$(command -v nvcc)" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc /opt/cuda/bin/nvcc; do
+        [ -x "$candidate" ] && [ -f "$candidate" ] || continue
+        facts_list=$(limited 30 "$candidate" --list-gpu-arch 2>/dev/null) || facts_list=''
+        printf '%s\t%s\t%s\n' "$candidate" "$(limited 30 "$candidate" --version 2>/dev/null | tr '\n' ' ')" "$(printf %s "$facts_list" | tr '\n' ' ')"
+    done)"
+    emit tools "$(for tool in c++ clang++ cmake g++ make ninja; do ! has "$tool" || echo "$tool"; done)"
+    emit memory "$({
+        sed -n 's/^MemAvailable: *//p' /proc/meminfo
+        cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes
+    } 2>/dev/null)"
+    emit cores "$({
+        nproc
+        cat /sys/fs/cgroup/cpu.max
+    } 2>/dev/null)"
 }
 
-# find_architectures: sets $architectures as cmake takes them, by what was asked for, by the driver, or, for the two old cards of the guide whose drivers may
-# not know it, by the name of the card.
-find_architectures() {
-    architectures=$DAMODEL_ARCHITECTURES
-    [ -z "$architectures" ] || return 0
-    architectures=$({
-        printf '%s\n' "$gpu_capabilities" | tr -d .
-        [ "$gpu_capabilities" ] || printf '%s\n' "$gpu_names" | tr '[:lower:]' '[:upper:]' | sed -E 's/[^A-Z0-9]+/ /g; s/^|$/ /g' | awk '
-            / V100S? / { print 70 }
-            / P40 / { print 61 }'
-    } | grep . | sort -un | tr '\n' ';')
-    architectures=${architectures%;}
-    [ "$architectures" ] && return 0
-    failed_kind=architecture
-    failed_text="the CUDA architecture of the card is not known (${gpu_names:-nvidia-smi names no card}): give source.cuda_architectures"
-    return 1
+# hardware FILE: what decides whether this prebuilt server can run, as one word: the cards, their driver, the file and the folder that it was found in.
+hardware() {
+    expand "${DAMODEL_PACKAGE:-$DAMODEL_PUBLIC_STORAGE/package}"
+    {
+        limited 30 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+        stat -L -c '%n %s %Y' "$1" "$path"
+    } 2>/dev/null | hash
 }
 
 # better FILE [RANK]: keeps it in $best if it is better than that: of a higher rank, or newer.

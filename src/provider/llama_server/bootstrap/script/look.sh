@@ -2,28 +2,32 @@
 
 # settle: reads all records and judges them by what lives. A phase that nobody works on any more is a failure.
 settle() {
-    status_phase=absent status_since='' status_kind='' status_text='' status_package='' status_source='' status_compile_log='' status_proved=''
+    status_phase=absent status_kind='' status_text='' status_exit='' status_seconds='' status_package='' status_source='' status_compile_log='' status_proved=''
     status_run='' settle_tries=0
     while :; do
         load "$state/status"
-        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because=''
+        load "$state/worker" || worker_pid='' worker_start='' worker_boot='' worker_run='' worker_job='' worker_build='' worker_because='' worker_because_text=''
         load "$state/server" || server_pid='' server_start='' server_boot='' server_run=''
-        load "$state/exit" || exit_identity=''
         worker_alive='' server_alive=''
         is_alive "$worker_pid" "$worker_start" "$worker_boot" && worker_alive=yes
         is_alive "$server_pid" "$server_start" "$server_boot" && server_alive=yes
-        # The work has not written down how far it is.
-        if [ "$worker_alive" ] && [ "$status_run" != "$worker_run" ]; then
+        # The work has not written down how far it is; what there is was written by another.
+        if [ "${worker_alive:-$status_run}" ] && [ "$worker_run" ] && [ "$status_run" != "$worker_run" ]; then
             status_phase=find status_kind='' status_text='' status_proved='' status_package='' status_source='' status_compile_log=''
         fi
-        # The server has ended, and the work is about to write down how.
         case $status_phase:$worker_alive:$server_alive in
-        load:yes: | ready:yes:) ;;
+        # The server has ended, and the work is about to write down how.
+        load:yes: | ready:yes:) settle_most=20 ;;
+        # The work has ended, perhaps between two of these records: the last that it wrote is read then.
+        find::* | compile::* | start::* | load:: | ready::) settle_most=2 ;;
         *) break ;;
         esac
         settle_tries=$((settle_tries + 1))
-        # It has not yet: it alone knows whether the server starts again.
-        [ "$settle_tries" -lt 20 ] || { status_phase=start && break; }
+        if [ "$settle_tries" -ge "$settle_most" ]; then
+            # It has not yet: it alone knows whether the server starts again.
+            [ -z "$worker_alive" ] || status_phase=start
+            break
+        fi
         pause
     done
     server_identity=${server_pid:+$server_pid.$server_start.$server_boot}
@@ -98,19 +102,10 @@ decisive() {
     printf '%s\n' "${decisive_lines:-$(ending "$1" 65536 | tail -n 3)}" | cut -c 1-400
 }
 
-# compile_progress LOG: emits how far make or ninja is.
+# compile_progress LOG: emits the end of it, which tells how far make or ninja is.
 compile_progress() {
     emit compile_log "$1"
-    [ -f "$1" ] || return 0
-    progress=$(ending "$1" 16384 | tr '\r' '\n' | awk '
-        /^\[ *[0-9]+%\]/ { split($0, parts, /[][% ]+/); percent = parts[2] }
-        /^\[[0-9]+\/[0-9]+\]/ { split($0, parts, /[][\/]/); if (parts[3]) percent = int(100 * parts[2] / parts[3]) }
-        /[^ ]/ { line = $0 }
-        END { print percent; print substr(line, 1, 300) }')
-    emit compile_percent "${progress%%
-*}"
-    emit compile_line "${progress#*
-}"
+    [ ! -f "$1" ] || emit compile_tail "$(ending "$1" 16384 | tr '\r' '\n')"
 }
 
 # cpu_only: says so when the server found no card that it can use: it starts all the same, and is slow.
@@ -124,32 +119,31 @@ report() {
     settle
     printf '\n%s begin\n' "$mark"
     emit phase "$status_phase"
-    emit since "$status_since"
     emit failure "${1:-$status_kind}"
     emit failure_text "${2:-$status_text}"
+    emit exit "$status_exit"
+    emit seconds "$status_seconds"
     emit refused "${1:+yes}"
     emit fingerprint "$worker_job"
     emit owner "$(word "$state/owner")"
-    emit supervised "$worker_alive"
     emit proved "$status_proved"
     emit begun "$worker_build"
     emit because "$worker_because"
     emit because_text "$worker_because_text"
-    emit cards "$gpu_names"
+    emit same_hardware "$same_hardware"
+    [ -z "$has_facts" ] || facts
     if is_former_serving; then
         emit former serving
     elif is_former; then
         emit former ended
     fi
     emit package "$status_package"
-    emit source "$status_source"
     [ -z "$status_compile_log" ] || compile_progress "$status_compile_log"
     if [ "$server_pid" ]; then
         emit pid "$server_pid"
         emit identity "$server_identity"
         emit started "$server_started"
         emit alive "$server_alive"
-        [ "$exit_identity" != "$server_identity" ] || emit exit "$exit_code"
         emit build_used "$server_build"
         emit binary "$server_binary"
         emit server_version "$server_version"

@@ -18,9 +18,10 @@ is_alive() {
     esac
 }
 
-# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done when it is gone.
+# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done when it is gone, which may take its
+# time where much memory is given back.
 end_process() {
-    for end_step in TERM:100 TERM:20 KILL:100; do
+    for end_step in TERM:100 TERM:20 KILL:300; do
         is_alive "$@" || return 0
         kill -s "${end_step%:*}" "$1" 2>/dev/null
         end_tenths=${end_step#*:}
@@ -41,15 +42,15 @@ members() {
 # end_run RUN: ends the detached work and all that it started (git, cmake, compilers), but the server.
 end_run() {
     [ -n "$1" ] || return 0
-    for end_signal in TERM KILL KILL; do
-        end_tenths=20
+    for end_step in TERM:20 KILL:100 KILL:100; do
+        end_tenths=${end_step#*:}
         while [ "$end_tenths" -gt 0 ]; do
             end_members=$(members "$1")
             [ -n "$end_members" ] || return 0
-            if [ "$end_tenths" = 20 ]; then
+            if [ "$end_tenths" = "${end_step#*:}" ]; then
                 for end_member in $end_members; do
                     end_member=${end_member#/proc/}
-                    kill -s "$end_signal" "${end_member%/environ}" 2>/dev/null
+                    kill -s "${end_step%:*}" "${end_member%/environ}" 2>/dev/null
                 done
             fi
             pause
@@ -114,10 +115,10 @@ own_server() {
     load "$state/server" && is_alive "$server_pid" "$server_start" "$server_boot" && printf '%s' "$server_pid"
 }
 
-# check_port: whether nobody but our server listens on the port. Else sets $failed_kind and $failed_text. For a second the answer may be wrong: the
+# check_port: whether nobody but our server listens on the port. Else sets $failed_kind and $failed_text. For some seconds the answer may be wrong: the
 # work starts its server at this very moment, or one that was killed has not been cleared away.
 check_port() {
-    port_tries=10
+    port_tries=50
     while rival_text=$(rival "$(own_server)"); do
         port_tries=$((port_tries - 1))
         [ "$port_tries" -gt 0 ] || break

@@ -67,8 +67,8 @@ unlock() {
 
 # set_status PHASE [KIND TEXT]; $status_proved says whether this server has served before.
 set_status() {
-    status_phase=$1 status_kind=${2-} status_text=${3-} status_since=$(now) status_run=$worker_run
-    save "$state/status" status_run status_phase status_kind status_text status_since status_package status_source status_compile_log status_proved
+    status_phase=$1 status_kind=${2-} status_text=${3-} status_run=$worker_run
+    save "$state/status" status_run status_phase status_kind status_text status_exit status_seconds status_package status_source status_compile_log status_proved
 }
 
 # note TEXT: something that deserves a warning.

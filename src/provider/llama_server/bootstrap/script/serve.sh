@@ -4,7 +4,7 @@
 find_libraries() {
     library_home=$(dirname "$binary")
     libraries=${variable_LD_LIBRARY_PATH-}
-    for candidate in "$library_home" "$library_home/../lib" "${LD_LIBRARY_PATH-}" "${nvcc:+${nvcc%/bin/nvcc}/lib64}" /usr/local/cuda/lib64; do
+    for candidate in "$library_home" "$library_home/../lib" "${LD_LIBRARY_PATH-}" "${DAMODEL_NVCC:+${DAMODEL_NVCC%/bin/nvcc}/lib64}" /usr/local/cuda/lib64; do
         # The login's is a list of folders already.
         if [ "$candidate" ] && { [ -d "$candidate" ] || [ "$candidate" = "${LD_LIBRARY_PATH-}" ]; }; then
             libraries=${libraries:+$libraries:}$candidate
@@ -118,10 +118,13 @@ serve() {
     eval "set -- \"\$@\" $DAMODEL_EXTRA_ARGS"
     judge_options "$@" || return 1
     end_former || return 1
-    status_proved='' restarts=0 restart_times=''
+    status_proved='' restarts=0 restart_times='' restart_last=''
     while :; do
-        # Both may have changed since the work began: the server was ended to be started again.
-        check_model && check_port || return 1
+        # Both may have changed since the work began: the server was ended to be started again. One that has served waits for them.
+        exit_code=''
+        until check_model && check_port; do
+            again_later || return 1
+        done
         server_model_fingerprint=$(model_fingerprint "$model")
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
         launch "$@" </dev/null >>"$state/server.log" 2>&1 7>&- 8>&- 9>&- &
@@ -144,26 +147,27 @@ serves_again() {
         return
     fi
     load "$state/server"
-    exit_identity=$server_pid.$server_start.$server_boot
-    save "$state/exit" exit_identity exit_code
     load "$state/status"
-    if load "$state/restart" && [ "$restart_identity" = "$exit_identity" ]; then
+    if load "$state/restart" && [ "$restart_identity" = "$server_pid.$server_start.$server_boot" ]; then
         set_status start
         rm -f "$state/restart"
         return 0
     fi
     [ "$status_phase" != ready ] || status_proved=yes
-    if may_restart; then
-        restarts=$((restarts + 1)) restart_last="$exit_code$(meaning "$exit_code")" restart_times="$restart_times $(now)"
-        save "$state/restarts" restarts restart_last
-        set_status start
-        sleep "$restart_pause"
-        # An update may have begun meanwhile.
-        is_current "$DAMODEL_RUN" || stand_by
-        return
-    fi
-    judge_end
+    again_later && return 0
+    ! is_current "$DAMODEL_RUN" || judge_end
     return 1
+}
+
+# again_later: waits for the next try, if there is to be one.
+again_later() {
+    may_restart || return 1
+    restarts=$((restarts + 1)) restart_last=${exit_code:-$restart_last} restart_times="$restart_times $(now)"
+    save "$state/restarts" restarts restart_last
+    set_status start
+    sleep "$restart_pause"
+    # An update may have begun meanwhile.
+    is_current "$DAMODEL_RUN" || stand_by
 }
 
 # may_restart: whether a server that has served is started again after it died: five times in ten minutes, with growing pauses. One that was asked to end
@@ -180,40 +184,23 @@ may_restart() {
     [ "$restart_count" -lt 5 ]
 }
 
-# judge_end: why the server ended, in $failed_kind and $failed_text. The status was just read.
+# judge_end: why the server ended, in $failed_kind and $failed_text, and how, in $status_exit and $status_seconds. The status was just read.
 judge_end() {
-    failed_text="the $server_build server $binary ended with $exit_code$(meaning "$exit_code") after $(($(now) - serve_began)) s"
     if [ "$status_proved" ]; then
         failed_kind=died
-        [ "$restarts" = 0 ] || failed_text="$failed_text. It had been started again $restarts times"
     elif [ "$status_phase" = failed ]; then
         # The caller has judged already.
         failed_kind=$status_kind failed_text=$status_text
         return
     else
-        failed_kind=exited failed_text="$failed_text, before it was ready"
+        failed_kind=exited
         # The port was free a moment ago: someone else was faster.
         if grep -q "couldn't bind" "$state/server.log" 2>/dev/null && ! check_port; then
             return
         fi
         check_room || return
     fi
-    failed_text="$failed_text; its log $state/server.log says:
-$(decisive "$state/server.log")"
+    failed_text=$(decisive "$state/server.log") status_exit=$exit_code status_seconds=$(($(now) - serve_began))
     # At once, so that nobody sees a ready server that does not run.
     [ "$failed_kind" != died ] || set_status failed "$failed_kind" "$failed_text"
-}
-
-# meaning CODE: of a code that the server does not choose itself.
-meaning() {
-    case $1 in
-    126) printf ' (it cannot be executed)' ;;
-    127) printf ' (the binary or a library is missing)' ;;
-    132) printf ' (SIGILL: the build does not fit this CPU)' ;;
-    134) printf ' (SIGABRT)' ;;
-    135) printf ' (SIGBUS: the model was changed while it was read)' ;;
-    137) printf ' (SIGKILL: someone killed it, or memory ran out)' ;;
-    139) printf ' (SIGSEGV)' ;;
-    143) printf ' (SIGTERM: someone ended it)' ;;
-    esac
 }

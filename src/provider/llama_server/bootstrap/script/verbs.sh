@@ -117,7 +117,7 @@ restart() {
     fi
     if ! is_restarting; then
         if [ -z "$server_alive" ] || [ -z "$worker_alive" ]; then
-            refuse not_running "no server runs here that could be started again as it was (${status_text:-phase $status_phase})"
+            refuse not_running "no server runs here that could be started again as it was (${status_kind:-$status_phase}${status_exit:+, exit code $status_exit})"
         fi
         # A server that could not come back is not ended.
         check_room && check_model "$server_model" || refuse "$failed_kind" "$failed_text"
@@ -166,7 +166,10 @@ check)
     check
     settle
     is_under_way || check_room || refuse "$failed_kind" "$failed_text"
-    find_gpu
+    has_facts=yes
+    if [ "$worker_because" ] && [ "$(hardware "$worker_package")" = "$worker_hardware" ]; then
+        same_hardware=yes
+    fi
     report
     ;;
 ensure) ensure ;;

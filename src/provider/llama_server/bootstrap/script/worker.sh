@@ -25,7 +25,8 @@ start_worker() {
     start_tenths=300
     until load "$state/worker" && [ "$worker_run" = "$run" ]; do
         start_tenths=$((start_tenths - 1))
-        [ "$start_tenths" -gt 0 ] || return 1
+        # One that begins later finds that it is not wanted any more.
+        [ "$start_tenths" -gt 0 ] || { rm -f "$state/run" && return 1; }
         pause
     done
 }
@@ -40,28 +41,32 @@ is_systemd() {
         systemd_manager=--user
     fi
     # shellcheck disable=SC2086
-    limited 10 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
+    limited 60 systemd-run $systemd_manager --scope --quiet --collect true >/dev/null 2>&1
 }
 
 # ends_at_logout: whether systemd ends what this user runs with the user's last login.
 ends_at_logout() {
     [ -d /run/systemd/system ] && [ "$(id -u)" != 0 ] && [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
-    logout_answer=$(limited 10 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager \
+    logout_answer=$(limited 60 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager \
         KillUserProcesses 2>/dev/null)
     [ "$logout_answer" = 'b true' ]
+}
+
+# is_wanted: whether no other work was sent meanwhile, by who did not know of this one, and who sent this one still waits for it.
+is_wanted() {
+    [ "$(word "$state/run")" = "$DAMODEL_RUN" ]
 }
 
 # work: the whole of it, in a session of its own. Nobody need be there.
 work() {
     # At most one for a state directory works until its server is started; the one before was ended by whoever sent us.
-    work_tenths=100
+    work_tenths=300
     until hold 8 "$state.worker.lock"; do
         work_tenths=$((work_tenths - 1))
         [ "$work_tenths" -gt 0 ] || exit 1
         pause
     done
-    # Another was sent meanwhile, by who did not know of this one.
-    [ "$(word "$state/run")" = "$DAMODEL_RUN" ] || exit 0
+    is_wanted || exit 0
     # The server's own variables are for the server: no compiler inherits them.
     for damodel_name in $DAMODEL_VARIABLES; do
         eval "variable_$damodel_name=\$DAMODEL_VARIABLE_$damodel_name"
@@ -69,9 +74,15 @@ work() {
     done
     read_process "$$"
     worker_pid=$$ worker_start=$process_start worker_boot=$boot worker_run=$DAMODEL_RUN worker_job=$DAMODEL_FINGERPRINT
-    worker_build=$DAMODEL_BUILD worker_because=$DAMODEL_BECAUSE worker_because_text=$DAMODEL_BECAUSE_TEXT
-    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text || exit 1
-    status_package='' status_source='' status_compile_log='' status_proved='' nvcc=''
+    worker_build=$DAMODEL_BUILD worker_because=$DAMODEL_BECAUSE worker_because_text=$DAMODEL_BECAUSE_TEXT worker_package='' worker_hardware=''
+    if [ "$worker_because" ]; then
+        worker_package=$(load "$state/status" && printf '%s' "$status_package")
+        worker_package=${worker_package:-$(load "$state/worker" && printf '%s' "$worker_package")}
+        worker_hardware=$(hardware "$worker_package")
+    fi
+    save "$state/worker" worker_pid worker_start worker_boot worker_run worker_job worker_build worker_because worker_because_text \
+        worker_package worker_hardware && is_wanted || exit 1
+    status_exit='' status_seconds='' status_package='' status_source='' status_compile_log='' status_proved=''
     set_status find
     if check_model; then
         "work_$DAMODEL_BUILD"
@@ -86,10 +97,6 @@ work_prebuilt() {
 }
 
 work_source() {
-    find_gpu
-    say "cards: ${gpu_names:-none seen}"
-    find_architectures && check_tools && find_toolkit || return 1
-    status_compile_log=''
     set_status compile
     find_source && build_server && serve source
 }

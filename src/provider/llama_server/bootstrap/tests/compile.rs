@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{super::decide::Step, Build, Job, Kind, Origin, Phase, Place, Report, Verb},
+    super::{super::decide::Step, Build, Failure, Job, Kind, Origin, Phase, Place, Report, Verb},
     home::{Home, free_port, until},
 };
 
@@ -36,7 +36,7 @@ fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
     assert_eq!(report.build_used.as_deref(), Some("source"));
     assert_eq!(report.server_version.as_deref(), Some("5070 (fixture)"));
     assert_eq!(home.compiles(), ["70"]);
-    assert!(report.source.unwrap().starts_with("tree-"));
+    assert!(home.recorded("status", "status_source").starts_with("tree-"));
     assert_eq!(report.compile.unwrap().percent, Some(100));
     assert_eq!(report.notes, [""; 0]);
 }
@@ -69,6 +69,25 @@ fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     assert!(because.text.contains("no kernel image is available"), "{}", because.text);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     assert_eq!(home.compiles(), ["89"]);
+}
+
+/// The next apply does not end a server to see that again, until the driver is another.
+#[test]
+fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
+    let home = Home::new().with_cuda(RTX);
+    home.model("GGUF\nneeds-cuda\n");
+    let because = home.serve(&home.job()).because;
+    let tries = |home: &Home| home.work_log().matches("starting ").count();
+    let report = home.serve(&Job { context_size: 4096, ..home.job() });
+    assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
+    assert!(!home.work_log().contains("public-storage"), "{}", home.work_log());
+    assert_eq!(tries(&home), 1);
+    // Once more: what is remembered is not forgotten by the apply that heeds it.
+    let report = home.serve(&Job { context_size: 2048, ..home.job() });
+    assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
+    fs::write(home.path("bin/cards"), "NVIDIA GeForce RTX 4090, 8.9, 570\n").unwrap();
+    home.ensure(&Job { context_size: 1024, ..home.job() });
+    assert_eq!(home.recorded("worker", "worker_build"), "prebuilt");
 }
 
 #[test]
@@ -134,10 +153,11 @@ fn build_from_source_that_does_not_infer_is_the_end() {
 fn finished_build_is_used_again_after_destroy() {
     let home = Home::new().with_cuda(RTX);
     let job = from_source(&home);
-    let first = home.serve(&job);
+    home.serve(&job);
+    let first = home.binary();
     home.run(&Verb::Destroy { owner: "owner" });
-    let second = home.serve(&job);
-    assert_eq!(first.binary, second.binary);
+    home.serve(&job);
+    assert_eq!(home.binary(), first);
     assert_eq!(home.compiles(), ["89"]);
 }
 
@@ -145,14 +165,15 @@ fn finished_build_is_used_again_after_destroy() {
 fn changed_source_is_compiled_again() {
     let home = Home::new().with_cuda(RTX);
     let mut job = from_source(&home);
-    let first = home.serve(&job);
+    home.serve(&job);
+    let first = home.recorded("status", "status_source");
     let server = home.path("source/tools/server/server.c");
     let changed = fs::read_to_string(&server).unwrap().replace("(fixture)", "(changed)");
     fs::write(server, changed).unwrap();
     job.triggers.insert("source".to_owned(), "2".to_owned());
     let second = home.serve(&job);
     assert_eq!(second.server_version.as_deref(), Some("5089 (changed)"));
-    assert_ne!(first.source, second.source);
+    assert_ne!(home.recorded("status", "status_source"), first);
     assert_eq!(home.compiles(), ["89", "89"]);
 }
 
@@ -164,6 +185,33 @@ fn other_architecture_is_another_build() {
     job.source.cuda_architectures = vec!["80".to_owned()];
     assert_eq!(home.serve(&job).server_version.as_deref(), Some("5080 (fixture)"));
     assert_eq!(home.compiles(), ["89", "80"]);
+}
+
+/// A private image brings a finished build to another machine.
+#[test]
+fn build_for_another_cpu_or_compiler_and_one_that_does_not_run_are_made_anew() {
+    let home = Home::new().with_cuda(RTX);
+    let job = from_source(&home);
+    let again = || {
+        home.run(&Verb::Destroy { owner: "owner" });
+        home.serve(&job);
+        (home.binary(), home.compiles().len())
+    };
+    home.serve(&job);
+    let (binary, compiles) = again();
+    assert_eq!(compiles, 1);
+    home.script("bin/c++", "#!/bin/sh\n[ \"$1\" != --version ] || exec echo another\nexec /usr/bin/c++ \"$@\"\n");
+    let (other, compiles) = again();
+    assert_eq!((other == binary, compiles), (false, 2));
+    fs::remove_file(&other).unwrap();
+    fs::write(&other, "#!/bin/sh\nexit 132\n").unwrap();
+    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(again(), (other.clone(), 3));
+    if home.with_systemd() {
+        fs::write(home.path("cpuinfo"), "flags : fpu of another\n").unwrap();
+        let (there, compiles) = again();
+        assert_eq!((there == other, compiles), (false, 4));
+    }
 }
 
 #[test]
@@ -200,9 +248,10 @@ fn two_servers_of_one_instance_share_a_compile() {
         home.look_until_at(&job.place, Phase::Compile);
     }
     home.release_compile();
+    let binary = |report: &Report| report.process.as_ref().unwrap().command_line[0].clone();
     let first = home.until_ready(&one.place);
     let second = home.until_ready(&other.place);
-    assert_eq!(first.binary, second.binary);
+    assert_eq!(binary(&first), binary(&second));
     assert_eq!(home.compiles(), ["89"]);
     assert_eq!(home.servers().len(), 2);
     // One ends, the other goes on.
@@ -236,13 +285,17 @@ fn source_comes_from_a_repository() {
     let url = format!("file://{}", repository.display());
     let from = |reference: &str| Origin::Git { url: url.clone(), reference: reference.to_owned() };
     job.source.origin = from("b5000");
-    assert_eq!(home.serve(&job).source, Some(commit.clone()));
+    let source = |job: &Job| {
+        let report = home.serve(job);
+        (home.recorded("status", "status_source"), report.notes)
+    };
+    assert_eq!(source(&job).0, commit);
     // The commit by its name is the same source, and the same build.
     job.source.origin = from(&commit);
     home.serve(&job);
     assert_eq!(home.compiles(), ["89"]);
     job.source.origin = from("main");
-    assert_eq!(home.serve(&job).source, Some(git(&repository, &["rev-parse", "HEAD"])));
+    assert_eq!(source(&job).0, git(&repository, &["rev-parse", "HEAD"]));
     job.source.origin = from("b6000");
     home.ensure(&job);
     let failure = home.look_until(Phase::Failed).failure.unwrap();
@@ -251,9 +304,9 @@ fn source_comes_from_a_repository() {
     // What a reference meant is remembered for when the repository is out of reach.
     fs::rename(repository, home.path("gone")).unwrap();
     job.source.origin = from("b5000");
-    let report = home.serve(&job);
-    assert_eq!(report.source, Some(commit));
-    assert!(report.notes.join("\n").contains("could not be asked"), "{:?}", report.notes);
+    let (source, notes) = source(&job);
+    assert_eq!(source, commit);
+    assert!(notes.join("\n").contains("could not be asked"), "{notes:?}");
 }
 
 #[test]
@@ -265,7 +318,8 @@ fn archive_in_the_package_folder_is_the_default_source() {
     assert!(packed.success());
     let mut job = from_source(&home);
     job.source.origin = Origin::Default;
-    assert!(home.serve(&job).source.unwrap().starts_with("archive-"));
+    home.serve(&job);
+    assert!(home.recorded("status", "status_source").starts_with("archive-"));
     // By its path, it is the same.
     job.source.origin = Origin::Path(archive.to_str().unwrap().to_owned());
     home.serve(&job);
@@ -309,9 +363,9 @@ fn compile_that_fails_says_what_the_compiler_said() {
 fn instance_without_toolkit_is_told_so() {
     let home = Home::new().with_cuda(RTX);
     fs::remove_file(home.path("bin/nvcc")).unwrap();
-    let (kind, text) = failure(&home, &from_source(&home));
-    assert_eq!(kind, Kind::MissingToolkit);
-    assert!(text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{text}");
+    let failure = home.recipe(&from_source(&home)).unwrap_err();
+    assert_eq!(failure.kind, Kind::MissingToolkit);
+    assert!(failure.text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{}", failure.text);
 }
 
 #[test]
@@ -319,7 +373,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
     let home = Home::new().with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
     fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
     fs::write(home.path("bin/release"), "13.0").unwrap();
-    let (kind, text) = failure(&home, &home.job());
+    let Failure { kind, text } = home.recipe(&home.job()).unwrap_err();
     assert_eq!(kind, Kind::Architecture);
     assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
     assert_eq!(home.compiles(), [""; 0]);
@@ -328,7 +382,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
 #[test]
 fn card_that_nobody_knows_takes_an_architecture() {
     let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
-    let (kind, text) = failure(&home, &from_source(&home));
+    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, Kind::Architecture);
     assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
 }
@@ -336,9 +390,9 @@ fn card_that_nobody_knows_takes_an_architecture() {
 #[test]
 fn missing_tools_are_named() {
     let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
-    let (kind, text) = failure(&home, &from_source(&home));
+    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, Kind::MissingTool);
-    assert_eq!(text, "the compile needs what is not installed: cmake make or ninja");
+    assert_eq!(text, "the compile needs what is not installed: cmake, make or ninja");
 }
 
 #[test]

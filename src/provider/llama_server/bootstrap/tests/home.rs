@@ -17,10 +17,14 @@ use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use super::super::{
-    super::decide::{Goal, History, Step, Verdict, decide},
-    Build, Failure, Job, Origin, Phase, Place, Report, Source, Start, Verb, program,
+    super::{
+        decide::{Goal, History, Step, Verdict, decide},
+        recipe::choose,
+    },
+    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Recipe, Report, Source, Start, Verb, program,
 };
-use super::http::http;
+pub(super) use super::processes::{is_running, kill};
+use super::{http::http, processes::processes};
 
 /// How long anything may take on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
@@ -234,7 +238,7 @@ impl Home {
 
     /// Starts the shell and feeds it.
     pub(super) fn spawn(&self, place: &Place, verb: &Verb<'_>) -> Child {
-        self.feed(program(place, verb).expose_secret())
+        self.feed(program(place, verb, Form::Whole).expose_secret())
     }
 
     /// Starts the shell and feeds it this text.
@@ -243,9 +247,10 @@ impl Home {
         let shell = bin.join("sh");
         let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
         if self.has_systemd.get() {
-            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home.
+            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home, and so is what
+            // the CPU is.
             let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib && mkdir -p \
-                           /var/lib/systemd && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
+                           /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
             command.arg("-s");
@@ -282,7 +287,7 @@ impl Home {
         if report.is_refused {
             return report;
         }
-        match decide(goal(job), &report, &History::default()) {
+        match decide(&goal(job), &report, &History::default()) {
             Step::Begin(build, because) => self.begin(job, build, because.as_ref()),
             step => panic!("{step:?}"),
         }
@@ -290,7 +295,14 @@ impl Home {
 
     /// Begins a job with this binary.
     pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        self.run_at(&job.place, &Verb::Ensure(&start(job, build, because)))
+        let recipe = (build == Build::Source).then(|| self.recipe(job).unwrap());
+        let start = Start { recipe: recipe.as_ref(), ..start(job, build, because) };
+        self.run_at(&job.place, &Verb::Ensure(&start))
+    }
+
+    /// With what a job is compiled here.
+    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
+        choose(job, &self.run_at(&job.place, &Verb::Check(job)).facts)
     }
 
     pub(super) fn look(&self) -> Report {
@@ -349,9 +361,14 @@ impl Home {
     /// Does what an apply does after its check, for so many steps: none when it is not over by then.
     pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
         let mut history = History::default();
+        let facts = report.facts.clone();
         for _ in 0..steps {
-            let step = decide(goal(job), &report, &history);
+            let step = decide(&goal(job), &report, &history);
             report = match &step {
+                Step::Begin(Build::Source, because) if choose(job, &facts).is_err() => {
+                    let failure = choose(job, &facts).err();
+                    return Some((Report { failure, because: because.clone(), ..report }, Step::Fail));
+                }
                 Step::Begin(build, because) => {
                     history.is_begun = true;
                     self.begin(job, *build, because.as_ref())
@@ -364,8 +381,8 @@ impl Home {
                     ready
                 }
                 Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
-                Step::Try => {
-                    let process = report.process.as_ref().unwrap().identity.clone();
+                Step::Try(process) => {
+                    let process = process.clone();
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
                     let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
                     let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
@@ -378,10 +395,17 @@ impl Home {
                     self.run_at(&job.place, &Verb::Look)
                 }
                 Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
-                Step::Fail | Step::Leave(_) => return Some((report, step)),
+                Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
             };
         }
         None
+    }
+
+    /// As after a minute in which nobody looked.
+    pub(super) fn leave(&self) {
+        let attended = self.state().join("attended");
+        // Where it is not, nobody was there at all.
+        let _ = Command::new("touch").args(["-c", "-d", "10 minutes ago"]).arg(attended).status();
     }
 
     /// What the detached work says, for a test that failed.
@@ -394,6 +418,11 @@ impl Home {
         let text = fs::read_to_string(self.state().join(record)).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}='"))).unwrap();
         line.trim_end_matches('\'').to_owned()
+    }
+
+    /// The binary that serves, or served last.
+    pub(super) fn binary(&self) -> String {
+        self.recorded("server", "server_binary")
     }
 
     /// The number of the detached work's shell.
@@ -434,11 +463,11 @@ impl Drop for Home {
 
 /// How a job is begun by a resource whose token is "owner".
 pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>) -> Start<'a> {
-    Start { job, build, because, owner: "owner", rolls_back: true, ends_rival: false }
+    Start { job, build, recipe: None, because, owner: "owner", rolls_back: true, ends_rival: false }
 }
 
 fn goal(job: &Job) -> Goal {
-    Goal { build: job.build, rolls_back: true }
+    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
 }
 
 /// Reads what a shell answers.
@@ -447,28 +476,6 @@ pub(super) fn answer(child: Child) -> Report {
     Report::parse(&output.stdout, &[]).unwrap_or_else(|error| {
         panic!("{error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     })
-}
-
-/// Sends a signal, to a process that may be gone.
-pub(super) fn kill(pid: u32, signal: &str) {
-    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
-}
-
-/// Whether a process is there and no zombie.
-pub(super) fn is_running(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// All processes that may be seen.
-fn processes() -> Vec<(u32, Vec<String>)> {
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line);
-        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
-    })
-    .collect()
 }
 
 fn which(program: &str) -> Option<PathBuf> {

@@ -4,6 +4,7 @@
 mod compile;
 mod home;
 mod http;
+mod processes;
 mod refusals;
 mod secrets;
 mod serve;

@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{super::decide::Step, Build, Fingerprint, Job, Kind, Phase, Verb, program},
+    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
     http::http,
 };
@@ -23,11 +23,11 @@ fn prebuilt_server_becomes_ready_in_every_shell(#[case] shell: &'static str) {
     assert_eq!(report.server_version.as_deref(), Some("5000 (fixture)"));
     assert_eq!(report.fingerprint, Some(Fingerprint::of(&job).to_string()));
     assert_eq!(report.model_fingerprint, report.model_now);
-    assert!(report.is_supervised);
+    assert!(is_running(home.worker()));
     assert!(report.log_tail.iter().any(|line| line.starts_with("listening on 127.0.0.1")), "{report:#?}");
     let process = report.process.unwrap();
     assert!(process.is_alive);
-    assert_eq!((process.exit, report.rival), (None, None));
+    assert_eq!(report.rival, None);
     let model = home.path("public-storage/model/tiny.gguf");
     let binary = home.path("public-storage/package/llama-cuda/llama-server");
     let port = home.port.to_string();
@@ -225,7 +225,7 @@ fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
     kill(before.pid, "KILL");
     kill(home.worker(), "CONT");
     assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::MissingModel);
-    until("the work goes on", || (!home.look().is_supervised).then_some(()));
+    until("the work goes on", || (!is_running(home.worker())).then_some(()));
     assert!(home.compiles().is_empty());
 }
 
@@ -310,7 +310,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)));
+    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)), Form::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -323,7 +323,9 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     let home = Home::new().with_cuda("Tesla V100, 7.0\n");
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
-    let text = program(&home.place(), &Verb::Ensure(&start(&job, Build::Source, None)));
+    let recipe = home.recipe(&job).unwrap();
+    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     for (pid, words) in home.processes() {

@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Build, Job, Kind, Phase, Verb, program},
+    super::{Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -47,7 +47,8 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let Some(home) = Home::with_shell(shell) else { return };
     let home = home.with_cuda(V100);
     let job = home.job();
-    let begin = start(&job, Build::Source, None);
+    let recipe = home.recipe(&job).unwrap();
+    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     for report in runs.into_iter().map(answer) {
         assert_eq!(report.failure, None);
@@ -147,7 +148,7 @@ fn work_that_is_killed_at_any_moment_harms_nothing() {
     // Whatever the killed ones left behind has been ended.
     let mut others: Vec<u32> = home.processes().into_iter().map(|(pid, _)| pid).collect();
     others.retain(|pid| *pid != server && *pid != home.worker());
-    assert!(!report.is_supervised || others.is_empty(), "{:?}", home.processes());
+    assert!(!is_running(home.worker()) || others.is_empty(), "{:?}", home.processes());
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
     end(home.worker());
     let report = home.ensure(&home.job());
     assert_eq!((report.phase, &report.process), (Phase::Load, &Some(process.clone())));
-    assert!(!report.is_supervised);
+    assert!(!is_running(home.worker()));
     let report = home.until_ready(&home.place());
     assert_eq!(report.process.unwrap().identity, process.identity);
     let restart = Verb::Restart { process: &process.identity };
@@ -264,7 +265,8 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
     }
     assert_eq!(home.look().phase, Phase::Absent);
     home.release_compile();
-    let binary = home.serve(&job).binary.unwrap();
+    home.serve(&job);
+    let binary = home.binary();
     // And a finished build that does not run any more.
     home.run(&Verb::Stop { owner: "owner" });
     fs::write(&binary, "").unwrap();
@@ -275,7 +277,7 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
 #[test]
 fn what_a_login_prints_is_no_part_of_the_report() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Look);
+    let text = program(&home.place(), &Verb::Look, Form::Whole);
     let noise = "echo Welcome; echo damodel-report; printf 'no newline at the end'\n";
     let report = answer(home.feed(&format!("{noise}{}echo goodbye\n", text.expose_secret())));
     assert_eq!(report.phase, Phase::Absent);
@@ -285,7 +287,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
+    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);
@@ -296,4 +298,35 @@ fn program_that_was_cut_off_does_nothing() {
     let cut = text.trim_end().rfind('\n').unwrap();
     assert_eq!(home.feed(&text[..cut]).wait_with_output().unwrap().stdout, b"");
     assert!(!home.path("workspace").exists());
+}
+
+#[test]
+fn program_is_sent_only_where_another_one_lies() {
+    let home = Home::new();
+    let mut job = home.job();
+    for workspace in ["~/workspace", "it's a folder"] {
+        job.place.workspace = workspace.to_owned();
+        let file = home.path(workspace.trim_start_matches("~/")).join(format!(".damodel/{}/bootstrap.sh", home.port));
+        let named = |verb: &Verb<'_>| {
+            let text = program(&job.place, verb, Form::Hash);
+            assert!(text.expose_secret().len() < 1000, "{}", text.expose_secret());
+            let output = home.feed(text.expose_secret()).wait_with_output().unwrap();
+            Report::parse(&output.stdout, &[])
+        };
+        assert_eq!(named(&Verb::Look), Err(Malformed::NoProgram));
+        home.serve(&job);
+        assert_eq!(named(&Verb::Look).unwrap().phase, Phase::Ready);
+        // That of another version, or one that a power cut left in pieces.
+        let own = fs::read_to_string(&file).unwrap();
+        fs::write(&file, &own[..own.len() / 2]).unwrap();
+        assert_eq!(named(&Verb::Look), Err(Malformed::NoProgram));
+        fs::write(&file, own).unwrap();
+        // Cut off on its way it does nothing.
+        let stop = Verb::Stop { owner: "owner" };
+        let text = program(&job.place, &stop, Form::Hash);
+        let cut = text.expose_secret().trim_end().rfind('\n').unwrap();
+        assert_eq!(home.feed(&text.expose_secret()[..cut]).wait_with_output().unwrap().stdout, b"");
+        assert_eq!(named(&Verb::Look).unwrap().phase, Phase::Ready);
+        assert_eq!(named(&stop).unwrap().phase, Phase::Absent);
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::process::Command;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
-        Build, Fingerprint, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        Build, Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
         program::{SCRIPT, quote},
         report::Failure,
     },
@@ -54,7 +55,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
+    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
     assert!(!text.expose_secret().contains("planted-3"));
@@ -71,7 +72,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
         Verb::Destroy { owner: "" },
         Verb::Restart { process: "1.2.3" },
     ] {
-        assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
+        assert!(!program(&job.place, &verb, Form::Whole).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
 
@@ -140,5 +141,24 @@ fn what_is_no_report_is_told_with_its_last_line() {
     for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 pid=x", "pid")] {
         let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
         assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
+    }
+}
+
+#[test]
+fn progress_of_a_compile_is_that_of_make_or_ninja() {
+    for (tail, percent, line) in [
+        ("[  7%] Building\n[ 41%] Linking\n", Some(41), "[ 41%] Linking"),
+        ("[3/17] Building\n[4/17] Building a\nwarning: b\n\n", Some(23), "warning: b"),
+        ("-- Configuring done\n", None, "-- Configuring done"),
+        ("[0/0] nothing\n[9/8] more\n[x%] no\n", None, "[x%] no"),
+        ("", None, ""),
+    ] {
+        let tail = STANDARD.encode(tail);
+        let text = format!(
+            "damodel-report/1 begin\ndamodel-report/1 phase=compile\ndamodel-report/1 compile_log=/log\n\
+             damodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
+        );
+        let compile = parse(&text).unwrap().compile.unwrap();
+        assert_eq!((compile.percent, compile.line.as_str()), (percent, line));
     }
 }

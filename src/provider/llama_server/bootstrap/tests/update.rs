@@ -1,12 +1,15 @@
 //! An update, and the way back to the server that served before.
 
-use std::{fs, process::Command, thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
 
 use super::{
-    super::{super::decide::Step, Build, Former, Job, Kind, Phase, Start, Verb},
+    super::{
+        super::decide::{Goal, History, Step, decide},
+        Build, Fingerprint, Former, Job, Kind, Phase, Start, Verb,
+    },
     home::{Home, is_running, kill, start, until},
     http::http,
 };
@@ -59,7 +62,7 @@ fn options_that_are_not_understood_end_no_server() {
     assert_eq!(step, Step::RollBack);
     assert_eq!((report.phase, report.failure, report.former), (Phase::Ready, None, None));
     assert_eq!(report.process.unwrap().identity, former.identity);
-    assert_eq!(report.fingerprint.as_deref(), Some(super::super::Fingerprint::of(&job).to_string().as_str()));
+    assert_eq!(report.fingerprint.as_deref(), Some(Fingerprint::of(&job).to_string().as_str()));
     // As if nothing had been: a second apply of the former job changes nothing, and it is restarted as before.
     assert_eq!(home.serve(&job).process.unwrap().identity, former.identity);
 }
@@ -104,12 +107,14 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
     let (home, job, former) = served();
     home.ensure(&Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job.clone() });
     home.look_until(Phase::Failed);
-    // As after a minute in which nobody looked.
-    let attended = home.state().join("attended");
-    assert!(Command::new("touch").args(["-d", "10 minutes ago"]).arg(&attended).status().unwrap().success());
+    home.leave();
     until("it does not come back", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
     let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
-    assert_eq!(report.process.unwrap().command_line, former.command_line);
+    assert_eq!(report.process.as_ref().unwrap().command_line, former.command_line);
+    // Who comes back then is not told that its own job serves.
+    let goal =
+        Goal { build: Some(Build::Prebuilt), fingerprint: Some("of the changed one".to_owned()), rolls_back: true };
+    assert_eq!(decide(&goal, &report, &History::begun()), Step::Superseded);
 }
 
 #[test]
@@ -122,6 +127,39 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
     assert!(!is_running(former.pid));
     assert_eq!(home.servers(), [0; 0]);
+}
+
+/// A work that is killed after it has written itself down, and before it has written how far it is: what the records say is the former one's.
+#[test]
+fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
+    let (home, job, former) = served();
+    let changed = Job { context_size: 4096, ..job };
+    let (state, worker) = (home.state(), home.state().join("worker"));
+    let own = fs::read_to_string(&worker).unwrap();
+    fs::create_dir(state.join("former")).unwrap();
+    for record in ["status", "worker", "owner", "api_key"] {
+        fs::copy(state.join(record), state.join("former").join(record)).unwrap();
+    }
+    let mut killed = String::new();
+    for line in own.lines() {
+        let value = match line.split_once('=').map(|(name, _)| name) {
+            Some("worker_pid") => "worker_pid='1'".to_owned(),
+            Some("worker_run") => "worker_run='killed'".to_owned(),
+            Some("worker_job") => format!("worker_job='{}'", Fingerprint::of(&changed)),
+            _ => line.to_owned(),
+        };
+        killed.push_str(&value);
+        killed.push('\n');
+    }
+    fs::write(&worker, killed).unwrap();
+    let report = home.look();
+    assert_eq!((report.phase, report.former), (Phase::Failed, Some(Former::Serving)));
+    assert_eq!(report.failure.unwrap().kind, Kind::Interrupted);
+    let report = home.serve(&changed);
+    let process = report.process.unwrap();
+    assert_ne!(process.identity, former.identity);
+    assert!(process.command_line.contains(&"4096".to_owned()), "{:?}", process.command_line);
+    assert_eq!(home.servers(), [process.pid]);
 }
 
 /// Whatever is killed at whatever moment of an update that fails, the next apply of the former job serves.
@@ -178,14 +216,26 @@ fn random_updates_leave_a_server_that_serves() {
             }
         } else if random.random_ratio(1, 2) {
             home.follow(&job, checked, usize::MAX);
+        } else if random.random_ratio(1, 3) {
+            // The connection is lost, and its shell killed, while the job is begun.
+            let mut shell = home.spawn(
+                &job.place,
+                &Verb::Ensure(&start(
+                    &job,
+                    if job.build == Build::Source { Build::Source } else { Build::Prebuilt },
+                    None,
+                )),
+            );
+            thread::sleep(Duration::from_millis(random.random_range(0..600)));
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+            home.leave();
         } else {
             home.follow(&job, checked, random.random_range(1..12));
             if random.random_ratio(1, 2) && home.state().join("former").exists() {
                 kill(home.worker(), "KILL");
             }
-            // Nobody looks any more.
-            let attended = home.state().join("attended");
-            let _ = Command::new("touch").args(["-d", "10 minutes ago"]).arg(attended).status();
+            home.leave();
         }
         until(&told, || (http(home.port, "POST /v1/chat/completions", "").0 == 200).then_some(()));
     }
