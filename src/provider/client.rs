@@ -32,6 +32,8 @@ pub struct Client {
     pub(super) preflight: bool,
     /// The budget of each instance.
     pub(super) max_hourly_price: Option<Number>,
+    /// The budget of the whole account.
+    pub(super) max_account_hourly_price: Option<Number>,
     /// What the environment says about instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// What a create does about leftovers of its own configuration.
@@ -118,6 +120,7 @@ impl Client {
             registry_host: None,
             preflight: true,
             max_hourly_price: None,
+            max_account_hourly_price: None,
             on_unreleasable: None,
             on_leftover: OnLeftover::default(),
             place,
@@ -190,9 +193,9 @@ impl Client {
         }
     }
 
-    /// The pending record that a create with this key would adopt.
-    pub(super) fn resumable(&self, kind: Kind, key: &str) -> Option<PendingRecord> {
-        self.journal.left_for(kind, key, &self.base_url()?).ok()?.into_iter().next()
+    /// The pending record that a create with this key, and with these candidates where it has several, would adopt.
+    pub(super) fn resumable(&self, kind: Kind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
+        self.journal.left_for(kind, key, &self.base_url()?, candidates).ok()?.into_iter().next()
     }
 
     /// The service's base address, as pending records and quotes name it.
