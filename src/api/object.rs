@@ -4,6 +4,7 @@
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::api::{
     client::Client,
@@ -178,6 +179,14 @@ impl<K: Object> Objects<K> {
     /// Any of a read.
     pub async fn fresh(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         self.all(Freshness::Fresh, context).await
+    }
+
+    /// All of them, asked for at this time or later.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn since(&self, time: Instant, context: &Context) -> Result<Arc<Listing<K>>, Error> {
+        self.all(Freshness::Since(time), context).await
     }
 
     pub(super) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::Environment;
+use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, CloudDisk, Instance, Journal, Kind, Listing, PendingRecord, PrivateImage, Quotes},
     framework::{self, value::Number},
@@ -33,7 +33,7 @@ pub struct Client {
     /// The budget of each instance.
     pub(super) max_hourly_price: Option<Number>,
     /// The budget of the whole account.
-    pub(super) max_account_hourly_price: Option<Number>,
+    pub(super) account_budget: Option<AccountBudget>,
     /// What the environment says about instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// What a create does about leftovers of its own configuration.
@@ -120,7 +120,7 @@ impl Client {
             registry_host: None,
             preflight: true,
             max_hourly_price: None,
-            max_account_hourly_price: None,
+            account_budget: None,
             on_unreleasable: None,
             on_leftover: OnLeftover::default(),
             place,
@@ -187,6 +187,9 @@ impl Client {
 
     /// Clears the pending record of an object that was released.
     pub(super) fn released(&self, kind: Kind, id: &str) {
+        if let (Kind::Instance, Some(budget)) = (kind, &self.account_budget) {
+            budget.released(id);
+        }
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.released(kind, id, &base_url) {
             tracing::warn!(%error, "the pending record of a released object could not be cleared");

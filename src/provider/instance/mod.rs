@@ -154,7 +154,14 @@ impl Managed for Instance {
         price::confirm(self, attempt, client, limits).await
     }
 
-    fn forget_plan(private: &mut Private, _client: &Client) {
+    fn create_ended(marker: &str, made: Option<&str>, client: &Client) {
+        if let Some(budget) = &client.account_budget {
+            budget.ended(marker, made);
+        }
+    }
+
+    fn forget_plan(private: &mut Private, client: &Client) {
+        price::end_plan(private, client);
         price::forget(private);
         offers::forget(private);
     }

@@ -9,13 +9,14 @@ use super::{
     candidates,
     checks::Findings,
     model::Instance,
-    price::{budget, earlier, is_above, is_spot, key, live, told},
+    price::{budget, earlier, is_above, is_spot, key, live, plan_id, told},
 };
 use crate::{
     api::{Context, Spec},
     framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
     provider::{
         Client,
+        account_budget::{AccountBudget, Billed, Room},
         lifecycle::{Choice, ManagedExt as _},
         pricing::EstimatedCost,
     },
@@ -70,7 +71,7 @@ pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Client
 }
 
 /// Checks each candidate, and plans what is known of those that are left.
-pub(super) async fn plan(plan: &mut Plan<Instance>, client: &Client, limits: &Context) {
+pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>, client: &Client, limits: &Context) {
     let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
     let each = candidates::each(&config, &planned, Some(client));
     let mut common = Findings::default();
@@ -86,29 +87,59 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, client: &Client, limits: &Co
     }
     plan.diagnostics.extend(std::mem::take(&mut common.diagnostics));
     let is_whole = config.candidates.known().is_some_and(|candidates| candidates.len() == each.len());
-    let key = list_key(&each, client);
-    let kept = earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client);
-    let offers = match kept {
-        Some(kept) => kept,
-        None if !is_whole || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Open)) => return,
-        None => offers(&verdicts).cloned().collect(),
-    };
-    if let Err(diagnostic) = has_stock(&offers, &verdicts, &each, &planned) {
-        if diagnostic.is_error() {
-            client.quotes.forget(&key);
-            plan.diagnostics.push(diagnostic);
-            return;
-        }
-        plan.diagnostics.push(diagnostic);
+    let title = planned.title();
+    match billed {
+        Some(billed) => billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            rule_out_by(room, &title, &mut verdicts);
+            ((), decide(plan, &config, &each, &verdicts, is_whole, client))
+        }),
+        None => drop(decide(plan, &config, &each, &verdicts, is_whole, client)),
     }
-    warn_of_moved_prices(plan, &offers, &verdicts, &each);
-    if offers.iter().all(|offer| current(offer, &verdicts).is_some_and(|now| now.cost == offer.cost)) {
+}
+
+/// Rules out what would bring the account above its budget.
+fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
+    for verdict in verdicts {
+        if let Verdict::Fits { offer, .. } = verdict
+            && let Err(over) = room.hold(title, &offer.cost.hourly_equivalent)
+        {
+            *verdict = Verdict::Out(over.detail);
+        }
+    }
+}
+
+/// Decides which candidates are left, and plans what is known of them; the most that is paid for one.
+fn decide(
+    plan: &mut Plan<Instance>,
+    config: &Instance,
+    each: &[Instance],
+    verdicts: &[Verdict],
+    is_whole: bool,
+    client: &Client,
+) -> Option<Number> {
+    let planned = plan.planned.as_mut()?;
+    let key = list_key(each, client);
+    let offers = match earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client) {
+        Some(kept) => kept,
+        None if !is_whole || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Open)) => return None,
+        None => offers(verdicts).cloned().collect(),
+    };
+    if let Err(diagnostic) = has_stock(&offers, verdicts, each, planned) {
+        let is_error = diagnostic.is_error();
+        plan.diagnostics.push(diagnostic);
+        if is_error {
+            client.quotes.forget(&key);
+            return None;
+        }
+    }
+    settle(planned, config, &offers, each);
+    let ceiling = planned.price_ceiling.known().cloned();
+    plan.private.insert(OFFERS, &offers);
+    warn_of_moved_prices(plan, &offers, verdicts, each);
+    if offers.iter().all(|offer| current(offer, verdicts).is_some_and(|now| now.cost == offer.cost)) {
         client.quotes.keep(&key, &offers, jiff::Timestamp::now().as_second());
     }
-    plan.private.insert(OFFERS, &offers);
-    if let Some(planned) = &mut plan.planned {
-        settle(planned, &config, &offers, &each);
-    }
+    ceiling
 }
 
 /// What a single check found, as a verdict. What is worth a warning is said once for all.
@@ -233,8 +264,10 @@ fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[I
 fn list_key(each: &[Instance], client: &Client) -> String {
     let mut parts: Vec<String> = each.iter().map(|candidate| key(candidate, client)).collect();
     if let Some(candidate) = each.first() {
-        parts.push(format!("{:?} {:?} {:?}", candidate.image, candidate.image_id, candidate.image_type));
+        let image = (&candidate.image, &candidate.image_id, &candidate.image_type);
+        // With a budget for the account, what is left for one instance depends on the others.
+        parts.push(format!("{image:?} {:?} {:?}", candidate.name, candidate.hostname));
     }
-    parts.push(format!("{:?} {:?}", client.max_hourly_price, client.max_account_hourly_price));
+    parts.push(format!("{:?} {:?}", client.max_hourly_price, client.account_budget.as_ref().map(AccountBudget::most)));
     format!("candidates|{}", parts.join("|"))
 }

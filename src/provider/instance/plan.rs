@@ -8,7 +8,7 @@ use super::{
 use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, lifecycle::ManagedExt as _, replacement, words::capitalized},
+    provider::{Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, replacement, words::capitalized},
 };
 
 /// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.
@@ -68,11 +68,20 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     let replaced = replacement::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
-    if candidates::has_choice(config) {
-        return offers::plan(plan, client, limits).await;
+    let (has_choice, name) = (candidates::has_choice(config), planned.name.as_str().map(str::to_owned));
+    let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
+    let billed = match client.billed_for_plan(replaced, limits).await {
+        Ok(billed) => billed,
+        Err(diagnostic) => {
+            plan.diagnostics.push(diagnostic);
+            None
+        }
+    };
+    if has_choice {
+        return offers::plan(plan, billed.as_ref(), client, limits).await;
     }
     match &findings.spec {
-        Some(spec) => price::quote(plan, spec, client),
+        Some(spec) => price::quote(plan, spec, billed.as_ref(), client),
         None if findings.spec_is_unanswered => price::repeat(plan, client),
         None => {}
     }

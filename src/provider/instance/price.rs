@@ -9,9 +9,10 @@ use super::{
 };
 use crate::{
     api::{Attempt, Context, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
+    framework::{Attr, Diagnostic, Path, Plan, Private},
     provider::{
         Client,
+        account_budget::Billed,
         errors::Failure,
         lifecycle::ManagedExt as _,
         pricing::{EstimatedCost, Order, estimate},
@@ -21,13 +22,28 @@ use crate::{
 /// Under this key a plan keeps its quote, where the core stores it.
 const QUOTE: &str = "quote";
 
+/// Under this key a plan keeps its name in the account's budget.
+const PLAN: &str = "budget";
+
 /// Puts the price of a machine into its plan, and holds the live price to the budget. Of spot capacity only the most that it may cost is
 /// known.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
+pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
     let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
         plan.diagnostics.push(diagnostic);
+    }
+    if let Some(billed) = billed {
+        let title = planned.title();
+        let held = billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            match room.hold(&title, &live.hourly_equivalent) {
+                Ok(()) => (Ok(()), live.hourly_equivalent.known().cloned()),
+                Err(over) => (Err(over), None),
+            }
+        });
+        if let Err(over) = held {
+            plan.diagnostics.push(over.at(selector(planned)));
+        }
     }
     let key = key(planned, client);
     let quote = earlier(plan.earlier.as_ref(), QUOTE, &key, client).unwrap_or_else(|| Quote::of(live.clone(), spec));
@@ -131,7 +147,7 @@ pub(super) async fn confirm(
     let unpriced = || Instance { estimated_cost: Attr::Null, ..planned.clone() };
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(unpriced()) };
     let quoted = planned.estimated_cost.known();
-    let has_budget = client.max_hourly_price.is_some() || client.max_account_hourly_price.is_some();
+    let has_budget = client.max_hourly_price.is_some() || client.account_budget.is_some();
     let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || has_budget;
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
@@ -146,8 +162,8 @@ pub(super) async fn confirm(
         }
     };
     let Some(spec) = select(&specs, planned) else {
-        if let Some(most) = &client.max_hourly_price {
-            return Err(unknown(planned, most));
+        if has_budget {
+            return Err(unknown(planned));
         }
         return Ok(Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() });
     };
@@ -167,6 +183,12 @@ pub(super) async fn confirm(
             ),
         )
         .at(Path::to("estimated_cost")));
+    }
+    if let Some(billed) = client.billed_for_create(attempt.since, limits).await? {
+        billed.reserve(&attempt.marker, &planned.title(), &live.hourly_equivalent).map_err(|mut over| {
+            over.detail.push_str(" Nothing was bought.");
+            over.at(selector(planned))
+        })?;
     }
     let price_ceiling = match &planned.price_ceiling {
         Attr::Unknown => live.hourly_equivalent.clone(),
@@ -194,21 +216,39 @@ pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) 
         )
         .at(selector(planned))),
         Some(_) => Ok(()),
-        None => Err(unknown(planned, most)),
+        None => Err(unknown(planned)),
     }
 }
 
-/// Says that the budget cannot be held without a price.
-fn unknown(planned: &Instance, most: &Number) -> Diagnostic {
+/// Says that a budget cannot be held without a price.
+fn unknown(planned: &Instance) -> Diagnostic {
     Diagnostic::error(
         "The price is not known",
         format!(
-            "The service names no price for {} with this payment type, so the provider's max_hourly_price of {most} cannot be \
-             guarded. Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+            "The service names no price for {} with this payment type, so the provider's budget cannot be guarded. Choose another \
+             payment_type, or lift the budget for it in a provider configuration of its own (alias).",
             planned.title()
         ),
     )
     .at(selector(planned))
+}
+
+/// The name under which a plan counts against the account's budget, the same for all plans of one change.
+pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
+    if let Some(known) = private.entry(PLAN) {
+        return known;
+    }
+    let id = format!("{:016x}", client.api.settings().random.next());
+    private.insert(PLAN, &id);
+    id
+}
+
+/// Ends what a plan counts against the account's budget.
+pub(super) fn end_plan(private: &mut Private, client: &Client) {
+    if let (Some(id), Some(budget)) = (private.entry::<String>(PLAN), &client.account_budget) {
+        budget.forget_plan(&id);
+    }
+    private.remove(PLAN);
 }
 
 /// The attribute that selects the specification.
