@@ -57,19 +57,20 @@ impl Reservations {
         Reservation { marker: marker.to_owned(), title, hourly, uid: None, owner: self.owner.clone(), at }
     }
 
-    /// Looks at the reservations of this run, which may be changed, and at those of other runs, while no run changes any.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &[Reservation]) -> T) -> T {
+    /// Changes the reservations of this run, and those of other runs, while no run changes any.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let before = own.clone();
         let opened = self.file.as_deref().and_then(|path| {
             open(path).map_err(|error| tracing::debug!(%error, "reservations count in this run alone")).ok()
         });
-        let Some(mut file) = opened else { return change(&mut own, &[]) };
+        let Some(mut file) = opened else { return change(&mut own, &mut Vec::new()) };
         let now = Timestamp::now().as_second();
         let mut others = read(&mut file);
         others.retain(|other| other.owner != self.owner && is_valid(other.at, now));
-        let changed = change(&mut own, &others);
-        if *own != before {
+        let others_before = others.clone();
+        let changed = change(&mut own, &mut others);
+        if *own != before || others != others_before {
             others.extend(own.iter().cloned());
             if let Err(error) = write(&mut file, &others) {
                 tracing::debug!(%error, "reservations could not be told to other runs");
@@ -91,7 +92,10 @@ impl Reservations {
 
     /// Forgets an object that is gone.
     pub fn released(&self, uid: &str) {
-        self.change(|own, _| own.retain(|reservation| reservation.uid.as_deref() != Some(uid)));
+        self.change(|own, others| {
+            own.retain(|reservation| reservation.uid.as_deref() != Some(uid));
+            others.retain(|reservation| reservation.uid.as_deref() != Some(uid));
+        });
     }
 }
 
@@ -168,7 +172,7 @@ mod tests {
         drop(second);
         assert_eq!(total(&first), 1, "what was made stays until lists show it");
         first.released("ins-2");
-        assert_eq!(total(&first), 1, "that of another run is not this one's to forget");
+        assert_eq!(total(&first), 0);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(super) struct Billed<'a> {
     budget: &'a AccountBudget,
     reservations: &'a Reservations,
     items: Vec<Item>,
+    /// Ids and names of instances that do not count although they are reserved.
+    gone: BTreeSet<String>,
 }
 
 /// All that counts against the budget but the instance that is asked for.
@@ -132,19 +134,18 @@ impl AccountBudget {
                 "The list of the account's instances is not complete, so their cost is not known.".to_owned(),
             ));
         }
-        let reserved = reservations.change(|own, others| {
-            let gone = |reservation: &Reservation| {
-                let known = listing.records.iter().find(|it| Some(it.uid.as_str()) == reservation.uid.as_deref());
-                known.is_some_and(Instance::is_released)
-            };
-            own.retain(|reservation| !gone(reservation));
-            own.iter().chain(others).flat_map(|it| [Some(it.marker.clone()), it.uid.clone()]).flatten().collect()
+        let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
+        let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
+        let reserved: BTreeSet<String> = reservations.change(|own, others| {
+            let names = |it: &Reservation| [Some(it.marker.clone()), it.uid.clone()];
+            own.iter().chain(&*others).flat_map(names).flatten().collect()
         });
-        let counts = |instance: &&Instance| !instance.is_released() && !is_in(&reserved, instance);
-        let stays = |instance: &&Instance| !replaced.is(instance, client);
-        let counted = listing.records.iter().filter(counts).filter(stays);
+        let counts = |instance: &&Instance| {
+            !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name))
+        };
+        let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
-        Ok(Billed { budget: self, reservations, items })
+        Ok(Billed { budget: self, reservations, items, gone })
     }
 
     /// An instance at its live price.
@@ -225,8 +226,9 @@ impl Replaced<'_> {
     }
 }
 
-fn is_in(reserved: &BTreeSet<String>, instance: &Instance) -> bool {
-    reserved.contains(instance.uid.as_str()) || instance.name.as_ref().is_some_and(|name| reserved.contains(name))
+/// What a reservation may know an instance by.
+fn names(instance: &Instance) -> impl Iterator<Item = String> {
+    [Some(instance.uid.to_string()), instance.name.clone()].into_iter().flatten()
 }
 
 impl Client {
@@ -278,7 +280,7 @@ impl Billed<'_> {
             let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
             planned.remove(plan);
             let items = planned.values().cloned();
-            let room = self.room(own.iter().chain(others), items);
+            let room = self.room(own.iter().chain(&*others), items);
             let (decided, hourly) = decide(&room);
             if let Some(hourly) = hourly {
                 planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
@@ -292,7 +294,7 @@ impl Billed<'_> {
         self.reservations.change(|own, others| {
             own.retain(|reservation| reservation.marker != marker);
             let planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let room = self.room(own.iter().chain(others), planned.into_values());
+            let room = self.room(own.iter().chain(&*others), planned.into_values());
             room.hold(title, hourly)?;
             let hourly = hourly.known().map(ToString::to_string).unwrap_or_default();
             own.push(self.reservations.reservation(marker, title.to_owned(), hourly));
@@ -305,7 +307,10 @@ impl Billed<'_> {
         reserved: impl Iterator<Item = &'r Reservation>,
         planned: impl Iterator<Item = Item>,
     ) -> Room<'_> {
-        let reserved = reserved.filter_map(|reservation| {
+        let is_gone = |it: &Reservation| {
+            self.gone.contains(&it.marker) || it.uid.as_ref().is_some_and(|uid| self.gone.contains(uid))
+        };
+        let reserved = reserved.filter(|reservation| !is_gone(reservation)).filter_map(|reservation| {
             Some(Item { title: reservation.title.clone(), hourly: reservation.hourly.parse().ok()? })
         });
         Room { most: &self.budget.most, items: self.items.iter().cloned().chain(reserved).chain(planned).collect() }

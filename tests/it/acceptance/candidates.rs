@@ -110,10 +110,11 @@ fn none_that_fits_is_an_error_with_each_reason() {
         let error = refusal(&said, &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"]);
         assert_eq!(error.attribute.as_deref(), Some("candidates"));
         // One above its limits, and one without stock: it is the stock that lacks.
-        workspace.write(&config_with(provider, choice("[{ spec_id = 101 }, { spec_id = 106 }]")));
+        let sold_out = |list| choice(list).set("image_id", "901");
+        workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
         let said = workspace.try_plan(&[]);
         refusal(&said, &["has stock now", "max_hourly_price is 5", "cannot be made now", "wait_for_capacity"]);
-        workspace.write(&config_with(provider, choice("[{ spec_id = 106 }]").text("wait_for_capacity", "1m")));
+        workspace.write(&config_with(provider, sold_out("[{ spec_id = 106 }]").text("wait_for_capacity", "1m")));
         let said = workspace.try_plan(&[]);
         assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");
         assert!(says(&said, Severity::Warning, "will wait for capacity"), "{said:#?}");
@@ -227,7 +228,8 @@ fn the_choice_is_kept() {
         assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
         assert!(says(&said, Severity::Warning, "deletes the machine's disks"), "{said:#?}");
         let plan = workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
-        assert_eq!((plan.change(X).actions(), plan.change(X).replace_paths()[0].clone()), ("delete, create".into(), "candidates".into()));
+        assert_eq!(plan.change(X).actions(), "delete, create");
+        assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));
         assert_eq!((spec_of(workspace), site.balance().created), (104, 2));
         workspace.finish();
     });
@@ -375,7 +377,7 @@ fn lists_of_the_data_source_are_candidates_as_they_are() {
 
 #[rstest]
 #[case("candidates = []", "candidates")]
-#[case("candidates = [{ spec_id = 103 }]\n  spec_id = 103", "spec_id")]
+#[case("candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103", "spec_id")]
 #[case("candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]", "candidates")]
 #[case("candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1", "candidates")]
 #[case("candidates = [{ spec_id = 103, region = \"r\" }]\n  gpu_num = 1\n  region = \"r\"", "candidates")]
