@@ -86,13 +86,15 @@ pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
 pub use create::{
-    Accepted, Attempt, BeforeSending, Choices, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy,
+    Accepted, Attempt, BeforeSending, Choices, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW,
+    WhileBusy,
 };
 pub use create_cloud_disk::CreateCloudDisk;
 pub use create_instance::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
-    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded,
+    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, UnreadAnswer, Unsettled,
+    WaitEnded,
 };
 pub use instances::InstanceFilter;
 pub use listing::Listing;

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn without_a_file_a_run_counts_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("file"), "").unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
         let reservations = Reservations::new(Some(folder.path().join("file/reservations.json")), &Random::default());
         let reservation = reservations.reservation("x-1", "x".to_owned(), "1".to_owned());
         reservations.change(|own, _| own.push(reservation));

@@ -72,13 +72,7 @@ pub(super) struct Replaced<'a> {
 
 impl AccountBudget {
     pub(super) fn new(most: Number, directory: PathBuf) -> Self {
-        Self {
-            most,
-            directory,
-            reservations: OnceCell::new(),
-            planned: Mutex::default(),
-            sizes: Mutex::default(),
-        }
+        Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), sizes: Mutex::default() }
     }
 
     /// The budget itself.
@@ -140,9 +134,7 @@ impl AccountBudget {
             let names = |it: &Reservation| [Some(it.marker.clone()), it.uid.clone()];
             own.iter().chain(&*others).flat_map(names).flatten().collect()
         });
-        let counts = |instance: &&Instance| {
-            !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name))
-        };
+        let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
         Ok(Billed { budget: self, reservations, items, gone })
@@ -158,10 +150,13 @@ impl AccountBudget {
     ) -> Result<Item, Refusal> {
         let title = super::words::title("instance", instance.name.as_deref(), Some(instance.uid.as_str()));
         let unpriced = |why: &str| {
-            Refusal::Unpriced(format!("The price of {title} is not known ({why}), so the cost of the account is not known."))
+            Refusal::Unpriced(format!(
+                "The price of {title} is not known ({why}), so the cost of the account is not known."
+            ))
         };
         let region = instance.region.as_deref().ok_or_else(|| unpriced("it names no region"))?;
-        let gpu_num = instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it names no number of GPUs"))?;
+        let gpu_num =
+            instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it names no number of GPUs"))?;
         let specs = client.api.specs();
         let specs = match since {
             Some(since) => specs.since(region, since, limits).await?,

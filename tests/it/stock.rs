@@ -27,7 +27,7 @@ const MACHINES: usize = 10;
 /// As many seeds at once as keep two processors busy while stock is waited for.
 const AT_ONCE: usize = 3;
 /// How long a create may wait for stock, in seconds.
-const PATIENCE: u64 = 90;
+const PATIENCE: u64 = 300;
 /// Specification, region, price by the hour.
 const SPECS: [(i64, &str, f64); 6] = [
     (101, "cn-east-1", 12.8),
@@ -119,7 +119,7 @@ impl Market {
             wanted,
             waits: (0..MACHINES).map(|_| random.random_bool(0.8)).collect(),
             max_hourly_price: if random.random_bool(0.3) { 11.0 } else { 100.0 },
-            share: random.random_range(0.2..0.7),
+            share: random.random_range(0.4..0.9),
             loss: if random.random_bool(0.3) { 0.1 } else { 0.0 },
             moved,
         }
@@ -131,7 +131,8 @@ impl Market {
             let region = |spec: &i64| SPECS.iter().find(|(known, ..)| known == spec).unwrap().1;
             let candidates: Vec<String> =
                 specs.iter().map(|spec| format!("{{ spec_id = {spec}, region = \"{}\" }}", region(spec))).collect();
-            let wait = if self.waits[number] { format!("  wait_for_capacity = \"{PATIENCE}s\"\n") } else { String::new() };
+            let wait =
+                if self.waits[number] { format!("  wait_for_capacity = \"{PATIENCE}s\"\n") } else { String::new() };
             writeln!(
                 body,
                 "resource \"damodel_instance\" \"m{number}\" {{\n  name = \"m{number}\"\n  gpu_num = 1\n  image_id = 901\n  image_type \
@@ -140,7 +141,8 @@ impl Market {
             )
             .unwrap();
         }
-        let budgets = format!("max_hourly_price = {}\nmax_account_hourly_price = {}", self.max_hourly_price, self.account());
+        let budgets =
+            format!("max_hourly_price = {}\nmax_account_hourly_price = {}", self.max_hourly_price, self.account());
         config_with(&budgets, body)
     }
 

@@ -95,7 +95,8 @@ impl<C: Creation> Flow<C> {
                     }
                 }
             }
-            refused_before = refusals.last().filter(|refusal| is_refused(refusal)).map(|it| it.error.clone()).or(refused_before);
+            refused_before =
+                refusals.last().filter(|refusal| is_refused(refusal)).map(|it| it.error.clone()).or(refused_before);
             for_good = refusals.iter().filter(|refusal| is_final(refusal)).cloned().collect();
             order.retain(|choice| !for_good.iter().any(|refusal| refusal.choice == *choice));
             order.sort_unstable();

@@ -249,13 +249,7 @@ impl Journal {
     ///
     /// # Errors
     /// As those of a create: a directory or files that cannot be read.
-    pub fn left_for(
-        &self,
-        kind: Kind,
-        key: &str,
-        base_url: &str,
-        candidates: &[String],
-    ) -> Result<Vec<Record>, Error> {
+    pub fn left_for(&self, kind: Kind, key: &str, base_url: &str, candidates: &[String]) -> Result<Vec<Record>, Error> {
         let left = self.left(&Wanted { kind, key, base_url, account: "", candidates })?;
         Ok(left.into_iter().map(|(_, record)| record).filter(|record| !record.refused).collect())
     }

@@ -27,8 +27,12 @@ pub(super) fn attribute() -> Attribute {
             .validate(validator::between(1..=i64::MAX)),
         Attribute::optional("spec_type", Type::String, "The specification's code within the region.")
             .validate(validator::text("text that is not empty", |code| !code.is_empty())),
-        Attribute::optional("region", Type::String, "The region. Default: the instance's, else the provider's `region`.")
-            .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        Attribute::optional(
+            "region",
+            Type::String,
+            "The region. Default: the instance's, else the provider's `region`.",
+        )
+        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
         Attribute::optional("gpu_num", Type::Number, "How many GPUs. Default: the instance's `gpu_num`.")
             .validate(validator::between(1..=i64::MAX)),
     ];
@@ -99,7 +103,7 @@ fn common<T: Clone + PartialEq>(candidates: &[Instance], value: impl Fn(&Instanc
 
 /// Whether an instance is one of the candidates; none while that is unknown.
 fn includes(config: &Instance, instance: &Instance) -> Option<bool> {
-    let Some(candidates) = config.candidates.known() else { return None };
+    let candidates = config.candidates.known()?;
     let mut is_open = false;
     for candidate in candidates {
         match candidate.known().map(|candidate| is_of(candidate, instance)) {
@@ -149,7 +153,8 @@ pub(super) fn pin(plan: &mut Plan<Instance>) {
         Some(true) | None => {}
         Some(false) => {
             plan_common(config, planned, &[]);
-            plan.replace.insert(0, Path::to(if planned.candidates == prior.candidates { "spec_id" } else { "candidates" }));
+            plan.replace
+                .insert(0, Path::to(if planned.candidates == prior.candidates { "spec_id" } else { "candidates" }));
         }
     }
 }
@@ -169,7 +174,11 @@ pub(super) fn plan_adoption(plan: &mut Plan<Instance>) {
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.candidates.is_null() {
         if config.gpu_num.is_null() {
-            diagnostics.error_at(Path::to("gpu_num"), "Missing required argument", "Set gpu_num: how many GPUs the instance has.");
+            diagnostics.error_at(
+                Path::to("gpu_num"),
+                "Missing required argument",
+                "Set gpu_num: how many GPUs the instance has.",
+            );
         }
         return;
     }
@@ -201,7 +210,11 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
 
 fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnostics: &mut Diagnostics) {
     if candidate.spec_id.is_null() && candidate.spec_type.is_null() {
-        diagnostics.error_at(path.attribute("spec_id"), "Missing specification", "A candidate needs spec_id or spec_type.");
+        diagnostics.error_at(
+            path.attribute("spec_id"),
+            "Missing specification",
+            "A candidate needs spec_id or spec_type.",
+        );
     }
     if candidate.gpu_num.is_null() && config.gpu_num.is_null() {
         diagnostics.error_at(

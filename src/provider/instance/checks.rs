@@ -106,7 +106,13 @@ pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&st
 
 impl Findings {
     /// Finds the specification, and holds the create against its limits.
-    pub(super) async fn check_spec(&mut self, planned: &Instance, config: &Instance, client: &Client, limits: &Context) {
+    pub(super) async fn check_spec(
+        &mut self,
+        planned: &Instance,
+        config: &Instance,
+        client: &Client,
+        limits: &Context,
+    ) {
         let Some(region) = planned.region.as_str() else { return };
         // A number that the configuration leaves open follows from the code; one that is not known yet wins over it.
         let is_open = config.spec_id.is_unknown() || planned.spec_type.known().is_none();
@@ -180,12 +186,7 @@ impl Findings {
     }
 
     /// Finds the image, and whether it can be used at all.
-    pub(super) async fn find_image(
-        &mut self,
-        planned: &Instance,
-        client: &Client,
-        limits: &Context,
-    ) -> Option<Image> {
+    pub(super) async fn find_image(&mut self, planned: &Instance, client: &Client, limits: &Context) -> Option<Image> {
         let image = images::wanted(
             planned.image_id.known().copied(),
             planned.image_type.as_str(),

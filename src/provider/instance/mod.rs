@@ -37,7 +37,10 @@ use super::{
     words::capitalized,
 };
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing, Presence},
+    api::{
+        self, Accepted, Attempt, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing,
+        Presence,
+    },
     framework::{
         Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, Type,
         Update, timeouts::parse_duration,

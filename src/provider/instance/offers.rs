@@ -39,7 +39,7 @@ struct Offer {
 /// What a plan finds of a candidate.
 enum Verdict {
     /// It may be bought; why not at the moment, if so.
-    Fits { offer: Offer, shortage: Option<String> },
+    Fits { offer: Box<Offer>, shortage: Option<String> },
     /// It cannot be judged: its values are unknown, or the service did not answer.
     Open,
     /// Why it is ruled out.
@@ -47,7 +47,12 @@ enum Verdict {
 }
 
 /// The candidates of a create, those that its plan ruled out marked.
-pub(super) fn choices(config: &Instance, planned: &Instance, private: &Private, client: &Client) -> Vec<Choice<Instance>> {
+pub(super) fn choices(
+    config: &Instance,
+    planned: &Instance,
+    private: &Private,
+    client: &Client,
+) -> Vec<Choice<Instance>> {
     let offers = private.entry::<Vec<Offer>>(OFFERS);
     let each = candidates::each(config, planned, Some(client)).into_iter().enumerate();
     let choice = |(place, mut object): (usize, Instance)| {
@@ -153,14 +158,15 @@ fn judge(place: usize, candidate: &Instance, findings: Findings, client: &Client
             common.diagnostics.push(diagnostic.clone());
         }
     }
-    let (Some(spec), Some(live)) = (&findings.spec, findings.spec.as_ref().and_then(|spec| live(candidate, spec))) else {
+    let (Some(spec), Some(live)) = (&findings.spec, findings.spec.as_ref().and_then(|spec| live(candidate, spec)))
+    else {
         return Verdict::Open;
     };
     if let Err(over) = budget(&live, candidate, client) {
         return Verdict::Out(over.detail);
     }
     let shortage = findings.shortage.map(|shortage| shortage.reason);
-    Verdict::Fits { offer: Offer::of(place, spec, live), shortage }
+    Verdict::Fits { offer: Box::new(Offer::of(place, spec, live)), shortage }
 }
 
 impl Offer {
@@ -171,7 +177,7 @@ impl Offer {
 
 fn offers(verdicts: &[Verdict]) -> impl Iterator<Item = &Offer> {
     verdicts.iter().filter_map(|verdict| match verdict {
-        Verdict::Fits { offer, .. } => Some(offer),
+        Verdict::Fits { offer, .. } => Some(offer.as_ref()),
         Verdict::Open | Verdict::Out(_) => None,
     })
 }
@@ -182,12 +188,7 @@ fn current<'a>(offer: &Offer, verdicts: &'a [Verdict]) -> Option<&'a Offer> {
 }
 
 /// Whether at least one of the offers can be bought now; otherwise what is said of each candidate.
-fn has_stock(
-    offers: &[Offer],
-    verdicts: &[Verdict],
-    each: &[Instance],
-    planned: &Instance,
-) -> Result<(), Diagnostic> {
+fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned: &Instance) -> Result<(), Diagnostic> {
     let of = |offer: &&Offer| verdicts.get(offer.place);
     let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Open | Verdict::Fits { shortage: None, .. });
     if offers.iter().filter_map(|offer| of(&offer)).any(is_open) {
@@ -195,7 +196,9 @@ fn has_stock(
     }
     let reason = |verdict: &Verdict| match verdict {
         Verdict::Out(reason) => reason.clone(),
-        Verdict::Fits { shortage, .. } => shortage.clone().unwrap_or_else(|| "An earlier plan ruled it out.".to_owned()),
+        Verdict::Fits { shortage, .. } => {
+            shortage.clone().unwrap_or_else(|| "An earlier plan ruled it out.".to_owned())
+        }
         Verdict::Open => "It could not be checked.".to_owned(),
     };
     let lines: Vec<String> = each

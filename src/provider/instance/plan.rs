@@ -8,7 +8,10 @@ use super::{
 use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, replacement, words::capitalized},
+    provider::{
+        Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, replacement,
+        words::capitalized,
+    },
 };
 
 /// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.
@@ -41,8 +44,7 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
         let each = candidates::each(config, planned, client);
         candidates::plan_common(config, planned, &each);
     }
-    let needs_region = !has_choice
-        || config.candidates.elements().any(|(_, candidate)| candidate.region.is_null());
+    let needs_region = !has_choice || config.candidates.elements().any(|(_, candidate)| candidate.region.is_null());
     if let (Attr::Null, true, Some(client)) = (&config.region, needs_region, client) {
         match &client.region {
             Some(region) if !has_choice => planned.region = Attr::Known(region.clone()),

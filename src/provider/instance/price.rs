@@ -163,7 +163,7 @@ pub(super) async fn confirm(
     };
     let Some(spec) = select(&specs, planned) else {
         if has_budget {
-            return Err(unknown(planned));
+            return Err(unknown(planned, client));
         }
         return Ok(Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() });
     };
@@ -216,16 +216,17 @@ pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) 
         )
         .at(selector(planned))),
         Some(_) => Ok(()),
-        None => Err(unknown(planned)),
+        None => Err(unknown(planned, client)),
     }
 }
 
 /// Says that a budget cannot be held without a price.
-fn unknown(planned: &Instance) -> Diagnostic {
+fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
+    let budget = if client.max_hourly_price.is_some() { "max_hourly_price" } else { "max_account_hourly_price" };
     Diagnostic::error(
         "The price is not known",
         format!(
-            "The service names no price for {} with this payment type, so the provider's budget cannot be guarded. Choose another \
+            "The service names no price for {} with this payment type, so the provider's {budget} cannot be guarded. Choose another \
              payment_type, or lift the budget for it in a provider configuration of its own (alias).",
             planned.title()
         ),

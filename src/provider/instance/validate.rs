@@ -105,8 +105,7 @@ mod tests {
 
     #[test]
     fn nothing_renews_what_is_abandoned() {
-        let config =
-            Instance { on_unreleasable: "abandon".into(), auto_renew: Attr::Known(true), ..base() };
+        let config = Instance { on_unreleasable: "abandon".into(), auto_renew: Attr::Known(true), ..base() };
         assert_eq!(paths(&config), ["on_unreleasable"]);
     }
 }

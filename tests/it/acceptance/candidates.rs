@@ -107,7 +107,10 @@ fn none_that_fits_is_an_error_with_each_reason() {
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
         workspace.write(&config_with(provider, choice("[{ spec_id = 101 }, { spec_id = 999 }]")));
         let said = workspace.try_plan(&[]);
-        let error = refusal(&said, &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"]);
+        let error = refusal(
+            &said,
+            &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"],
+        );
         assert_eq!(error.attribute.as_deref(), Some("candidates"));
         // One above its limits, and one without stock: it is the stock that lacks.
         let sold_out = |list| choice(list).set("image_id", "901");
@@ -128,7 +131,11 @@ fn the_cuda_label_and_the_images_region_rule_out() {
         workspace.apply_ok(&config(Instance::new("builder")));
         // 105 supports CUDA 12.2, and the image's label says 12.4.
         let plan = {
-            workspace.write(&config(format!("{}{}", Instance::new("builder"), choice("[{ spec_id = 105 }, { spec_id = 103 }]"))));
+            workspace.write(&config(format!(
+                "{}{}",
+                Instance::new("builder"),
+                choice("[{ spec_id = 105 }, { spec_id = 103 }]")
+            )));
             workspace.plan(&[])
         };
         assert_eq!(plan.change(X).after("spec_id"), &json!(103));
@@ -140,9 +147,10 @@ fn the_cuda_label_and_the_images_region_rule_out() {
 #[test]
 fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
     each(|site, workspace| {
-        workspace.write(&config(choice(
-            "[{ spec_id = 103 }, { spec_id = 105 }, { spec_id = 104 }, { spec_id = 101 }, { spec_id = 102 }]",
-        ).set("image_id", "901")));
+        workspace.write(&config(
+            choice("[{ spec_id = 103 }, { spec_id = 105 }, { spec_id = 104 }, { spec_id = 101 }, { spec_id = 102 }]")
+                .set("image_id", "901"),
+        ));
         workspace.plan(&[]);
         sell_out(site, &[103, 104]);
         let before = site.requests("spec_list");
@@ -191,7 +199,11 @@ fn what_the_plan_ruled_out_is_not_bought() {
         workspace.write(&config_with(provider, choice(THREE)));
         let plan = workspace.plan(&[]);
         assert_eq!(plan.change(X).after("price_ceiling"), &json!(1.98));
-        site.arm("instance_create", When::Always, Action::Error { code_n: Code::ResourceInsufficient, processed: false });
+        site.arm(
+            "instance_create",
+            When::Always,
+            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+        );
         set(site, 101, None, Some(0.5));
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);
@@ -277,7 +289,9 @@ fn a_create_goes_round_all_candidates_while_it_waits() {
         sell_out(site, &[101, 103, 104]);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                site.await_ledger("a round of refused creates", |ledger| ledger.requests_to("instance_create").count() == 3);
+                site.await_ledger("a round of refused creates", |ledger| {
+                    ledger.requests_to("instance_create").count() == 3
+                });
                 set(site, 101, Some(1), None);
             });
             let (done, said) = workspace.try_apply(&[]);
@@ -310,7 +324,11 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
     each(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         workspace.plan(&[]);
-        site.arm("instance_create", When::Nth(1), Action::Error { code_n: Code::ResourceInsufficient, processed: false });
+        site.arm(
+            "instance_create",
+            When::Nth(1),
+            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+        );
         Started::killed_when_accepted(workspace, 1);
         assert_eq!(workspace.notes()[0].content["candidate"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
         // Another list that holds it finds it.
