@@ -12,5 +12,6 @@ pub mod plugin;
 pub mod protocol;
 pub mod provider;
 pub mod review;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod ssh;

@@ -42,7 +42,11 @@ enum Command {
     #[command(name = "debug")]
     Debug,
     /// From nothing to a served model and back, with Terraform or OpenTofu on the sandbox
+    #[cfg(feature = "sandbox")]
     Demo(commands::demo::Arguments),
+    /// Part of damodel-sandbox, another file of the same release
+    #[cfg(not(feature = "sandbox"))]
+    Demo(commands::sandbox_elsewhere::Arguments),
     /// The registry's documentation, made from the schemas
     Docs(commands::docs::Arguments),
     /// Puts this program where terraform init and tofu init find it
@@ -52,14 +56,18 @@ enum Command {
     /// A plan as a report for a pull request: what it costs, destroys and replaces; a gate if asked
     Review(commands::review::Arguments),
     /// The service, simulated on loopback
+    #[cfg(feature = "sandbox")]
     Sandbox(Box<commands::sandbox::Arguments>),
+    /// Part of damodel-sandbox, another file of the same release
+    #[cfg(not(feature = "sandbox"))]
+    Sandbox(commands::sandbox_elsewhere::Arguments),
     /// What the apply that runs in a folder is waiting for, live
     Watch(commands::watch::Arguments),
 }
 
 fn main() -> ExitCode {
     // Under the name of a program in an instance of the sandbox it is that program.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "sandbox"))]
     if let Some(code) = damodel::sandbox::stand_in::run(env::args_os(), variable) {
         return code;
     }
@@ -97,6 +105,7 @@ fn run(command: Command) -> ExitCode {
             let options = Options::default();
             plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
         }),
+        #[cfg(feature = "sandbox")]
         Command::Demo(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
         }
@@ -106,6 +115,11 @@ fn run(command: Command) -> ExitCode {
         }
         Command::Pending(arguments) => by_command(commands::pending::run(*arguments)),
         Command::Review(arguments) => by_command(commands::review::run(arguments)),
+        #[cfg(not(feature = "sandbox"))]
+        Command::Demo(arguments) | Command::Sandbox(arguments) => {
+            by_command(async move { commands::sandbox_elsewhere::run(&arguments) })
+        }
+        #[cfg(feature = "sandbox")]
         Command::Sandbox(arguments) => by_command(async {
             let executable = env::current_exe()?;
             Ok::<_, Box<dyn Error>>(commands::sandbox::run(*arguments, executable).await?)

@@ -5,12 +5,16 @@
 pub mod adopt;
 pub mod audit;
 pub mod completions;
+#[cfg(feature = "sandbox")]
 pub mod demo;
 pub mod docs;
 pub mod install;
 pub mod pending;
 pub mod review;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
+#[cfg(not(feature = "sandbox"))]
+pub mod sandbox_elsewhere;
 pub mod terraform;
 pub mod watch;
 

@@ -159,6 +159,14 @@ mod tests {
     }
 
     #[test]
+    fn an_attribute_of_an_unknown_object_is_unknown() {
+        let attributes = vec![IdentityAttribute::optional("host", "ssh.host", Type::String, "Where.")];
+        let identity = |ssh: Value| IdentitySchema::new(attributes.clone()).of(&Value::object([("ssh", ssh)]));
+        assert_eq!(identity(Value::Unknown), Some(Value::object([("host", Value::Unknown)])));
+        assert_eq!(identity(Value::Null), None);
+    }
+
+    #[test]
     fn what_an_identity_copies_is_checked() {
         let schema = |id| Schema::new("Any.", vec![id, Attribute::optional("host", Type::String, "Where.")]);
         let number = || Attribute::computed("id", Type::Number, "Id.");

@@ -75,7 +75,8 @@ fn the_assets_are_as_the_registries_take_them() {
         let scene = Scene::set();
         scene.gpg(&["--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign", "never"]);
         let cli = cli.program.to_str().unwrap();
-        let run = scene.release(&["--binary", BINARY, "--sign", "release@example.com", "--cli", cli]);
+        let run =
+            scene.release(&["--binary", BINARY, "--sandbox", BINARY, "--sign", "release@example.com", "--cli", cli]);
         assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
         assert!(run.stdout.contains(": init from a packed mirror, providers lock, providers schema"), "{}", run.stdout);
         let manifest = scene.read(&format!("{NAME}_manifest.json"));
@@ -87,22 +88,30 @@ fn the_assets_are_as_the_registries_take_them() {
             .map(|file| file.unwrap().file_name().into_string().unwrap())
             .collect();
         assets.sort();
-        let zip = assets.iter().find(|name| name.ends_with(".zip")).unwrap().clone();
+        let zip = |name: &str| {
+            let is_its = |asset: &&String| asset.starts_with(name) && asset.ends_with(".zip");
+            assets.iter().find(is_its).unwrap().clone()
+        };
+        let (zip, sandbox) = (zip("terraform-provider-damodel_"), zip("damodel-sandbox_"));
         let sums = format!("{NAME}_SHA256SUMS");
-        assert_eq!(assets, [sums.clone(), format!("{sums}.sig"), zip.clone(), format!("{NAME}_manifest.json")]);
+        let manifest = format!("{NAME}_manifest.json");
+        let expected = [sandbox.clone(), sums.clone(), format!("{sums}.sig"), zip.clone(), manifest.clone()];
+        assert_eq!(assets, expected);
         let digest = |name: &str| -> String {
             Sha256::digest(scene.read(name)).iter().map(|byte| format!("{byte:02x}")).collect()
         };
-        let manifest = format!("{NAME}_manifest.json");
-        let expected = format!("{}  {zip}\n{}  {manifest}\n", digest(&zip), digest(&manifest));
+        let line = |name: &str| format!("{}  {name}\n", digest(name));
+        let expected = [&zip, &sandbox, &manifest].map(|name| line(name)).concat();
         assert_eq!(String::from_utf8(scene.read(&sums)).unwrap(), expected);
         // Detached and binary.
         assert!(!scene.read(&format!("{sums}.sig")).starts_with(b"-----BEGIN"));
         let path = |name: &str| scene.assets().join(name).to_str().unwrap().to_owned();
         scene.gpg(&["--verify", &path(&format!("{sums}.sig")), &path(&sums)]);
-        let listed = Run::of(Command::new("unzip").args(["-Z", &path(&zip)]).output().unwrap()).stdout;
         let program = format!("terraform-provider-damodel_v{}", env!("CARGO_PKG_VERSION"));
-        assert!(listed.lines().any(|line| line.starts_with("-rwxr-xr-x") && line.ends_with(&program)), "{listed}");
+        for (zip, program) in [(&zip, program.as_str()), (&sandbox, "damodel-sandbox")] {
+            let listed = Run::of(Command::new("unzip").args(["-Z", &path(zip)]).output().unwrap()).stdout;
+            assert!(listed.lines().any(|line| line.starts_with("-rwxr-xr-x") && line.ends_with(program)), "{listed}");
+        }
     });
 }
 

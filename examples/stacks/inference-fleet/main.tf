@@ -57,6 +57,7 @@ resource "damodel_llama_server" "member" {
   context_size = each.value.context_size
   parallel     = each.value.parallel
   api_key      = var.chat_key
+  host         = "127.0.0.1" # reachable through SSH only
 
   probe = {
     prompt     = "Reply with the word pong."

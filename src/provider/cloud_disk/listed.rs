@@ -11,23 +11,19 @@ use super::{
 use crate::{
     api::{self, CloudDiskFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, is_set, project,
+        Attr, Context, Diagnostic, Schema, Type, is_set,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, Filters as _},
+        lifecycle::{self, PluralModel},
         words::{disk_status_number, storage_class_number},
     },
 };
 
-/// The data source.
-#[derive(Debug)]
-pub(in crate::provider) struct List;
-
-/// Its configuration and result.
+/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct CloudDisks {
     name_or_uid: Attr<String>,
@@ -38,15 +34,13 @@ pub(in crate::provider) struct CloudDisks {
     cloud_disks: Attr<Vec<Record>>,
 }
 
-impl DataSource for List {
-    type Client = Client;
-    type Model = CloudDisks;
+impl PluralModel for CloudDisks {
+    type Filters = Filters;
+    type Row = Record;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_cloud_disks"
-    }
+    const TYPE_NAME: &'static str = "damodel_cloud_disks";
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         let mut attributes = arguments();
         attributes.push(Attribute::computed(
             "cloud_disks",
@@ -56,15 +50,8 @@ impl DataSource for List {
         Schema::new("The cloud disks of the account.", attributes)
     }
 
-    async fn read(&self, mut config: CloudDisks, context: Context<Client>) -> Outcome<CloudDisks> {
-        let filters: Filters = project(&config).unwrap_or_default();
-        match filters.matching(&context).await {
-            Ok(listing) => {
-                config.cloud_disks = Attr::Known(listing.records.iter().map(Record::of).collect());
-                Outcome::present(config, Private::default())
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
-        }
+    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+        &mut self.cloud_disks
     }
 }
 

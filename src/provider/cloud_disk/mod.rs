@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 
 use self::model::CloudDisk;
 pub(super) use self::{
-    listed::{Filters, List},
-    single::Single,
+    listed::{CloudDisks, Filters},
+    model::Record as SingleDisk,
 };
 use super::{
     Client, lifecycle,

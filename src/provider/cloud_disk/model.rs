@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     api,
-    framework::{Attr, project, timeouts::Timeouts},
+    framework::{Attr, timeouts::Timeouts},
     provider::{
         rules::same_path,
         words::{disk_status, keep, storage_class, time},
@@ -79,20 +79,6 @@ impl CloudDisk {
         self.release_with_cluster = disk.release_with_cluster.into();
         self.create_time = time(disk.create_time).into();
         self.stop_time = time(disk.stop_time).into();
-    }
-
-    /// The database id under which the service knows it; 0 is none.
-    pub(super) fn number(&self) -> i64 {
-        self.id.as_str().and_then(|id| id.parse().ok()).unwrap_or_default()
-    }
-}
-
-impl Record {
-    /// The record of a disk.
-    pub(super) fn of(disk: &api::CloudDisk) -> Self {
-        let mut state = CloudDisk::default();
-        state.take_disk(disk);
-        project(&state).unwrap_or_default()
     }
 }
 

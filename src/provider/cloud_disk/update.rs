@@ -11,24 +11,12 @@ use crate::{
     },
 };
 
-/// Renames and grows in place. What was reached is what the state says, step by step.
+/// Grows in place.
 pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>) -> Outcome<CloudDisk> {
     let Update { prior, planned, private, .. } = change;
     let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
-    let number = prior.number();
-    let mut reached = prior.clone();
-    if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name)) {
-        if let Err(error) = disks.rename(&number, name, &limits).await {
-            let failure = Failure {
-                error: &error,
-                tried: format!("rename {} to {name:?}", prior.title()),
-                now: "The state keeps the old name; nothing else was changed.".to_owned(),
-            };
-            return Outcome::present(reached, private).with(failure.whole().at(Path::to("name")));
-        }
-        reached.name = planned.name.clone();
-    }
-    let Some(size) = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size)) else {
+    let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
+    let (Some(number), Some(size)) = (prior.key(), size) else {
         return Outcome::present(planned, private);
     };
     if let Err(error) = disks.resize(number, size, &limits).await
@@ -39,7 +27,7 @@ pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>)
             tried: format!("grow {} to {size} GB", prior.title()),
             now: "The disk keeps its size.".to_owned(),
         };
-        return Outcome::present(reached, private).with(failure.whole().at(Path::to("size_gb")));
+        return Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb")));
     }
     let has_grown = |seen: &Sighting<api::CloudDisk>| {
         seen.record().is_some_and(|disk| {
@@ -50,7 +38,7 @@ pub(super) async fn update(change: Update<CloudDisk>, context: &Context<Client>)
         Ok(_) => Outcome::present(planned, private),
         Err(error) => {
             let diagnostic = not_grown(&error, &prior, size);
-            let state = if diagnostic.is_error() { reached } else { planned };
+            let state = if diagnostic.is_error() { prior } else { planned };
             Outcome::present(state, private).with(diagnostic)
         }
     }

@@ -8,22 +8,18 @@ use super::model::Instance;
 use crate::{
     api::{self, Code, InstanceFilter, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, is_set, project,
+        Attr, Context, Diagnostic, Schema, Type, is_set, project,
         schema::{Attribute, AttributeType, Nesting},
     },
     provider::{
         Client,
         client::limits,
         errors::Failure,
-        lifecycle::{self, Filters as _, ManagedExt as _},
+        lifecycle::{self, ManagedExt as _, PluralModel, state},
     },
 };
 
-/// The data source.
-#[derive(Debug)]
-pub(in crate::provider) struct List;
-
-/// Its configuration and result.
+/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct Instances {
     query: Attr<String>,
@@ -60,15 +56,13 @@ pub(in crate::provider) struct Record {
     release_time: Attr<String>,
 }
 
-impl DataSource for List {
-    type Client = Client;
-    type Model = Instances;
+impl PluralModel for Instances {
+    type Filters = Filters;
+    type Row = Record;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_instances"
-    }
+    const TYPE_NAME: &'static str = "damodel_instances";
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         let mut attributes = arguments("`Creating`, `Running`, `Stopped`, `Released`, `Failed`, …");
         attributes.push(Attribute::computed(
             "instances",
@@ -81,17 +75,15 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: Instances, context: Context<Client>) -> Outcome<Instances> {
-        let filters: Filters = project(&config).unwrap_or_default();
-        match filters.matching(&context).await {
-            Ok(listing) => {
-                let mut records: Vec<Record> = listing.records.iter().map(Record::of).collect();
-                records.sort_by(|a, b| a.instance_uid.cmp(&b.instance_uid));
-                config.instances = Attr::Known(records);
-                Outcome::present(config, Private::default())
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
-        }
+    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+        &mut self.instances
+    }
+
+    fn row(instance: &api::Instance) -> Record {
+        let mut state = Instance { store_credentials: Attr::Known(false), ..Instance::default() };
+        state.take_instance(instance);
+        let record: Record = project(&state).unwrap_or_default();
+        Record { instance_uid: instance.uid.as_str().into(), ..record }
     }
 }
 
@@ -140,8 +132,7 @@ impl lifecycle::Filters for Filters {
         whole: bool,
         context: &Context<Client>,
     ) -> Result<Option<Instance>, Diagnostic> {
-        let mut state = Instance::default();
-        state.take_instance(&record);
+        let mut state: Instance = state(&record);
         if !whole {
             return Ok(Some(state));
         }
@@ -159,16 +150,6 @@ impl lifecycle::Filters for Filters {
                 Err(Failure { error: &error, tried, now: String::new() }.whole())
             }
         }
-    }
-}
-
-impl Record {
-    fn of(instance: &api::Instance) -> Self {
-        let mut taken = Instance { store_credentials: Attr::Known(false), ..Instance::default() };
-        taken.take_instance(instance);
-        let mut record: Self = project(&taken).unwrap_or_default();
-        record.instance_uid = instance.uid.as_str().into();
-        record
     }
 }
 

@@ -26,8 +26,8 @@ use tokio::sync::OnceCell;
 use self::model::Instance;
 pub(super) use self::{
     access::Access,
-    listed::{Filters, List},
-    single::Single,
+    listed::{Filters, Instances},
+    single::SingleInstance,
 };
 use super::{
     Client,

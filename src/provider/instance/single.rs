@@ -4,27 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{model::Instance, schema::schema};
 use crate::{
-    api::InstanceUid,
+    api::{self, Object as _},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, project,
+        Attr, Context, Diagnostic, Diagnostics, Path, Schema, Secret, project,
         schema::{Attribute, Presence},
         value::Number,
     },
     provider::{
         Client,
-        choose::{Choice, Takes},
         client::limits,
         errors::Failure,
+        lifecycle::{self, unreadable},
     },
 };
 
-/// The data source.
-#[derive(Debug)]
-pub(in crate::provider) struct Single;
-
-/// Its configuration and result: the attributes of the resource that the service reports.
+/// The configuration and result of the data source: the attributes of the resource that the service reports.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct One {
+pub(in crate::provider) struct SingleInstance {
     id: Attr<String>,
     name: Attr<String>,
     instance_id: Attr<i64>,
@@ -68,62 +64,41 @@ pub(in crate::provider) struct One {
     shutdown_push_progress: Attr<String>,
 }
 
-impl DataSource for Single {
-    type Client = Client;
-    type Model = One;
+impl lifecycle::SingularModel for SingleInstance {
+    type Managed = Instance;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_instance"
-    }
-
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         Schema::new(
             "One instance, by id or by name, with all that the service reports. Its password and token enter the state.",
             schema().attributes.into_iter().filter_map(as_result).collect(),
         )
     }
 
-    fn validate(&self, config: &One, diagnostics: &mut Diagnostics) {
-        if config.id.is_null() == config.name.is_null() && !config.id.is_unknown() && !config.name.is_unknown() {
+    fn validate(&self, diagnostics: &mut Diagnostics) {
+        if self.id.is_null() == self.name.is_null() && !self.id.is_unknown() && !self.name.is_unknown() {
             diagnostics.error_at(Path::to("id"), "Which instance?", "Set either id (the UID) or name.");
         }
     }
 
-    async fn read(&self, config: One, context: Context<Client>) -> Outcome<One> {
-        match find(&config, &context).await {
-            Ok(found) => Outcome::present(found, Private::default()),
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
-        }
+    fn named(&self) -> Option<api::Instance> {
+        self.id.as_str().and_then(api::Instance::of_id)
     }
-}
 
-async fn find(config: &One, context: &Context<Client>) -> Result<One, Diagnostic> {
-    let (client, limits) = (context.client.as_ref(), limits(context));
-    let failed = |error: &crate::api::Error, tried: String| Failure { error, tried, now: String::new() }.whole();
-    let uid = match (config.id.as_str(), config.name.as_str()) {
-        (Some(id), _) => InstanceUid::new(id),
-        (None, name) => {
-            let listing = client.api.instances().snapshot(&limits).await;
-            let listing = listing.map_err(|error| failed(&error, "list the instances".to_owned()))?;
-            let choice = Choice {
-                what: "instance",
-                takes: Takes::TheOnlyOne,
-                label: |instance: &crate::api::Instance| {
-                    format!("{} {:?}", instance.uid, instance.name.as_deref().unwrap_or_default())
-                },
-            };
-            choice
-                .one(&listing.records, |instance| !instance.is_released() && instance.name.as_deref() == name)?
-                .uid
-                .clone()
-        }
-    };
-    let detail = client.api.instances().detail(&uid, &limits).await;
-    let detail = detail.map_err(|error| failed(&error, format!("read instance {uid}")))?;
-    let mut instance = Instance::default();
-    instance.take_detail(&detail);
-    instance.complete_image(client, &limits).await;
-    project(&instance).map_err(|error| Diagnostic::error("The provider could not read a value", error.to_string()))
+    fn matches(&self) -> impl Fn(&api::Instance) -> bool + Send + Sync {
+        |instance| instance.name.as_deref() == self.name.as_str()
+    }
+
+    async fn read(self, instance: &api::Instance, context: &Context<Client>) -> Result<Self, Diagnostic> {
+        let (client, limits) = (context.client.as_ref(), limits(context));
+        let detail = client.api.instances().detail(&instance.uid, &limits).await.map_err(|error| {
+            let tried = format!("read instance {}", instance.uid);
+            Failure { error: &error, tried, now: String::new() }.whole()
+        })?;
+        let mut state = Instance::default();
+        state.take_detail(&detail);
+        state.complete_image(client, &limits).await;
+        project(&state).map_err(unreadable)
+    }
 }
 
 /// An attribute of the resource as a result here; none for what the service never reports.

@@ -1,25 +1,13 @@
 use super::{disks::find_uids, model::Instance};
 use crate::{
-    framework::{Context, Outcome, Path, Update, to_value},
+    framework::{Context, Outcome, Update, to_value},
     provider::{Client, client::limits, errors::Failure, lifecycle::ManagedExt as _},
 };
 
-/// Changes in place: the name is sent, everything else that may change without a new machine is the provider's own business.
+/// Changes in place: everything but the name that may change without a new instance is never sent to the service.
 pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) -> Outcome<Instance> {
     let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
-    let uid = prior.uid();
-    if let Some(name) = planned.name.as_str().filter(|name| prior.name.as_str() != Some(name)) {
-        tracing::info!(instance.id = %uid, name, "renaming");
-        if let Err(error) = client.api.instances().rename(&uid, name, &limits).await {
-            let failure = Failure {
-                error: &error,
-                tried: format!("rename {} to {name:?}", prior.title()),
-                now: "The state keeps the old name; nothing else was changed.".to_owned(),
-            };
-            return Outcome::present(prior, private).with(failure.whole().at(Path::to("name")));
-        }
-    }
     if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
         tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
     }
@@ -27,7 +15,7 @@ pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) 
         return Outcome::present(planned, private);
     }
     let mut state = planned.clone();
-    match client.api.instances().detail(&uid, &limits).await {
+    match client.api.instances().detail(&prior.uid(), &limits).await {
         Ok(detail) => {
             state.take_detail(&detail);
             // The service may show the old name for a moment; what was accepted counts, and the next refresh looks again.

@@ -37,6 +37,7 @@ pub(super) async fn decide<M: Managed>(
             return decision;
         }
     };
+    let mut own = Vec::new();
     for (record, whose) in found {
         let alike = choices.iter().position(|choice| choice.object.is_like(&record));
         let is_own = whose == Marked::Own && planned.name().is_some() && alike.is_some();
@@ -46,12 +47,13 @@ pub(super) async fn decide<M: Managed>(
                 decision.adopted = alike;
                 return decision;
             }
-            OnLeftover::Fail if is_own => {
-                decision.diagnostics.push(own::<M>(&record));
-                decision.permission = Permission::Refuse;
-            }
+            OnLeftover::Fail if is_own => own.push(record),
             _ => decision.diagnostics.push(look_alike::<M>(&record)),
         }
+    }
+    if !own.is_empty() {
+        decision.diagnostics.push(refusal::<M>(&own));
+        decision.permission = Permission::Refuse;
     }
     decision
 }
@@ -86,15 +88,26 @@ fn record_id<K: Object>(record: &K) -> String {
 }
 
 /// Refuses to create what an earlier run of this configuration may have created already.
-fn own<M: Managed>(record: &Record<M>) -> Diagnostic {
-    let (noun, id, name) = (noun::<M>(), record_id(record), record.name().unwrap_or_default());
+fn refusal<M: Managed>(records: &[Record<M>]) -> Diagnostic {
+    let noun = capitalized(noun::<M>());
+    let (who, verb) = match records {
+        [record] => (format!("{noun} {}", record_id(record)), "was"),
+        several => (format!("{} {}s", several.len(), self::noun::<M>()), "were"),
+    };
+    let objects: Vec<String> = records
+        .iter()
+        .map(|record| {
+            let (id, name) = (record_id(record), record.name().unwrap_or_default());
+            format!("{noun} {id} with the name {name:?}: terraform import {}.<name> {id}", M::TYPE_NAME)
+        })
+        .collect();
     Diagnostic::error(
-        format!("{} {id} was left behind by an earlier run of this configuration", capitalized(noun)),
+        format!("{who} {verb} left behind by an earlier run of this configuration"),
         format!(
-            "Its name {name:?} carries the marker of this configuration, and it has no pending record (was .terraform deleted?). It \
-             exists and is billed. Nothing was created. To manage it: terraform import {}.<name> {id}. To drop it: release it in \
-             the console. To let the provider decide: set its argument on_leftover to \"adopt\" or \"warn\".",
-            M::TYPE_NAME
+            "The name carries the marker of this configuration, and no pending record explains it (was .terraform deleted?). What is \
+             listed here exists and is billed. Nothing was created. To manage an object, import it to an address of its own; to drop \
+             it, release it in the console. To let the provider decide, set its argument on_leftover to \"adopt\" or \"warn\".\n\n{}",
+            objects.join("\n")
         ),
     )
 }

@@ -4,7 +4,7 @@ use std::{future::Future, marker::PhantomData, ops::ControlFlow, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::{Managed, Record};
+use super::{Managed, Record, data::state};
 use crate::{
     api::{Listing, Object, Record as _},
     framework::{Context, Diagnostic, Diagnostics, Found, ListResource, Listed, Model, Schema},
@@ -28,9 +28,9 @@ pub(in crate::provider) trait Filters: Model {
         context: &Context<Client>,
     ) -> impl Future<Output = Result<Arc<Listing<Record<Self::Managed>>>, Diagnostic>> + Send;
 
-    /// Whether the filters that are not the service's select it.
-    fn accepts(&self, _record: &Record<Self::Managed>) -> bool {
-        true
+    /// What the filters select that are not the service's.
+    fn accepts(&self) -> impl Fn(&Record<Self::Managed>) -> bool + Send + Sync {
+        |_| true
     }
 
     /// The state of one as it is listed; none for one that has gone since the list was made.
@@ -39,8 +39,7 @@ pub(in crate::provider) trait Filters: Model {
         _whole: bool,
         _context: &Context<Client>,
     ) -> impl Future<Output = Result<Option<Self::Managed>, Diagnostic>> + Send {
-        let mut state = Self::Managed::default();
-        state.take_record(&record);
+        let state = state(&record);
         async { Ok(Some(state)) }
     }
 }
@@ -74,8 +73,11 @@ impl<F: Filters> ListResource for ListAll<F> {
             Err(diagnostic) => return diagnostic.into(),
         };
         let (whole, wanted) = (found.wants_state(), found.wanted());
-        let records = listing.records.iter().filter(|record| !record.is_released() && filters.accepts(record));
-        let records: Vec<_> = records.take(wanted).cloned().collect();
+        let records: Vec<_> = {
+            let accepts = filters.accepts();
+            let records = listing.records.iter().filter(|record| !record.is_released() && accepts(record));
+            records.take(wanted).cloned().collect()
+        };
         let states = records.into_iter().map(|record| {
             let display_name = record.name().map_or_else(|| record.key().to_string(), str::to_owned);
             let state = F::state(record, whole, &context);

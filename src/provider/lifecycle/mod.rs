@@ -3,6 +3,7 @@
 
 pub(super) mod absence;
 mod create;
+mod data;
 mod delete;
 mod import;
 mod leftovers;
@@ -10,11 +11,13 @@ mod list;
 mod not_accepted;
 mod plan;
 mod read;
+mod update;
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
 pub(super) use self::{
     create::Creation,
+    data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
     import::{Found, in_list},
     list::{Filters, ListAll},
@@ -69,8 +72,10 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Refines a plan: live checks, computed values that are known early, warnings.
     fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) -> impl Future<Output = ()> + Send;
 
-    /// Changes one in place.
-    fn update(change: Update<Self>, context: &Context<Client>) -> impl Future<Output = Outcome<Self>> + Send;
+    /// Changes one in place, after it was renamed: the prior state has the new name.
+    fn update(change: Update<Self>, _context: &Context<Client>) -> impl Future<Output = Outcome<Self>> + Send {
+        async { Outcome::present(change.planned, change.private) }
+    }
 
     /// Mends a configuration that was made of a state.
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
@@ -336,7 +341,7 @@ impl<M: Managed> framework::Resource for Resource<M> {
     }
 
     async fn update(&self, change: Update<M>, context: Context<Client>) -> Outcome<M> {
-        Box::pin(M::update(change, &context)).await
+        Box::pin(update::update(change, &context)).await
     }
 
     async fn delete(&self, current: State<M>, context: Context<Client>) -> Outcome<M> {

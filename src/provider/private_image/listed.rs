@@ -12,23 +12,17 @@ use super::{
 use crate::{
     api::{self, Listing},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type, project,
+        Attr, Context, Diagnostic, Schema, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::{
         Client,
-        client::limits,
-        errors::Failure,
-        lifecycle::{self, Filters as _},
+        lifecycle::{self, PluralModel},
         words::image_status,
     },
 };
 
-/// The data source.
-#[derive(Debug)]
-pub(in crate::provider) struct List;
-
-/// Its configuration and result.
+/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct PrivateImages {
     name: Attr<String>,
@@ -38,15 +32,13 @@ pub(in crate::provider) struct PrivateImages {
     images: Attr<Vec<Record>>,
 }
 
-impl DataSource for List {
-    type Client = Client;
-    type Model = PrivateImages;
+impl PluralModel for PrivateImages {
+    type Filters = Filters;
+    type Row = Record;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_private_images"
-    }
+    const TYPE_NAME: &'static str = "damodel_private_images";
 
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         let mut attributes = arguments();
         attributes.push(Attribute::computed(
             "images",
@@ -56,17 +48,8 @@ impl DataSource for List {
         Schema::new("The private images of the account.", attributes)
     }
 
-    async fn read(&self, mut config: PrivateImages, context: Context<Client>) -> Outcome<PrivateImages> {
-        let filters: Filters = project(&config).unwrap_or_default();
-        match filters.matching(&context).await {
-            Ok(listing) => {
-                let selection = Selection::of(&filters);
-                let records = listing.records.iter().filter(|image| selection.accepts(image)).map(Record::of).collect();
-                config.images = Attr::Known(records);
-                Outcome::present(config, Private::default())
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
-        }
+    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+        &mut self.images
     }
 }
 
@@ -99,33 +82,19 @@ impl lifecycle::Filters for Filters {
     }
 
     async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
-        context.client.api.private_images().snapshot(&limits(context)).await.map_err(|error| {
-            Failure { error: &error, tried: "list the private images".to_owned(), now: String::new() }.whole()
-        })
+        lifecycle::snapshot::<PrivateImage>(context).await
     }
 
-    fn accepts(&self, image: &api::PrivateImage) -> bool {
-        Selection::of(self).accepts(image)
-    }
-}
-
-/// The filters, ready to be held against images: the service filters by nothing of these.
-pub(super) struct Selection<'a> {
-    filters: &'a Filters,
-    name_regex: Option<Regex>,
-}
-
-impl<'a> Selection<'a> {
-    pub(super) fn of(filters: &'a Filters) -> Self {
-        Self { filters, name_regex: filters.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok()) }
-    }
-
-    pub(super) fn accepts(&self, image: &api::PrivateImage) -> bool {
-        let (filters, own_name) = (self.filters, image.image_name.as_deref());
-        let status = || image.image_status.map(image_status);
-        filters.name.as_str().is_none_or(|name| own_name == Some(name))
-            && self.name_regex.as_ref().is_none_or(|regex| own_name.is_some_and(|name| regex.is_match(name)))
-            && filters.status.as_str().is_none_or(|wanted| status().as_deref() == Some(wanted))
-            && filters.region.as_str().is_none_or(|region| image.region.as_deref() == Some(region))
+    /// The service filters by nothing of these.
+    fn accepts(&self) -> impl Fn(&api::PrivateImage) -> bool + Send + Sync {
+        let name_regex = self.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
+        move |image| {
+            let own_name = image.image_name.as_deref();
+            let status = || image.image_status.map(image_status);
+            self.name.as_str().is_none_or(|name| own_name == Some(name))
+                && name_regex.as_ref().is_none_or(|regex| own_name.is_some_and(|name| regex.is_match(name)))
+                && self.status.as_str().is_none_or(|wanted| status().as_deref() == Some(wanted))
+                && self.region.as_str().is_none_or(|region| image.region.as_deref() == Some(region))
+        }
     }
 }

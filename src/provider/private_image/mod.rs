@@ -7,7 +7,6 @@ mod plan;
 mod schema;
 mod single;
 mod source;
-mod update;
 
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use tokio::sync::OnceCell;
 
 use self::model::PrivateImage;
 pub(super) use self::{
-    listed::{Filters, List},
-    single::Single,
+    listed::{Filters, PrivateImages},
+    single::SingleImage,
 };
 use super::{
     Client, lifecycle,
@@ -25,7 +24,7 @@ use super::{
 };
 use crate::{
     api::{self, Accepted, Code, Context as Limits, InstanceUid, Listing, SaveImage, WhileBusy},
-    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Path, Plan, PlanContext, Schema, Type, Update},
+    framework::{Attr, Diagnostic, IdentityAttribute, Path, Plan, PlanContext, Schema, Type},
 };
 
 /// The resource.
@@ -55,10 +54,6 @@ impl Managed for PrivateImage {
 
     async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
         plan::plan(plan, context).await;
-    }
-
-    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
-        update::update(change, context).await
     }
 
     fn common(&self) -> Common<'_> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api,
-    framework::{Attr, project, timeouts::Timeouts, value::Number},
+    framework::{Attr, timeouts::Timeouts, value::Number},
     provider::words::{image_status, keep, time},
 };
 
@@ -65,19 +65,5 @@ impl PrivateImage {
         self.updated_at = time(image.updated_at).into();
         self.upperdir_files = image.upperdir_files.into();
         self.upperdir_bytes = image.upperdir_bytes.into();
-    }
-
-    /// The number under which the service knows it; 0 is none.
-    pub(super) fn number(&self) -> i64 {
-        self.id.as_str().and_then(|id| id.parse().ok()).unwrap_or_default()
-    }
-}
-
-impl Record {
-    /// The record of an image.
-    pub(super) fn of(image: &api::PrivateImage) -> Self {
-        let mut state = PrivateImage::default();
-        state.take_image(image);
-        project(&state).unwrap_or_default()
     }
 }

@@ -4,7 +4,7 @@ use super::{model::PrivateImage, names};
 use crate::{
     api::{self, Kind},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, errors::Failure, replacement},
+    provider::{Client, client::planning_limits, errors::Failure, lifecycle::ManagedExt as _, replacement},
 };
 
 /// Refines a plan: a create needs an instance, and a name is unique in the account.
@@ -27,7 +27,7 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
     {
         // The name of an image that is replaced is free when the new one takes it.
         let replaced = || replacement::replaced(&plan.private).and_then(|id| id.parse().ok());
-        let own = prior.map(PrivateImage::number).or_else(replaced);
+        let own = prior.and_then(PrivateImage::key).or_else(replaced);
         check_name(name, own, client, &planning_limits(context), &mut plan.diagnostics).await;
     }
 }

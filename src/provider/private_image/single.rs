@@ -2,32 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    listed::{Filters, Selection},
-    model::PrivateImage,
-    schema::reported,
-};
+use super::{listed::Filters, model::PrivateImage, schema::reported};
 use crate::{
     api,
     framework::{
-        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Type, overlay, project,
+        Attr, Diagnostics, Path, Schema, Type, project,
         schema::{Attribute, Presence, validator},
         value::Number,
     },
     provider::{
-        Client,
-        choose::{Choice, Takes},
-        lifecycle::Filters as _,
+        choose::Takes,
+        lifecycle::{self, Filters as _},
     },
 };
 
-/// The data source.
-#[derive(Debug)]
-pub(in crate::provider) struct Single;
-
-/// Its configuration and result.
+/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct One {
+pub(in crate::provider) struct SingleImage {
     id: Attr<String>,
     name_regex: Attr<String>,
     most_recent: Attr<bool>,
@@ -46,15 +37,10 @@ pub(in crate::provider) struct One {
     upperdir_bytes: Attr<i64>,
 }
 
-impl DataSource for Single {
-    type Client = Client;
-    type Model = One;
+impl lifecycle::SingularModel for SingleImage {
+    type Managed = PrivateImage;
 
-    fn type_name(&self) -> &'static str {
-        "damodel_private_image"
-    }
-
-    fn schema(&self) -> Schema {
+    fn schema() -> Schema {
         let mut attributes = vec![
             Attribute::optional_computed("id", Type::String, "The image's number, as text."),
             Attribute::optional("name_regex", Type::String, "A regular expression that the name must match.")
@@ -79,45 +65,22 @@ impl DataSource for Single {
         )
     }
 
-    fn validate(&self, config: &One, diagnostics: &mut Diagnostics) {
-        let asks = [&config.id, &config.name, &config.name_regex, &config.status, &config.region];
+    fn validate(&self, diagnostics: &mut Diagnostics) {
+        let asks = [&self.id, &self.name, &self.name_regex, &self.status, &self.region];
         if asks.iter().all(|asked| asked.is_null()) {
             diagnostics.error_at(Path::to("id"), "Which image?", "Set id, name, name_regex, status or region.");
         }
     }
 
-    async fn read(&self, config: One, context: Context<Client>) -> Outcome<One> {
-        let filters: Filters = project(&config).unwrap_or_default();
-        let listing = match filters.matching(&context).await {
-            Ok(listing) => listing,
-            Err(diagnostic) => return Outcome::absent().with(diagnostic),
-        };
-        let choice = Choice {
-            what: "private image",
-            takes: if config.most_recent.known() == Some(&true) {
-                Takes::MostRecent(|image: &api::PrivateImage| image.create_time)
-            } else {
-                Takes::TheOnlyOne
-            },
-            label: |image: &api::PrivateImage| {
-                format!("{} {:?}", image.image_id, image.image_name.as_deref().unwrap_or_default())
-            },
-        };
-        let selection = Selection::of(&filters);
-        let matches = |image: &api::PrivateImage| {
-            config.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && selection.accepts(image)
-        };
-        match choice.one(&listing.records, matches) {
-            Ok(image) => {
-                let mut state = PrivateImage::default();
-                state.take_image(image);
-                match overlay(&config, &state) {
-                    Ok(found) => Outcome::present(found, Private::default()),
-                    Err(error) => Outcome::absent()
-                        .with(Diagnostic::error("The provider could not read a value", error.to_string())),
-                }
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
+    fn takes(&self) -> Takes<api::PrivateImage> {
+        match self.most_recent.known() {
+            Some(true) => Takes::MostRecent(|image| image.create_time),
+            _ => Takes::TheOnlyOne,
         }
+    }
+
+    fn matches(&self) -> impl Fn(&api::PrivateImage) -> bool + Send + Sync {
+        let filters: Filters = project(self).unwrap_or_default();
+        move |image| self.id.as_str().is_none_or(|id| image.image_id.to_string() == id) && filters.accepts()(image)
     }
 }

@@ -140,3 +140,16 @@ fn the_new_one_comes_first_where_that_is_wanted() {
         workspace.finish();
     });
 }
+
+#[test]
+fn a_move_from_another_type_names_what_to_use_instead() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config("resource \"terraform_data\" \"x\" {}"));
+        let moved = "moved {\n  from = terraform_data.x\n  to   = damodel_instance.x\n}";
+        workspace.write(&config(format!("{}\n{moved}", Instance::new("x"))));
+        refusal(&workspace.try_plan(&[]), &["cannot be moved to damodel_instance", "removed block", "import block"]);
+        assert_eq!(site.balance().created, 0);
+    });
+}

@@ -194,24 +194,23 @@ impl Life {
                 workspace.settled();
                 return [said, planned].concat();
             }
+            let mut imported = BTreeSet::new();
             for error in said.iter().filter(|said| said.is_error()) {
-                import(workspace, error);
+                import(workspace, error, &mut imported);
             }
         }
         panic!("no apply succeeds\n{}", digest(workspace));
     }
 }
 
-/// Follows the advice of an error to import something.
-fn import(workspace: &Workspace<'_>, error: &Diagnostic) {
+/// Follows the advice of an error to import something: the first object that has no address yet.
+fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet<String>) {
     let text = error.text();
-    let commands: BTreeSet<&str> =
-        text.split("terraform import ").skip(1).filter_map(|rest| rest.split_whitespace().nth(1)).collect();
-    let Some(address) = &error.address else { return };
-    if let Some(id) = commands.first() {
-        let id = id.trim_end_matches(['.', ',', ';', '`', '"']);
-        workspace.run(&["import", "-no-color", "-input=false", "-lock=false", address, id]);
-    }
+    let ids = text.split("terraform import ").skip(1).filter_map(|rest| rest.split_whitespace().nth(1));
+    let mut ids = ids.map(|id| id.trim_end_matches(['.', ',', ';', '`', '"']).to_owned());
+    let (Some(address), Some(id)) = (&error.address, ids.find(|id| !imported.contains(id))) else { return };
+    workspace.run(&["import", "-no-color", "-input=false", "-lock=false", address, &id]);
+    imported.insert(id);
 }
 
 /// Lets this many GPUs of the specification 103 be free.

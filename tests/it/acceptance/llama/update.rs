@@ -189,7 +189,11 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         workspace.apply_ok(&config);
         slay(pid(&workspace.state()));
         // Another program: nothing that an apply may end.
-        let other = TcpListener::bind(("0.0.0.0", host.port)).unwrap();
+        let mut other = None;
+        until("the port is free", || {
+            other = TcpListener::bind(("0.0.0.0", host.port)).ok();
+            other.is_some()
+        });
         let said = workspace.try_plan(&[]);
         refusal(&said, &["The port is in use", "another program listens"]);
         drop(other);

@@ -1,0 +1,188 @@
+//! The two data sources of a kind: one object that the configuration describes, and all that its filters select.
+
+use std::{future::Future, marker::PhantomData, sync::Arc};
+
+use super::{Filters, Managed, Record, noun};
+use crate::{
+    api::{Listing, Object as _, Record as _},
+    framework::{
+        Attr, Context, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, overlay, project,
+    },
+    provider::{
+        Client,
+        choose::{Choice, Takes},
+        client::limits,
+        errors::Failure,
+    },
+};
+
+/// The configuration and result of the data source that reads all objects of a kind: the attributes of [`Self::Filters`],
+/// and one with a row for each object.
+pub(in crate::provider) trait PluralModel: Model {
+    /// The filters.
+    type Filters: Filters + Default;
+    /// What is told of one object: a part of the resource's attributes.
+    type Row: Model + Default;
+
+    /// Its type in HCL.
+    const TYPE_NAME: &'static str;
+
+    /// The schema.
+    fn schema() -> Schema;
+
+    /// The attribute that takes the rows.
+    fn rows(&mut self) -> &mut Attr<Vec<Self::Row>>;
+
+    /// The row of one object.
+    fn row(record: &Record<<Self::Filters as Filters>::Managed>) -> Self::Row {
+        project(&state::<<Self::Filters as Filters>::Managed>(record)).unwrap_or_default()
+    }
+}
+
+/// The state of an object as far as a list shows it.
+pub(in crate::provider) fn state<M: Managed>(record: &Record<M>) -> M {
+    let mut state = M::default();
+    state.take_record(record);
+    state
+}
+
+/// The data source that reads all objects of a kind.
+#[derive(Debug)]
+pub(in crate::provider) struct Plural<D>(PhantomData<fn() -> D>);
+
+impl<D> Default for Plural<D> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<D: PluralModel> DataSource for Plural<D> {
+    type Client = Client;
+    type Model = D;
+
+    fn type_name(&self) -> &'static str {
+        D::TYPE_NAME
+    }
+
+    fn schema(&self) -> Schema {
+        D::schema()
+    }
+
+    async fn read(&self, mut config: D, context: Context<Client>) -> Outcome<D> {
+        let filters: D::Filters = project(&config).unwrap_or_default();
+        match filters.matching(&context).await {
+            Ok(listing) => {
+                let accepts = filters.accepts();
+                let records = listing.records.iter().filter(|record| accepts(record));
+                *config.rows() = Attr::Known(records.map(D::row).collect());
+                Outcome::present(config, Private::default())
+            }
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
+        }
+    }
+}
+
+/// The configuration and result of the data source that reads one object of a kind.
+pub(in crate::provider) trait SingularModel: Model {
+    /// The kind.
+    type Managed: Managed;
+
+    /// The schema.
+    fn schema() -> Schema;
+
+    /// Rules between the arguments, judged without the service.
+    fn validate(&self, diagnostics: &mut Diagnostics);
+
+    /// The object, where the configuration names its key and no list is needed.
+    fn named(&self) -> Option<Record<Self::Managed>> {
+        None
+    }
+
+    /// What to do when several match.
+    fn takes(&self) -> Takes<Record<Self::Managed>> {
+        Takes::TheOnlyOne
+    }
+
+    /// How an error lists an object.
+    fn label(record: &Record<Self::Managed>) -> String {
+        format!("{} {:?}", record.key(), record.name().unwrap_or_default())
+    }
+
+    /// Whether an object is the one that the configuration describes.
+    fn matches(&self) -> impl Fn(&Record<Self::Managed>) -> bool + Send + Sync;
+
+    /// Reads what is told of it.
+    fn read(
+        self,
+        record: &Record<Self::Managed>,
+        _context: &Context<Client>,
+    ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
+        let read = overlay(&self, &state::<Self::Managed>(record));
+        async { read.map_err(unreadable) }
+    }
+}
+
+/// A state that does not fit the data source, which the tests keep from happening.
+pub(in crate::provider) fn unreadable(error: crate::framework::ModelError) -> Diagnostic {
+    Diagnostic::error("The provider could not read a value", error.to_string())
+}
+
+/// The data source that reads one object of a kind.
+#[derive(Debug)]
+pub(in crate::provider) struct Singular<D>(PhantomData<fn() -> D>);
+
+impl<D> Default for Singular<D> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<D: SingularModel> DataSource for Singular<D> {
+    type Client = Client;
+    type Model = D;
+
+    fn type_name(&self) -> &'static str {
+        D::Managed::TYPE_NAME
+    }
+
+    fn schema(&self) -> Schema {
+        D::schema()
+    }
+
+    fn validate(&self, config: &D, diagnostics: &mut Diagnostics) {
+        config.validate(diagnostics);
+    }
+
+    async fn read(&self, config: D, context: Context<Client>) -> Outcome<D> {
+        match read_single(config, &context).await {
+            Ok(found) => Outcome::present(found, Private::default()),
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
+        }
+    }
+}
+
+async fn read_single<D: SingularModel>(config: D, context: &Context<Client>) -> Result<D, Diagnostic> {
+    let record = match config.named() {
+        Some(record) => record,
+        None => choose(&config, snapshot::<D::Managed>(context).await?.as_ref())?,
+    };
+    config.read(&record, context).await
+}
+
+fn choose<D: SingularModel>(
+    config: &D,
+    listing: &Listing<Record<D::Managed>>,
+) -> Result<Record<D::Managed>, Diagnostic> {
+    let choice = Choice { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
+    let matches = config.matches();
+    choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()
+}
+
+/// All objects of a kind, from the list that everything shares for a moment.
+pub(in crate::provider) async fn snapshot<M: Managed>(
+    context: &Context<Client>,
+) -> Result<Arc<Listing<Record<M>>>, Diagnostic> {
+    context.client.api.objects::<M::Object>().snapshot(&limits(context)).await.map_err(|error| {
+        Failure { error: &error, tried: format!("list the {}s", noun::<M>()), now: String::new() }.whole()
+    })
+}
