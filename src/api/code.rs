@@ -128,6 +128,12 @@ impl Code {
     pub fn is_out_of_stock(self) -> bool {
         matches!(self, Self::ResourceInsufficient | Self::NoMatchNode | Self::SpecNotExistOrDisable)
     }
+
+    /// Whether another specification may do (no stock, or 160032).
+    #[must_use]
+    pub fn is_about_the_specification(self) -> bool {
+        self.is_out_of_stock() || self == Self::CreateInstanceFailedCudaNotMatch
+    }
 }
 
 impl fmt::Display for Code {

@@ -1,12 +1,15 @@
 //! Creates: sent once, and never lost.
 //!
 //! A create writes itself down, sends its request once, and when no answer comes looks for what it may have
-//! made by the marker in its name. It is sent again only when nothing was made for sure.
+//! made by the marker in its name. It is sent again only when nothing was made for sure. Where the caller
+//! leaves a choice, one request is sent after the other, each written down before, until one is accepted.
 
+mod choices;
 mod creation;
 mod flow;
 mod permission;
 mod resume;
+mod rounds;
 mod settle;
 
 use std::time::Duration;
@@ -22,8 +25,9 @@ use crate::api::{
     pending::{Entry, Journal},
 };
 
+pub use choices::Choices;
 pub use creation::Creation;
-pub use permission::{BeforeSending, Permission};
+pub use permission::{Attempt, BeforeSending, Permission};
 
 use flow::Flow;
 
@@ -35,8 +39,8 @@ pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CreateOptions<K> {
-    /// How long to go on asking, politely, while there is no stock (160001, 160004, 160014), on top of the time that the context
-    /// gives. Default: not at all.
+    /// How long to go on asking, politely, for all choices in turn, while there is no stock (160001, 160004, 160014), on top of
+    /// the time that the context gives. Default: not at all.
     pub wait_for_capacity: Option<Duration>,
     /// What is asked before each request.
     pub before_sending: BeforeSending<K>,
@@ -89,6 +93,8 @@ pub struct Accepted<K> {
     pub deadline: Instant,
     /// How we know.
     pub origin: Origin,
+    /// The place among the choices of the request that made it.
+    pub choice: usize,
 }
 
 /// How a create learned the id of what it made.
@@ -105,7 +111,7 @@ pub enum Origin {
 /// Creates an object, on a task of its own.
 pub(super) async fn create<C: Creation>(
     client: &Client,
-    creation: C,
+    choices: Choices<C>,
     key: &str,
     journal: &Journal,
     options: CreateOptions<C::Object>,
@@ -113,7 +119,7 @@ pub(super) async fn create<C: Creation>(
 ) -> Result<Accepted<C::Object>, Error> {
     let flow = Flow {
         client: client.clone(),
-        creation,
+        choices,
         key: key.to_owned(),
         journal: journal.clone(),
         options,

@@ -37,6 +37,8 @@ pub struct CreateInstance {
     pub new_disks: Vec<NewDisk>,
     /// `object_mounts`; elements are not described.
     pub object_mounts: Vec<Value>,
+    /// Whether this is one of the candidates of a create: region, specification and number of GPUs then tell it from the others.
+    pub is_candidate: bool,
 }
 
 /// How an instance is paid.
@@ -132,6 +134,7 @@ impl CreateInstance {
             exist_disks: Vec::new(),
             new_disks: Vec::new(),
             object_mounts: Vec::new(),
+            is_candidate: false,
         }
     }
 }
@@ -143,6 +146,23 @@ impl Creation for CreateInstance {
 
     fn wanted_name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    fn candidate(&self) -> Option<String> {
+        let spec = match &self.spec {
+            SpecSelector::Id(id) => format!("spec_id {id}"),
+            SpecSelector::Type(code) => code.clone(),
+        };
+        self.is_candidate.then(|| format!("{} \u{d7} {spec} in {}", self.gpu_num, self.region))
+    }
+
+    /// What tells candidates apart is no part of what is wanted: a list that changes leads to the same object.
+    fn wanted(&self) -> Value {
+        let mut wanted = self.body(self.wanted_name().unwrap_or_default());
+        if let (true, Value::Object(fields)) = (self.is_candidate, &mut wanted) {
+            fields.retain(|name, _| !["region", "spec_id", "spec_type", "gpu_num"].contains(&name.as_str()));
+        }
+        wanted
     }
 
     fn body(&self, marker: &str) -> Value {

@@ -34,6 +34,9 @@ pub enum Error {
     /// A setting that this call needs is absent. Usual cause: a variable that is not exported.
     #[error("{0}")]
     Missing(Missing),
+    /// None of the choices of a create was accepted. Usual cause: no stock.
+    #[error("none of the {} requests was accepted", .0.len())]
+    NoneAccepted(Vec<Refusal>),
     /// No byte of the request was sent. Usual cause: a wrong address, a firewall, a certificate nobody trusts.
     #[error("{endpoint} could not be sent to {address}: {cause}")]
     NeverSent {
@@ -230,6 +233,15 @@ impl Error {
 
 fn is_transient(status: u16) -> bool {
     status == 408 || status == 425 || status == 429 || status >= 500
+}
+
+/// Why one of the choices of a create was not accepted.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// Its place among the choices.
+    pub choice: usize,
+    /// The service's refusal, or [`Error::Withdrawn`].
+    pub error: Error,
 }
 
 /// A setting that a call needs and nobody gave.

@@ -13,6 +13,7 @@
 //! - `watch`: one poller for all who wait;
 //! - `create`, `marker`, `pending`: creates that are sent once and never lost;
 //! - `object`, `presence`, `witness`: what all kinds of objects share; whether one is gone, or only not shown;
+//! - `reservations`: what creates in flight are about to spend, for other runs;
 //! - `progress`: what waits tell of themselves, for another process;
 //! - `instances`, `create_instance`, `public_images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
 //!   `create_cloud_disk`: one file or two an endpoint group.
@@ -66,6 +67,7 @@ mod quotes;
 mod records;
 mod redact;
 mod request;
+mod reservations;
 mod retry;
 mod save_image;
 mod settings;
@@ -83,12 +85,16 @@ pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
-pub use create::{Accepted, BeforeSending, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy};
+pub use create::{
+    Accepted, Attempt, BeforeSending, Choices, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW,
+    WhileBusy,
+};
 pub use create_cloud_disk::CreateCloudDisk;
 pub use create_instance::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
-    Cause, Error, HeldElsewhere, JournalError, Missing, RequestIds, ServiceError, UnreadAnswer, Unsettled, WaitEnded,
+    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, UnreadAnswer, Unsettled,
+    WaitEnded,
 };
 pub use instances::InstanceFilter;
 pub use listing::Listing;
@@ -105,6 +111,7 @@ pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,
 };
+pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use specs::Specs;

@@ -4,12 +4,13 @@
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::api::{
     client::Client,
     code::Code,
     context::Context,
-    create::{Accepted, CreateOptions, Creation, create},
+    create::{Accepted, Choices, CreateOptions, Creation, create},
     endpoint::Endpoint,
     error::Error,
     flight::{Flight, Freshness},
@@ -145,7 +146,23 @@ impl<K: Object> Objects<K> {
         options: CreateOptions<K>,
         context: &Context,
     ) -> Result<Accepted<K>, Error> {
-        create(&self.client, request, key, journal, options, context).await
+        self.create_one_of(request.into(), key, journal, options, context).await
+    }
+
+    /// The same by the first of these requests that the service accepts: never more than one object comes of it. A refusal for
+    /// want of stock or of CUDA leads to the next one, any other error ends it. Each is noted before it is sent.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; [`Error::NoneAccepted`] of several.
+    pub async fn create_one_of<C: Creation<Object = K>>(
+        &self,
+        choices: Choices<C>,
+        key: &str,
+        journal: &Journal,
+        options: CreateOptions<K>,
+        context: &Context,
+    ) -> Result<Accepted<K>, Error> {
+        create(&self.client, choices, key, journal, options, context).await
     }
 
     /// All of them, at most 30 s old and not older than this client's last change.
@@ -162,6 +179,14 @@ impl<K: Object> Objects<K> {
     /// Any of a read.
     pub async fn fresh(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         self.all(Freshness::Fresh, context).await
+    }
+
+    /// All of them, asked for at this time or later.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn since(&self, time: Instant, context: &Context) -> Result<Arc<Listing<K>>, Error> {
+        self.all(Freshness::Since(time), context).await
     }
 
     pub(super) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::api::{
     client::Client,
     context::Context,
@@ -44,6 +46,14 @@ impl Specs {
     /// Any of a read.
     pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, Freshness::Fresh, context).await
+    }
+
+    /// All specifications of a region, asked for at this time or later.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn since(&self, region: &str, time: Instant, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+        self.all(region, Freshness::Since(time), context).await
     }
 
     async fn all(&self, region: &str, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::Environment;
+use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, CloudDisk, Instance, Journal, Kind, Listing, PendingRecord, PrivateImage, Quotes},
     framework::{self, value::Number},
@@ -32,6 +32,8 @@ pub struct Client {
     pub(super) preflight: bool,
     /// The budget of each instance.
     pub(super) max_hourly_price: Option<Number>,
+    /// The budget of the whole account.
+    pub(super) account_budget: Option<AccountBudget>,
     /// What the environment says about instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// What a create does about leftovers of its own configuration.
@@ -118,6 +120,7 @@ impl Client {
             registry_host: None,
             preflight: true,
             max_hourly_price: None,
+            account_budget: None,
             on_unreleasable: None,
             on_leftover: OnLeftover::default(),
             place,
@@ -184,15 +187,18 @@ impl Client {
 
     /// Clears the pending record of an object that was released.
     pub(super) fn released(&self, kind: Kind, id: &str) {
+        if let (Kind::Instance, Some(budget)) = (kind, &self.account_budget) {
+            budget.released(id);
+        }
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.released(kind, id, &base_url) {
             tracing::warn!(%error, "the pending record of a released object could not be cleared");
         }
     }
 
-    /// The pending record that a create with this key would adopt.
-    pub(super) fn resumable(&self, kind: Kind, key: &str) -> Option<PendingRecord> {
-        self.journal.left_for(kind, key, &self.base_url()?).ok()?.into_iter().next()
+    /// The pending record that a create with this key, and with these candidates where it has several, would adopt.
+    pub(super) fn resumable(&self, kind: Kind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
+        self.journal.left_for(kind, key, &self.base_url()?, candidates).ok()?.into_iter().next()
     }
 
     /// The service's base address, as pending records and quotes name it.

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Environment, OnLeftover, OnUnreleasable};
+use super::{Client, Environment, OnLeftover, OnUnreleasable, account_budget::AccountBudget};
 use crate::{
     api::{BaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
     framework::{
@@ -32,6 +32,7 @@ pub struct Configuration {
     pub(super) ca_certificate_file: Attr<String>,
     pub(super) preflight: Attr<bool>,
     pub(super) max_hourly_price: Attr<Number>,
+    pub(super) max_account_hourly_price: Attr<Number>,
     pub(super) on_leftover: Attr<String>,
     pub(super) stack: Attr<String>,
     pub(super) pending_dir: Attr<String>,
@@ -132,6 +133,14 @@ pub(super) fn schema() -> Schema {
                 Type::Number,
                 "A budget for each instance: a live price above it, of a spot machine too, is an error of the plan, and again \
                  before the create.",
+            )
+            .validate(validator::positive()),
+            Attribute::optional(
+                "max_account_hourly_price",
+                Type::Number,
+                "A budget for the whole account: what all its instances that are not Released cost by the hour, at live prices, with \
+                 what this run creates. A plan or a create that goes over it is an error, and so is an instance without a known price. \
+                 Runs on one computer know of each other's creates; runs on several can go over it together.",
             )
             .validate(validator::positive()),
             Attribute::optional(
@@ -243,6 +252,10 @@ pub(super) fn configure(
         registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
         preflight: configuration.preflight.known() != Some(&false),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
+        account_budget: configuration
+            .max_account_hourly_price
+            .into_known()
+            .map(|most| AccountBudget::new(most, environment.path("~/.terraform.d/damodel-reservations"))),
         on_unreleasable: on_unreleasable.flatten(),
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
         environment: environment.clone(),

@@ -141,15 +141,10 @@ fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
     texts.filter_map(|text| cuda(text)).max()
 }
 
-/// The region of a private image that is in another one than this. The service names the region of an image and no rule for it
-/// (service API, Private image), so this may be no hindrance.
-pub(super) fn elsewhere<'a>(
-    listing: &'a Listing<PrivateImage>,
-    wanted: &Wanted<'_>,
-    region: Option<&str>,
-) -> Option<&'a str> {
-    let own = find_private(listing, wanted)?.region.as_deref()?;
-    region.is_some_and(|region| region != own).then_some(own)
+/// The region of a private image. The service names no rule for it (service API, Private image), so another region may be no
+/// hindrance.
+pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a str> {
+    find_private(listing, wanted)?.region.as_deref()
 }
 
 fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a PrivateImage> {

@@ -3,6 +3,7 @@
 //! A thing never uses another thing's folder; what several need lies here.
 
 mod access;
+mod account_budget;
 mod chat_completion;
 mod choose;
 mod client;

@@ -8,6 +8,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use damodel::{
@@ -180,6 +181,36 @@ async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
     assert!(images.contains(&second.0) && !images.contains(&first.0), "{images:?}");
     stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
     assert_eq!((stage.living_of(Thing::Instance), stage.living_of(Thing::PrivateImage)), (vec![], seeded));
+}
+
+/// The stack that is created wherever there is a card, while stock comes and goes.
+#[tokio::test]
+async fn a_stack_with_candidates_is_created_while_stock_flaps() {
+    let Some(cli) = cli().await else { return };
+    let stage = Stage::set(cli, &examples().join("stacks/stock-proof")).await;
+    stage.run(&["init", "-no-color"]).await;
+    let set = |spec_id: i64, stock: i64| {
+        let mutation = json!({ "set_spec": { "spec_id": spec_id, "stock": stock } });
+        stage.sandbox().mutate(serde_json::from_value(mutation).unwrap()).unwrap();
+    };
+    set(103, 0);
+    // There is always one of the others, and never for long.
+    let flap = async {
+        for round in 0_usize.. {
+            for (place, spec) in [101, 102, 201].into_iter().enumerate() {
+                set(spec, if place == round % 3 { 8 } else { 0 });
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = flap => {}
+        _ = stage.run(&["apply", "-no-color", "-auto-approve"]) => {}
+    }
+    assert_eq!(stage.living_of(Thing::Instance).len(), 2);
+    stage.expect_nothing_to_do("-refresh=true").await;
+    stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
+    assert!(stage.living_of(Thing::Instance).is_empty());
 }
 
 /// The example of `terraform test`, by the script that a person or a pipeline runs.

@@ -72,6 +72,27 @@ fn a_create_is_priced_by_its_quote() {
     });
 }
 
+#[test]
+fn candidates_are_told_with_their_ceiling_and_the_choice_after_the_apply() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let list = "[{ spec_id = 101 }, { spec_type = \"gpu.rtx4090.1\" }]";
+        let choice = config(Instance::new("a").without("spec_id").set("candidates", list));
+        let planned = plan(&workspace, &choice, &[]);
+        let report = json(&planned);
+        assert_eq!(report["cost"]["after"]["monthly"].as_f64(), Some(12.8 * 730.0));
+        assert_eq!(report["cost"]["resources"][0]["candidates"]["count"], 2);
+        assert!(report["cost"]["resources"][0]["candidates"]["choice"].is_null());
+        let text = review(&["-"], &planned).stdout;
+        assert!(text.contains("2 candidates") && text.contains("price_ceiling"), "{text}");
+        workspace.apply_ok(&choice);
+        let report = json(&plan(&workspace, &choice, &[]));
+        assert_eq!(report["cost"]["resources"][0]["candidates"]["choice"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
+        assert_eq!(report["cost"]["now"]["hourly"].as_f64(), Some(12.8));
+    });
+}
+
 /// An import reads what the service lists; the passwords come with the refresh of the plan after it.
 #[test]
 fn what_the_refresh_after_an_import_reads_enters_the_state() {
@@ -104,7 +125,7 @@ fn what_the_refresh_after_an_import_reads_enters_the_state() {
 }
 
 #[test]
-fn spot_and_weekly_machines_have_no_price() {
+fn spot_machines_count_at_their_ceiling_and_weekly_ones_have_no_price() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
@@ -114,12 +135,12 @@ fn spot_and_weekly_machines_have_no_price() {
         let run = review(&["-", "--max-monthly-increase", "1000000", "--deny", "prepaid"], &planned);
         assert_eq!(run.code, Some(3));
         let lines: Vec<&str> = run.stderr.lines().collect();
-        assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(
-            lines[0].starts_with("violation: max-monthly-increase: damodel_instance.spot: the price is unknown: it is")
-        );
-        assert!(lines[1].starts_with("violation: max-monthly-increase: damodel_instance.weekly: the price is unknown"));
-        assert_eq!(lines[2], "violation: prepaid: damodel_instance.weekly: it is paid ahead: Weekly");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].starts_with("violation: max-monthly-increase: damodel_instance.weekly: the price is unknown"));
+        let planned = plan(&workspace, &config(Instance::new("spot").set("spec_id", 104)), &[]);
+        assert_eq!(review(&["-", "--max-monthly-increase", "649.69"], &planned).code, Some(3));
+        assert_eq!(review(&["-", "--max-monthly-increase", "649.7"], &planned).code, Some(0));
+        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is paid ahead: Weekly");
     });
 }
 

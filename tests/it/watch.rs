@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::Options;
+use damodel::sandbox::{Action, Code, Options, When};
 
 use crate::support::{
     plugin::BINARY,
@@ -48,6 +48,26 @@ impl Watching {
         assert!(self.child.wait().unwrap().success());
         self.said.concat()
     }
+}
+
+#[test]
+fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let list = "[{ spec_id = 101 }, { spec_id = 103 }]";
+        workspace.write(&config(Instance::new("x").without("spec_id").set("candidates", list)));
+        let refusal = Action::Error { code_n: Code::ResourceInsufficient, processed: false };
+        site.arm("instance_create", When::Nth(1), refusal);
+        let apply = Started::apply(&workspace);
+        let said = apply.ended(true);
+        assert!(said.contains("1 added"), "{said}");
+        let mut last = command(&["--last", "--json"]);
+        let last = Run::of(last.arg(workspace.directory()).output().unwrap()).stdout;
+        assert!(last.contains("asking for 1 \u{d7} spec_id 101 in cn-east-1"), "{last}");
+        assert!(last.contains("asking for 1 \u{d7} spec_id 103 in cn-east-1"), "{last}");
+        assert!(last.contains("refused: 1 \u{d7} spec_id 101 in cn-east-1"), "{last}");
+    });
 }
 
 fn command(arguments: &[&str]) -> Command {

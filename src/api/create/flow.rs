@@ -9,12 +9,12 @@ use crate::api::{
     code::Code,
     context::{Context, Ended},
     create::{
-        Accepted, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW, WhileBusy, resume::Resumed,
-        settle::Settled,
+        Accepted, Choices, CreateOptions, Creation, Origin, VISIBILITY_WINDOW, WhileBusy, resume::Resumed,
+        rounds::Account, settle::Settled,
     },
     error::{Error, Missing, RequestIds, Unsettled},
     object::Object,
-    pending::{Begin, Entry, Ids, Journal, Wanted},
+    pending::{Begin, Entry, Ids, Journal, Record, Wanted},
     progress::{Step, Task},
     records::{Record as _, read},
     request::Request,
@@ -23,7 +23,7 @@ use crate::api::{
 
 pub(super) struct Flow<C: Creation> {
     pub(super) client: Client,
-    pub(super) creation: C,
+    pub(super) choices: Choices<C>,
     pub(super) key: String,
     pub(super) journal: Journal,
     pub(super) options: CreateOptions<C::Object>,
@@ -31,92 +31,70 @@ pub(super) struct Flow<C: Creation> {
 }
 
 /// What a request came to.
-enum Sent<K> {
+pub(super) enum Sent<K> {
     /// The service took it on.
     Accepted(Box<Accepted<K>>),
     /// Two complete lists after the visibility window lack what it may have made; why there was no answer.
     Nothing(Box<Entry>, Error),
+    /// The service refused it for what another choice, or another time, may do.
+    Refused(Box<Entry>, Error),
 }
 
 impl<C: Creation> Flow<C> {
     pub(super) async fn run(mut self) -> Result<Accepted<C::Object>, Error> {
         self.context.check().map_err(|ended| ended.error(C::ENDPOINT))?;
         let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
-        let account = self.client.fingerprint(&self.context).await?;
-        let entry = match self.resume(&base_url, &account).await? {
-            Resumed::Accepted(accepted) => return Ok(*accepted),
-            Resumed::SendAgain(entry) => Some(*entry),
-            Resumed::StartAnew => None,
-        };
-        if let Some(adopted) = self.permitted().await? {
-            if let Some(entry) = entry {
-                self.discard(entry).await;
+        let account = Account { base_url, fingerprint: self.client.fingerprint(&self.context).await? };
+        match self.resume(&account.base_url, &account.fingerprint).await? {
+            Resumed::Accepted(accepted) => Ok(*accepted),
+            Resumed::SendAgain(entry) => {
+                let first = self.after(entry.record());
+                self.rounds(Some(*entry), first, &account).await
             }
-            let marker = adopted.name().unwrap_or_default().to_owned();
-            let entry = self.begin(&base_url, &account, marker).await?;
-            return Ok(self.note(adopted, entry, RequestIds::default(), Origin::Adopted).await);
-        }
-        let entry = match entry {
-            Some(entry) => self.sending(entry, &account).await?,
-            None => {
-                let marker = self.creation.marker(&self.key, self.client.random());
-                self.begin(&base_url, &account, marker).await?
-            }
-        };
-        match self.send(entry).await? {
-            Sent::Accepted(accepted) => Ok(*accepted),
-            Sent::Nothing(entry, error) if self.context.remaining() > VISIBILITY_WINDOW => {
-                tracing::warn!(%error, "nothing was made: the create is sent once more");
-                match self.send(self.sending(*entry, &account).await?).await? {
-                    Sent::Accepted(accepted) => Ok(*accepted),
-                    Sent::Nothing(entry, error) => {
-                        self.discard(*entry).await;
-                        Err(error)
-                    }
-                }
-            }
-            Sent::Nothing(entry, error) => {
-                self.discard(*entry).await;
-                Err(error)
-            }
+            Resumed::StartAnew => self.rounds(None, 0, &account).await,
         }
     }
 
-    /// The caller's word: what to adopt instead of sending, if anything.
-    async fn permitted(&self) -> Result<Option<C::Object>, Error> {
-        match self.options.before_sending.answer(&self.context).await {
-            Permission::Adopt(object) => Ok(Some(*object)),
-            Permission::Refuse => Err(Error::Withdrawn { endpoint: C::ENDPOINT }),
-            Permission::Send => Ok(None),
-        }
+    /// The place at which a create goes on that an earlier run began: behind a candidate that was refused a moment ago.
+    fn after(&self, record: &Record) -> usize {
+        let is_recent = record.refused && age(record.updated_at) < VISIBILITY_WINDOW;
+        let refused = self.choices.place_of(record.candidate.as_deref()).filter(|_| is_recent);
+        refused.map_or(0, |place| (place + 1) % self.choices.count())
     }
 
-    async fn begin(&self, base_url: &str, account: &str, marker: String) -> Result<Entry, Error> {
+    pub(super) async fn begin(&self, account: &Account, marker: &str, choice: usize) -> Result<Entry, Error> {
         let (journal, random) = (self.journal.clone(), self.client.random().clone());
-        let wanted_name = self.creation.wanted_name().map(str::to_owned);
-        let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
+        let choice = self.choices.at(choice);
+        let (wanted_name, candidate) = (choice.wanted_name().map(str::to_owned), choice.candidate());
+        let (key, base_url, account) = (self.key.clone(), account.base_url.clone(), account.fingerprint.clone());
+        let marker = marker.to_owned();
         blocking(move || {
-            let wanted = Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
-            journal.begin(&Begin { wanted, marker: &marker, wanted_name: wanted_name.as_deref() }, &random)
+            let candidates = candidate.as_slice();
+            let wanted =
+                Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account, candidates };
+            let begin =
+                Begin { wanted, marker: &marker, wanted_name: wanted_name.as_deref(), candidate: candidate.clone() };
+            journal.begin(&begin, &random)
         })
         .await
     }
 
-    async fn sending(&self, mut entry: Entry, account: &str) -> Result<Entry, Error> {
-        let account = account.to_owned();
-        blocking(move || entry.sending(&account).map(|()| entry)).await
+    pub(super) async fn sending(&self, mut entry: Entry, account: &Account, choice: usize) -> Result<Entry, Error> {
+        let (account, candidate) = (account.fingerprint.clone(), self.choices.at(choice).candidate());
+        blocking(move || entry.sending(&account, candidate).map(|()| entry)).await
     }
 
-    /// Sends the request until the service has processed it.
-    async fn send(&mut self, mut entry: Entry) -> Result<Sent<C::Object>, Error> {
+    /// Sends the request of a choice until the service has processed it.
+    pub(super) async fn send(
+        &self,
+        choice: usize,
+        mut entry: Entry,
+        task: &mut Task,
+    ) -> Result<Sent<C::Object>, Error> {
         let marker = entry.record().marker.clone();
-        let request = Request::new(C::ENDPOINT).body(&self.creation.body(&marker));
-        let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
-        let limit = self.context.remaining();
+        let request = Request::new(C::ENDPOINT).body(&self.choices.at(choice).body(&marker));
         let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
-        let mut patience = retry::patience(self.client.random());
         let mut busy = retry::busy(self.client.random());
-        let mut task = self.task(&marker);
         let mut attempt = 0;
         loop {
             // After the record was written: a run that did not see it began later, when Terraform had ended.
@@ -128,7 +106,6 @@ impl<C: Creation> Flow<C> {
             let error = match self.client.attempt(&self.context, &request, attempt).await {
                 Ok(answer) => match read::<C::Object>(&answer.result) {
                     Some(made) => {
-                        task.done(None);
                         let accepted = self.note(made, entry, answer.ids, Origin::Answered).await;
                         return Ok(Sent::Accepted(Box::new(accepted)));
                     }
@@ -147,24 +124,19 @@ impl<C: Creation> Flow<C> {
                 Err(error) => error,
             };
             let ids = error.request_ids();
-            let no_stock = error.code().is_some_and(Code::is_out_of_stock);
             let undocumented = matches!(error.code(), Some(Code::Other(_))) && !error.nothing_was_processed();
             let wait = if error.outcome_is_unknown() || undocumented {
                 let until = self.context.deadline.min(Instant::now() + VISIBILITY_WINDOW);
                 return self.recover(entry, Some(error), until, ids).await;
+            } else if error.code().is_some_and(Code::is_about_the_specification) {
+                return Ok(Sent::Refused(Box::new(entry), error));
             } else if self.options.while_busy == WhileBusy::Wait && error.code().is_some_and(Code::is_busy) {
                 busy.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
             } else if error.is_retryable() {
                 waits.next().map(|wait| wait.max(error.retry_after().unwrap_or_default()))
-            } else if no_stock {
-                patience.next().filter(|_| patient_until.is_some_and(|until| Instant::now() < until))
             } else {
                 None
             };
-            if no_stock && let Some(wait) = wait {
-                // A wait for capacity comes on top: from its end the create has all its time again.
-                self.context.deadline = Instant::now() + wait + limit;
-            }
             let Some(wait) = wait.filter(|wait| *wait < self.context.remaining()) else {
                 self.discard(entry).await;
                 return Err(error);
@@ -172,8 +144,7 @@ impl<C: Creation> Flow<C> {
             task.sees(Step::new(waiting_for(&error)), None);
             let wait_ms = wait.as_millis();
             tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
-            let is_over = self.context.sleep(wait).await.is_err();
-            if is_over || (no_stock && !matches!(self.permitted().await, Ok(None))) {
+            if self.context.sleep(wait).await.is_err() {
                 self.discard(entry).await;
                 return Err(error);
             }
@@ -224,7 +195,8 @@ impl<C: Creation> Flow<C> {
         })
         .await;
         let sent_name = entry.record().marker.clone();
-        let rename_to = self.creation.wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
+        let choice = self.choices.place_of(entry.record().candidate.as_deref()).unwrap_or_default();
+        let rename_to = self.choices.preferred().wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
         Accepted {
             made,
             entry,
@@ -234,6 +206,7 @@ impl<C: Creation> Flow<C> {
             ids,
             deadline: self.context.deadline,
             origin,
+            choice,
         }
     }
 
@@ -265,7 +238,6 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 /// What a create that nothing came of waits for.
 fn waiting_for(error: &Error) -> &'static str {
     match error.code() {
-        Some(code) if code.is_out_of_stock() => "waiting for stock",
         Some(code) if code.is_busy() => "waiting for another save to end",
         _ => "asking again",
     }

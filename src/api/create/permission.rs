@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, sync::Arc};
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::api::context::Context;
 
@@ -11,31 +12,43 @@ use crate::api::context::Context;
 pub enum Permission<K> {
     /// Takes this object, which an earlier run made for the same configuration, and whose record is lost.
     Adopt(Box<K>),
-    /// Sends nothing, and fails with [`Error::Withdrawn`](crate::api::Error::Withdrawn).
+    /// Does not send this request. A create without another choice fails with
+    /// [`Error::Withdrawn`](crate::api::Error::Withdrawn).
     Refuse,
     /// Sends its request.
     Send,
 }
 
-type Question<K> = Arc<dyn Fn(Context) -> BoxFuture<'static, Permission<K>> + Send + Sync>;
+/// One request of a create, about to be sent.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Its place among the choices.
+    pub choice: usize,
+    /// When the round over the choices began: what was asked for since then is not asked again.
+    pub since: Instant,
+    /// The name that is sent: that of all requests of this create.
+    pub marker: String,
+}
 
-/// A question to the caller before a create sends its request, at first and after each wait for capacity: much may have changed
+type Question<K> = Arc<dyn Fn(Attempt, Context) -> BoxFuture<'static, Permission<K>> + Send + Sync>;
+
+/// A question to the caller before a create sends a request, each choice in each round: much may have changed
 /// meanwhile, the price first of all. What an earlier run left behind is adopted without it.
 pub struct BeforeSending<K>(Option<Question<K>>);
 
 impl<K> BeforeSending<K> {
     /// Asks this, within the time that the create has left.
-    pub fn asks<F>(question: impl Fn(Context) -> F + Send + Sync + 'static) -> Self
+    pub fn asks<F>(question: impl Fn(Attempt, Context) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Permission<K>> + Send + 'static,
     {
-        Self(Some(Arc::new(move |context| Box::pin(question(context)))))
+        Self(Some(Arc::new(move |attempt, context| Box::pin(question(attempt, context)))))
     }
 
     /// The answer; without a question the request is sent.
-    pub(super) async fn answer(&self, context: &Context) -> Permission<K> {
+    pub(super) async fn answer(&self, attempt: Attempt, context: &Context) -> Permission<K> {
         match &self.0 {
-            Some(question) => question(context.clone()).await,
+            Some(question) => question(attempt, context.clone()).await,
             None => Permission::Send,
         }
     }

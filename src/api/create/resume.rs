@@ -75,9 +75,11 @@ impl<C: Creation> Flow<C> {
         loop {
             let (journal, random) = (self.journal.clone(), self.client.random().clone());
             let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
-            let passed_over = passed_over.to_owned();
+            let (passed_over, candidates) = (passed_over.to_owned(), self.choices.candidates());
             let claim = blocking(move || {
-                let wanted = Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account };
+                let candidates = candidates.as_slice();
+                let wanted =
+                    Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account, candidates };
                 journal.claim(&wanted, &passed_over, &random)
             });
             let holder = match claim.await? {
@@ -146,6 +148,9 @@ impl<C: Creation> Flow<C> {
 
     /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be invisible.
     async fn find(&self, record: &Record) -> Result<Found<C::Object>, Error> {
+        if record.refused {
+            return Ok(Found::NotThere);
+        }
         let known = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id));
         if let (Phase::Accepted, Some(made)) = (record.phase, known) {
             return self.find_accepted(made, record).await;

@@ -115,7 +115,7 @@ impl<C: Creation> Flow<C> {
     }
 
     fn sought(&self, listing: &crate::api::Listing<C::Object>, sent: &Record) -> Sought<C::Object> {
-        let is_made = |object: &&C::Object| self.creation.made(object, sent, &self.client);
+        let is_made = |object: &&C::Object| self.choices.preferred().made(object, sent, &self.client);
         Sought { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
     }
 

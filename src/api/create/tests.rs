@@ -1,4 +1,5 @@
 mod accounts;
+mod choices;
 
 use std::sync::{
     Arc, Mutex,
@@ -317,7 +318,7 @@ async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again
     let (client, ledger) = serve(|_| async { refusal(160_001) });
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let before_sending = BeforeSending::asks(move |_| {
+    let before_sending = BeforeSending::asks(move |_, _| {
         let is_wanted = counted.fetch_add(1, Ordering::SeqCst) < 3;
         async move { if is_wanted { Permission::Send } else { Permission::Refuse } }
     });

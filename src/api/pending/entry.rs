@@ -48,12 +48,23 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written: nothing may be sent then.
-    pub(in crate::api) fn sending(&mut self, account: &str) -> Result<(), Error> {
+    pub(in crate::api) fn sending(&mut self, account: &str, candidate: Option<String>) -> Result<(), Error> {
+        self.record.candidate = candidate;
+        self.record.refused = false;
         account.clone_into(&mut self.record.account);
         self.record.process = std::process::id();
         self.record.phase = Phase::Sent;
         self.record.acknowledged = false;
         self.record.begun_at = Timestamp::now().as_second();
+        self.store()
+    }
+
+    /// Notes that the service refused the request: it made nothing.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the next run's same create then looks for the object first.
+    pub(in crate::api) fn refused(&mut self) -> Result<(), Error> {
+        self.record.refused = true;
         self.store()
     }
 

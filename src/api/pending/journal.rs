@@ -46,6 +46,8 @@ pub(in crate::api) struct Wanted<'a> {
     pub(in crate::api) key: &'a str,
     pub(in crate::api) base_url: &'a str,
     pub(in crate::api) account: &'a str,
+    /// Of a create that has several, those that it may be made as.
+    pub(in crate::api) candidates: &'a [String],
 }
 
 impl Wanted<'_> {
@@ -54,6 +56,7 @@ impl Wanted<'_> {
             && record.key == self.key
             && record.base_url == self.base_url
             && matches!(record.phase, Phase::Sent | Phase::Accepted)
+            && record.candidate.as_ref().is_none_or(|candidate| self.candidates.contains(candidate))
     }
 }
 
@@ -112,6 +115,7 @@ pub(in crate::api) struct Begin<'a> {
     pub(in crate::api) wanted: Wanted<'a>,
     pub(in crate::api) marker: &'a str,
     pub(in crate::api) wanted_name: Option<&'a str>,
+    pub(in crate::api) candidate: Option<String>,
 }
 
 /// A record of another account, held while its object is looked for. Dropped, it is left as it is.
@@ -190,6 +194,8 @@ impl Journal {
             core: self.owner.core.clone(),
             request_id: None,
             acknowledged: false,
+            candidate: begin.candidate.clone(),
+            refused: false,
             ids: None,
         };
         Entry::write_new(&self.directory, name, record, lock)
@@ -238,13 +244,14 @@ impl Journal {
         Ok(left)
     }
 
-    /// The records of creates under this key that earlier runs left.
+    /// The records of creates under this key, as one of these candidates where there are several, that earlier runs left and
+    /// that may have made something.
     ///
     /// # Errors
     /// As those of a create: a directory or files that cannot be read.
-    pub fn left_for(&self, kind: Kind, key: &str, base_url: &str) -> Result<Vec<Record>, Error> {
-        let left = self.left(&Wanted { kind, key, base_url, account: "" })?;
-        Ok(left.into_iter().map(|(_, record)| record).collect())
+    pub fn left_for(&self, kind: Kind, key: &str, base_url: &str, candidates: &[String]) -> Result<Vec<Record>, Error> {
+        let left = self.left(&Wanted { kind, key, base_url, account: "", candidates })?;
+        Ok(left.into_iter().map(|(_, record)| record).filter(|record| !record.refused).collect())
     }
 
     fn claim_file(&self, path: &Path, seen: &Record, wanted: &Wanted<'_>, random: &Random) -> Result<Claim, Error> {

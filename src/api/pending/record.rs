@@ -41,9 +41,19 @@ pub struct Record {
     /// Whether the service said that it took the request on, without naming what it makes.
     #[serde(default)]
     pub acknowledged: bool,
+    /// Which candidate was asked for, by a create that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<String>,
+    /// Whether the service refused the last request: nothing was made.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub refused: bool,
     /// What the service calls it, once accepted.
     #[serde(default)]
     pub ids: Option<Ids>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// What can be made.

@@ -46,7 +46,7 @@ impl Journal {
             last.as_ref().is_some_and(|last| record.updated_at < last.began_at && record.core != last.core)
         };
         let is_left = |listed: &Listed| match listed.record.phase {
-            Phase::Sent | Phase::Accepted => !listed.owner_lives,
+            Phase::Sent | Phase::Accepted => !listed.owner_lives && !listed.record.refused,
             Phase::HandedOver => is_passed_over(listed),
         };
         Ok(entries.into_iter().filter(is_left).collect())

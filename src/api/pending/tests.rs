@@ -7,11 +7,11 @@ const BASE: &str = "https://api.example.com";
 const ACCOUNT: &str = "account-1";
 
 fn wanted(key: &str) -> Wanted<'_> {
-    Wanted { kind: Kind::Instance, key, base_url: BASE, account: ACCOUNT }
+    Wanted { kind: Kind::Instance, key, base_url: BASE, account: ACCOUNT, candidates: &[] }
 }
 
 fn begin(key: &str) -> Begin<'_> {
-    Begin { wanted: wanted(key), marker: "web-00000001", wanted_name: Some("web") }
+    Begin { wanted: wanted(key), marker: "web-00000001", wanted_name: Some("web"), candidate: None }
 }
 
 /// The journal as a run of another Terraform process reads it.

@@ -29,9 +29,17 @@ pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> V
 }
 
 /// The plan with everything put back that only the configuration may say, whatever a resource's own refinement made of it
-/// (plugin protocol, PlanResourceChange: rule for each attribute).
-pub(super) fn guarded(schema: &Schema, config: &Value, refined: &Value, planned: &Value) -> Value {
-    with_blocks(schema, guard_attributes(&schema.attributes, config, refined, planned), config)
+/// (plugin protocol, PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a configured attribute:
+/// both then mean the same.
+pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &Value, planned: &Value) -> Value {
+    let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
+    for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
+        let (configured, before) = (config.attribute(&attribute.name), prior.attribute(&attribute.name));
+        if !configured.is_null() && !before.is_null() && refined.attribute(&attribute.name) == before {
+            guarded.set_attribute(&attribute.name, before.clone());
+        }
+    }
+    with_blocks(schema, guarded, config)
 }
 
 /// Adds the blocks as they are configured: nothing in them is computed or has a default.

@@ -106,7 +106,7 @@ fn write_only_values_never_enter_a_plan() {
     assert!(planned.attribute("secret").is_null());
     let mut refined = planned.clone();
     refined.set_attribute("secret", "planted".into());
-    assert!(guarded(&schema(), &config, &refined, &planned).attribute("secret").is_null());
+    assert!(guarded(&schema(), &config, &Value::Null, &refined, &planned).attribute("secret").is_null());
 }
 
 #[test]
@@ -117,8 +117,22 @@ fn a_refinement_cannot_change_what_is_configured() {
     refined.set_attribute("name", "other".into());
     refined.set_attribute("hostname", "other".into());
     refined.set_attribute("label", "known early".into());
-    let guarded = guarded(&schema(), &config, &refined, &planned);
+    let guarded = guarded(&schema(), &config, &Value::Null, &refined, &planned);
     assert_eq!(*guarded.attribute("name"), Value::from("a"));
     assert!(guarded.attribute("hostname").is_null());
     assert_eq!(*guarded.attribute("label"), Value::from("known early"));
+}
+
+#[test]
+fn a_refinement_may_keep_what_means_the_same() {
+    let config = config(&[("name", "a".into()), ("hostname", "H".into())]);
+    let mut prior = prior();
+    prior.set_attribute("hostname", "h".into());
+    let planned = plan(&config, &prior);
+    let mut refined = planned.clone();
+    refined.set_attribute("hostname", "h".into());
+    assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), refined);
+    // A value that is new is the configuration's to say, and one that is configured is not dropped.
+    refined.set_attribute("hostname", Value::Null);
+    assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), planned);
 }

@@ -84,7 +84,9 @@ impl<P: Provider> Server<P> {
             }
         };
         let planned = match refined.planned {
-            Some(refined) => without_write_only(schema, &guarded(schema, &request.config, &refined, &planned)),
+            Some(refined) => {
+                without_write_only(schema, &guarded(schema, &request.config, &request.prior, &refined, &planned))
+            }
             None => Value::Null,
         };
         let mut replace = Vec::new();

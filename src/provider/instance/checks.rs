@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
+    candidates,
     disks::{self, is_bound},
     model::Instance,
 };
@@ -30,8 +31,29 @@ pub(super) struct Findings {
     pub(super) spec: Option<Spec>,
     /// Whether the service did not answer what the specification is.
     pub(super) spec_is_unanswered: bool,
+    /// Why the specification cannot be bought now, though another time it may.
+    pub(super) shortage: Option<Shortage>,
     /// Messages for the operator.
     pub(super) diagnostics: Diagnostics,
+}
+
+/// A lack of stock.
+#[derive(Debug)]
+pub(super) struct Shortage {
+    path: Path,
+    summary: &'static str,
+    /// What lacks, as a sentence.
+    pub(super) reason: String,
+    alternatives: String,
+}
+
+/// The image that a create selects, as far as its lists tell.
+#[derive(Debug)]
+pub(super) struct Image {
+    path: Path,
+    cuda: Option<images::Cuda>,
+    /// The region of a private one.
+    region: Option<String>,
 }
 
 /// Checks a planned create of this configuration; `replaced` is the uid of the machine whose place it takes.
@@ -43,8 +65,15 @@ pub(super) async fn check(
     limits: &Context,
 ) -> Findings {
     let mut findings = Findings::default();
-    findings.check_spec(planned, config, client, limits).await;
-    findings.check_image(planned, client, limits).await;
+    if candidates::has_choice(config) {
+        // Each candidate is checked by itself.
+    } else {
+        findings.check_spec(planned, config, client, limits).await;
+        findings.tell_shortage(planned);
+        if let Some(image) = findings.find_image(planned, client, limits).await {
+            findings.hold_image(&image, planned);
+        }
+    }
     findings.check_existing_disks(planned, replaced, client, limits).await;
     findings.check_new_disks(planned, client, limits).await;
     findings
@@ -76,7 +105,14 @@ pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&st
 }
 
 impl Findings {
-    async fn check_spec(&mut self, planned: &Instance, config: &Instance, client: &Client, limits: &Context) {
+    /// Finds the specification, and holds the create against its limits.
+    pub(super) async fn check_spec(
+        &mut self,
+        planned: &Instance,
+        config: &Instance,
+        client: &Client,
+        limits: &Context,
+    ) {
         let Some(region) = planned.region.as_str() else { return };
         // A number that the configuration leaves open follows from the code; one that is not known yet wins over it.
         let is_open = config.spec_id.is_unknown() || planned.spec_type.known().is_none();
@@ -135,7 +171,13 @@ impl Findings {
                 format!("{} has at most {available} GPUs for one machine now, and gpu_num is {wanted}.", name(spec));
             (Path::to("gpu_num"), "Not enough GPUs", reason)
         };
-        let detail = format!("{reason}{}", alternatives(specs, planned));
+        self.shortage = Some(Shortage { path, summary, reason, alternatives: alternatives(specs, planned) });
+    }
+
+    /// A lack of stock is an error, unless the create waits.
+    fn tell_shortage(&mut self, planned: &Instance) {
+        let Some(Shortage { path, summary, reason, alternatives }) = self.shortage.take() else { return };
+        let detail = format!("{reason}{alternatives}");
         if planned.wait_for_capacity.is_null() {
             self.diagnostics.error_at(path, summary, detail);
         } else {
@@ -143,46 +185,54 @@ impl Findings {
         }
     }
 
-    async fn check_image(&mut self, planned: &Instance, client: &Client, limits: &Context) {
-        let Some(image) = images::wanted(
+    /// Finds the image, and whether it can be used at all.
+    pub(super) async fn find_image(&mut self, planned: &Instance, client: &Client, limits: &Context) -> Option<Image> {
+        let image = images::wanted(
             planned.image_id.known().copied(),
             planned.image_type.as_str(),
             planned.image.as_str().filter(|_| planned.image_id.is_null() || planned.image_id.is_unknown()),
-        ) else {
-            return;
-        };
+        )?;
         let path = Path::to(image.attribute());
+        let mut region = None;
         let found = if image.is_public() {
             let listing = client.api.public_images(&PublicImageFilter::default(), limits).await;
             listing.map(|listing| images::public(&listing, &image))
         } else {
             let listing = client.api.private_images().snapshot(limits).await;
-            let region = planned.region.as_str();
-            if let Some(own) = listing.as_ref().ok().and_then(|listing| images::elsewhere(listing, &image, region)) {
-                self.diagnostics.warning_at(
-                    path.clone(),
-                    "The image is of another region",
-                    format!(
-                        "The private image is in region {own}, and the instance in {}. The service's rules do not say whether it takes \
-                         that: if not, it refuses the create (160019), and nothing is bought.",
-                        region.unwrap_or_default()
-                    ),
-                );
-            }
+            region = listing.as_ref().ok().and_then(|listing| images::region(listing, &image)).map(str::to_owned);
             listing.map(|listing| images::private(&listing, &image))
         };
         match found {
             Err(error) => self.unanswered(&error, "check the image"),
-            Ok(Err(fault)) => self.diagnostics.error_at(path, "The image cannot be used", fault),
-            Ok(Ok(cuda)) => {
-                let highest =
-                    self.spec.as_ref().and_then(|spec| spec.highest_cuda.as_deref()).and_then(images::version);
-                if let (Some(needed), Some(highest)) = (cuda, highest)
-                    && needed.version > highest
-                {
-                    self.newer_cuda(path, &needed, &highest);
-                }
+            Ok(Err(fault)) => self.diagnostics.error_at(path.clone(), "The image cannot be used", fault),
+            Ok(Ok(cuda)) => return Some(Image { path, cuda, region }),
+        }
+        // The region of an image that cannot be used is of no use either, but it is worth a warning.
+        region.map(|region| Image { path, cuda: None, region: Some(region) })
+    }
+
+    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong region;
+    /// without a choice it is the service that decides.
+    pub(super) fn hold_image(&mut self, image: &Image, planned: &Instance) {
+        let elsewhere = image.region.as_deref().zip(planned.region.as_str()).filter(|(own, region)| own != region);
+        if let Some((own, region)) = elsewhere {
+            let fact = format!("The private image is in region {own}, and the instance in {region}.");
+            let summary = "The image is of another region";
+            if candidates::has_choice(planned) {
+                self.diagnostics.error_at(image.path.clone(), summary, fact);
+            } else {
+                let detail = format!(
+                    "{fact} The service's rules do not say whether it takes that: if not, it refuses the create (160019), and nothing \
+                     is bought."
+                );
+                self.diagnostics.warning_at(image.path.clone(), summary, detail);
             }
+        }
+        let highest = self.spec.as_ref().and_then(|spec| spec.highest_cuda.as_deref()).and_then(images::version);
+        if let (Some(needed), Some(highest)) = (&image.cuda, highest)
+            && needed.version > highest
+        {
+            self.newer_cuda(image.path.clone(), needed, &highest);
         }
     }
 
@@ -350,6 +400,9 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
 
 /// What could be made instead.
 fn alternatives(specs: &Listing<Spec>, planned: &Instance) -> String {
+    if candidates::has_choice(planned) {
+        return String::new();
+    }
     let wanted = planned.gpu_num.known().copied().unwrap_or(1);
     let mut fitting: Vec<&Spec> =
         specs.records.iter().filter(|spec| spec.max_gpu_count.is_some_and(|count| count >= wanted)).collect();

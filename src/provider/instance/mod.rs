@@ -1,12 +1,14 @@
 //! `damodel_instance`: from its create to its release (service API, Instances).
 
 mod access;
+mod candidates;
 mod checks;
 mod disks;
 mod generate;
 mod listed;
 mod losses;
 mod model;
+mod offers;
 mod plan;
 mod price;
 mod release;
@@ -31,11 +33,14 @@ use super::{
     Client,
     errors::Failure,
     lifecycle,
-    lifecycle::{AfterRefusal, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
+    lifecycle::{AfterRefusal, Choice, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
     words::capitalized,
 };
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing, Presence},
+    api::{
+        self, Accepted, Attempt, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing,
+        Presence,
+    },
     framework::{
         Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, Type,
         Update, timeouts::parse_duration,
@@ -71,8 +76,17 @@ impl Managed for Instance {
         validate::validate(config, diagnostics);
     }
 
+    fn settle_plan(plan: &mut Plan<Self>) {
+        plan::spare_hourly(plan);
+        candidates::pin(plan);
+    }
+
     async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
         plan::plan(plan, context).await;
+    }
+
+    fn plan_adoption(plan: &mut Plan<Self>) {
+        candidates::plan_adoption(plan);
     }
 
     async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
@@ -132,13 +146,35 @@ impl Managed for Instance {
         request::request(self, client).ok()
     }
 
-    async fn confirm(&self, client: &Client, limits: &Limits) -> Result<Self, Diagnostic> {
-        let estimated_cost = price::confirm(self, client, limits).await?;
-        Ok(Self { estimated_cost, ..self.clone() })
+    fn choices(config: &Self, planned: &Self, private: &Private, client: &Client) -> Vec<Choice<Self>> {
+        if candidates::has_choice(config) {
+            return offers::choices(config, planned, private, client);
+        }
+        vec![Choice { object: price::choice(planned, private), ruled_out: None }]
     }
 
-    fn forget_plan(private: &mut Private) {
+    async fn confirm(&self, attempt: &Attempt, client: &Client, limits: &Limits) -> Result<Self, Diagnostic> {
+        price::confirm(self, attempt, client, limits).await
+    }
+
+    fn create_ended(marker: &str, made: Option<&str>, client: &Client) {
+        if let Some(budget) = &client.account_budget {
+            budget.ended(marker, made);
+        }
+    }
+
+    fn forget_plan(private: &mut Private, client: &Client) {
+        price::end_plan(private, client);
         price::forget(private);
+        offers::forget(private);
+    }
+
+    fn forget_promise(config: &Self, planned: &Self, client: &Client) {
+        if candidates::has_choice(config) {
+            offers::forget_kept(config, planned, client);
+        } else {
+            price::forget_kept(planned, client);
+        }
     }
 
     fn wait_for_capacity(&self) -> Option<Duration> {

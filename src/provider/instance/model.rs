@@ -1,6 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use super::disks::{Existing, New};
+use super::{
+    candidates::Candidate,
+    disks::{Existing, New},
+};
 use crate::{
     framework::{Attr, Secret, timeouts::Timeouts, value::Number},
     provider::pricing::EstimatedCost,
@@ -16,6 +19,7 @@ pub(in crate::provider) struct Instance {
     pub(super) spec_id: Attr<i64>,
     pub(super) spec_type: Attr<String>,
     pub(super) gpu_num: Attr<i64>,
+    pub(super) candidates: Attr<Vec<Attr<Candidate>>>,
     pub(super) data_disk_expand_size_gb: Attr<i64>,
     pub(super) data_disk_mount_path: Attr<String>,
     pub(super) image: Attr<String>,
@@ -38,6 +42,7 @@ pub(in crate::provider) struct Instance {
     pub(super) id: Attr<String>,
     pub(super) instance_id: Attr<i64>,
     pub(super) estimated_cost: Attr<EstimatedCost>,
+    pub(super) price_ceiling: Attr<Number>,
     pub(super) status: Attr<String>,
     pub(super) capacity_type: Attr<String>,
     pub(super) gpu_name: Attr<String>,

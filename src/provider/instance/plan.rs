@@ -1,14 +1,17 @@
 use super::{
-    checks,
+    candidates, checks,
     disks::{find_uids, keep_uids, recall_uids},
     losses,
     model::Instance,
-    price,
+    offers, price,
 };
 use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, lifecycle::ManagedExt as _, replacement, words::capitalized},
+    provider::{
+        Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, replacement,
+        words::capitalized,
+    },
 };
 
 /// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.
@@ -36,9 +39,16 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Cl
 
 fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
-    if let (Attr::Null, Some(client)) = (&config.region, client) {
+    let has_choice = candidates::has_choice(config);
+    if has_choice {
+        let each = candidates::each(config, planned, client);
+        candidates::plan_common(config, planned, &each);
+    }
+    let needs_region = !has_choice || config.candidates.elements().any(|(_, candidate)| candidate.region.is_null());
+    if let (Attr::Null, true, Some(client)) = (&config.region, needs_region, client) {
         match &client.region {
-            Some(region) => planned.region = Attr::Known(region.clone()),
+            Some(region) if !has_choice => planned.region = Attr::Known(region.clone()),
+            Some(_) => {}
             None => plan.diagnostics.error_at(
                 Path::to("region"),
                 "Missing region",
@@ -60,8 +70,20 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     let replaced = replacement::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
+    let (has_choice, name) = (candidates::has_choice(config), planned.name.as_str().map(str::to_owned));
+    let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
+    let billed = match client.billed_for_plan(replaced, limits).await {
+        Ok(billed) => billed,
+        Err(diagnostic) => {
+            plan.diagnostics.push(diagnostic);
+            None
+        }
+    };
+    if has_choice {
+        return offers::plan(plan, billed.as_ref(), client, limits).await;
+    }
     match &findings.spec {
-        Some(spec) => price::quote(plan, spec, client),
+        Some(spec) => price::quote(plan, spec, billed.as_ref(), client),
         None if findings.spec_is_unanswered => price::repeat(plan, client),
         None => {}
     }
@@ -69,11 +91,11 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
 
 /// What only a create needs: an imported machine has it already.
 fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
-    if config.spec_id.is_null() && config.spec_type.is_null() {
+    if config.spec_id.is_null() && config.spec_type.is_null() && !candidates::has_choice(config) {
         diagnostics.error_at(
             Path::to("spec_id"),
             "Missing specification",
-            "Set spec_id or spec_type. The data source damodel_specs lists what a region has.",
+            "Set spec_id, spec_type or candidates. The data source damodel_specs lists what a region has.",
         );
     }
     if config.image.is_null() && config.image_id.is_null() {
@@ -120,7 +142,6 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 
 /// Says what a replacement deletes.
 async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
-    spare_hourly(plan);
     let Some(prior) = &plan.prior else { return };
     // What the state knows of the specification holds without the service, too.
     if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
@@ -150,11 +171,16 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     }
     let losses = losses::told(prior, client, limits).await;
     plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
+    let choice = if path == Path::to("candidates") {
+        format!(" Its specification, {}, is not among the candidates.", candidates::title(prior))
+    } else {
+        String::new()
+    };
     plan.diagnostics.warning_at(
         path.clone(),
         "The replacement deletes the machine's disks",
         format!(
-            "The change of {path} replaces {}. {losses} The machine is released before price and stock are asked again; with \
+            "The change of {path} replaces {}. {losses}{choice} The machine is released before price and stock are asked again; with \
              lifecycle {{ create_before_destroy = true }} the new one comes first.",
             prior.title()
         ),
@@ -162,7 +188,7 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
 }
 
 /// The term of a machine that is paid by the hour is never sent: a change of it is no reason to delete the machine.
-fn spare_hourly(plan: &mut Plan<Instance>) {
+pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
     let is_hourly = |instance: &Option<Instance>| {
         instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))
     };

@@ -1,14 +1,18 @@
 //! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not exceed.
 
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
 use super::{
+    candidates,
     checks::{disagreement, select},
     model::Instance,
 };
 use crate::{
-    api::{Context, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
+    api::{Attempt, Context, Spec},
+    framework::{Attr, Diagnostic, Path, Plan, Private},
     provider::{
         Client,
+        account_budget::Billed,
         errors::Failure,
         lifecycle::ManagedExt as _,
         pricing::{EstimatedCost, Order, estimate},
@@ -18,22 +22,34 @@ use crate::{
 /// Under this key a plan keeps its quote, where the core stores it.
 const QUOTE: &str = "quote";
 
-/// Puts the price of an on-demand machine into its plan, and holds the live price to the budget.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
+/// Under this key a plan keeps its name in the account's budget.
+const PLAN: &str = "budget";
+
+/// Puts the price of a machine into its plan, and holds the live price to the budget. Of spot capacity only the most that it may cost is
+/// known.
+pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
-    let Some(order) = order(planned) else { return };
-    let live = estimate(spec, &order);
+    let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
         plan.diagnostics.push(diagnostic);
     }
-    if spec.capacity_type.as_deref() == Some("spot") {
-        return;
+    if let Some(billed) = billed {
+        let title = planned.title();
+        let held = billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            match room.hold(&title, &live.hourly_equivalent) {
+                Ok(()) => (Ok(()), live.hourly_equivalent.known().cloned()),
+                Err(over) => (Err(over), None),
+            }
+        });
+        if let Err(over) = held {
+            plan.diagnostics.push(over.at(selector(planned)));
+        }
     }
     let key = key(planned, client);
-    let quote = earlier(plan.earlier.as_ref(), &key, client).unwrap_or_else(|| live.clone());
-    if quote == live {
+    let quote = earlier(plan.earlier.as_ref(), QUOTE, &key, client).unwrap_or_else(|| Quote::of(live.clone(), spec));
+    if quote.cost == live {
         // From now on it counts for an hour, although an earlier plan may have made it.
-        client.quotes.keep(&key, &live, now());
+        client.quotes.keep(&key, &quote, now());
     } else {
         plan.diagnostics.warning_at(
             Path::to("estimated_cost"),
@@ -41,13 +57,12 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, client: &Client) {
             format!(
                 "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only if the live price \
                  is not above it.",
-                told(&quote),
+                told(&quote.cost),
                 told(&live)
             ),
         );
     }
-    plan.private.insert(QUOTE, &quote);
-    planned.estimated_cost = Attr::Known(quote);
+    put(plan, quote);
 }
 
 /// Repeats the quote of an earlier plan while the service does not answer: a plan inside the apply that knows less than the one
@@ -57,15 +72,52 @@ pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
     if order(planned).is_none() {
         return;
     }
-    if let Some(quote) = earlier(plan.earlier.as_ref(), &key(planned, client), client) {
-        plan.private.insert(QUOTE, &quote);
-        planned.estimated_cost = Attr::Known(quote);
+    if let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(planned, client), client) {
+        put(plan, quote);
     }
 }
 
-/// What an earlier plan quoted.
-fn earlier(private: Option<&Private>, key: &str, client: &Client) -> Option<EstimatedCost> {
-    let stored = private.and_then(|private| private.entry(QUOTE));
+fn put(plan: &mut Plan<Instance>, quote: Quote) {
+    plan.private.insert(QUOTE, &quote);
+    if let Some(planned) = &mut plan.planned {
+        planned.price_ceiling = quote.cost.hourly_equivalent.clone();
+        if !quote.is_spot {
+            planned.estimated_cost = Attr::Known(quote.cost);
+        }
+    }
+}
+
+/// A price that a plan has shown.
+#[derive(Debug, Serialize, Deserialize)]
+struct Quote {
+    cost: EstimatedCost,
+    is_spot: bool,
+}
+
+impl Quote {
+    fn of(cost: EstimatedCost, spec: &Spec) -> Self {
+        Self { cost, is_spot: is_spot(spec) }
+    }
+}
+
+/// Whether a specification is spot capacity, whose price moves.
+pub(super) fn is_spot(spec: &Spec) -> bool {
+    spec.capacity_type.as_deref() == Some("spot")
+}
+
+/// What an instance of a specification costs now; none while what that depends on is unknown.
+pub(super) fn live(planned: &Instance, spec: &Spec) -> Option<EstimatedCost> {
+    Some(estimate(spec, &order(planned)?))
+}
+
+/// What an earlier plan kept under `entry` of its private data, or in a file.
+pub(super) fn earlier<T: DeserializeOwned>(
+    private: Option<&Private>,
+    entry: &str,
+    key: &str,
+    client: &Client,
+) -> Option<T> {
+    let stored = private.and_then(|private| private.entry(entry));
     stored.or_else(|| client.quotes.find(key, now()))
 }
 
@@ -73,18 +125,31 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Asks for the price once more before something is bought: above the quote or the budget nothing is, and nothing of another code
-/// than the configuration's. The cost that the state
-/// keeps is the planned one, or the live one where the plan knew none.
+/// The planned instance with the price that its create must not exceed, of spot capacity too.
+pub(super) fn choice(planned: &Instance, private: &Private) -> Instance {
+    let quoted = private.entry::<Quote>(QUOTE).map(|quote| quote.cost);
+    Instance { estimated_cost: quoted.map_or_else(|| planned.estimated_cost.clone(), Attr::Known), ..planned.clone() }
+}
+
+/// Drops the quote that plans would repeat.
+pub(super) fn forget_kept(planned: &Instance, client: &Client) {
+    client.quotes.forget(&key(planned, client));
+}
+
+/// Asks for the price once more before something is bought: above the quote or a budget nothing is, and nothing of another code
+/// than the configuration's. The cost that the state keeps is the quote, or the live one of spot capacity and where the plan knew none.
 pub(super) async fn confirm(
     planned: &Instance,
+    attempt: &Attempt,
     client: &Client,
     limits: &Context,
-) -> Result<Attr<EstimatedCost>, Diagnostic> {
-    let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(Attr::Null) };
+) -> Result<Instance, Diagnostic> {
+    let unpriced = || Instance { estimated_cost: Attr::Null, ..planned.clone() };
+    let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(unpriced()) };
     let quoted = planned.estimated_cost.known();
-    let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || client.max_hourly_price.is_some();
-    let specs = match client.api.specs().fresh(region, limits).await {
+    let has_budget = client.max_hourly_price.is_some() || client.account_budget.is_some();
+    let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || has_budget;
+    let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
             let now = "Nothing was bought: without the live price it cannot be told whether it is above the quote or the budget.";
@@ -93,12 +158,14 @@ pub(super) async fn confirm(
         }
         Err(error) => {
             tracing::warn!(%error, "the price could not be asked");
-            return Ok(Attr::Null);
+            return Ok(unpriced());
         }
     };
     let Some(spec) = select(&specs, planned) else {
-        let unguarded = client.max_hourly_price.as_ref().map(|most| unknown(planned, most));
-        return unguarded.map_or_else(|| Ok(quoted.cloned().into()), Err);
+        if has_budget {
+            return Err(unknown(planned, client));
+        }
+        return Ok(Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() });
     };
     if let Some(mut disagreement) = disagreement(planned, spec.spec_id, spec.spec_type.as_deref()) {
         disagreement.detail.push_str(" Nothing was bought.");
@@ -106,22 +173,29 @@ pub(super) async fn confirm(
     }
     let live = estimate(spec, &order);
     budget(&live, planned, client)?;
-    match quoted {
-        Some(quote) if is_above(&live, quote) => {
-            client.quotes.forget(&key(planned, client));
-            Err(Diagnostic::error(
-                "The price has risen",
-                format!(
-                    "The plan quoted {}, and the live price is {}. Nothing was bought. Plan again to see and accept the new price.",
-                    told(quote),
-                    told(&live)
-                ),
-            )
-            .at(Path::to("estimated_cost")))
-        }
-        Some(quote) => Ok(Attr::Known(quote.clone())),
-        None => Ok(Attr::Known(live)),
+    if let Some(quote) = quoted.filter(|quote| is_above(&live, quote)) {
+        return Err(Diagnostic::error(
+            "The price has risen",
+            format!(
+                "The plan quoted {}, and the live price is {}. Nothing was bought. Plan again to see and accept the new price.",
+                told(quote),
+                told(&live)
+            ),
+        )
+        .at(Path::to("estimated_cost")));
     }
+    if let Some(billed) = client.billed_for_create(attempt.since, limits).await? {
+        billed.reserve(&attempt.marker, &planned.title(), &live.hourly_equivalent).map_err(|mut over| {
+            over.detail.push_str(" Nothing was bought.");
+            over.at(selector(planned))
+        })?;
+    }
+    let price_ceiling = match &planned.price_ceiling {
+        Attr::Unknown => live.hourly_equivalent.clone(),
+        planned => planned.clone(),
+    };
+    let cost = if is_spot(spec) { None } else { quoted.cloned() }.unwrap_or(live);
+    Ok(Instance { estimated_cost: Attr::Known(cost), price_ceiling, ..planned.clone() })
 }
 
 /// Drops the quote that a plan kept: the state keeps the cost.
@@ -130,7 +204,7 @@ pub(super) fn forget(private: &mut Private) {
 }
 
 /// The provider's guard on each instance (max_hourly_price).
-fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
+pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
     let Some(most) = &client.max_hourly_price else { return Ok(()) };
     match live.hourly_equivalent.known() {
         Some(price) if price > most => Err(Diagnostic::error(
@@ -142,29 +216,52 @@ fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(
         )
         .at(selector(planned))),
         Some(_) => Ok(()),
-        None => Err(unknown(planned, most)),
+        None => Err(unknown(planned, client)),
     }
 }
 
-/// Says that the budget cannot be held without a price.
-fn unknown(planned: &Instance, most: &Number) -> Diagnostic {
+/// Says that a budget cannot be held without a price.
+fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
+    let budget = if client.max_hourly_price.is_some() { "max_hourly_price" } else { "max_account_hourly_price" };
     Diagnostic::error(
         "The price is not known",
         format!(
-            "The service names no price for {} with this payment type, so the provider's max_hourly_price of {most} cannot be \
-             guarded. Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+            "The service names no price for {} with this payment type, so the provider's {budget} cannot be guarded. Choose another \
+             payment_type, or lift the budget for it in a provider configuration of its own (alias).",
             planned.title()
         ),
     )
     .at(selector(planned))
 }
 
+/// The name under which a plan counts against the account's budget, the same for all plans of one change.
+pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
+    if let Some(known) = private.entry(PLAN) {
+        return known;
+    }
+    let id = format!("{:016x}", client.api.settings().random.next());
+    private.insert(PLAN, &id);
+    id
+}
+
+/// Ends what a plan counts against the account's budget.
+pub(super) fn end_plan(private: &mut Private, client: &Client) {
+    if let (Some(id), Some(budget)) = (private.entry::<String>(PLAN), &client.account_budget) {
+        budget.forget_plan(&id);
+    }
+    private.remove(PLAN);
+}
+
 /// The attribute that selects the specification.
 fn selector(planned: &Instance) -> Path {
+    if candidates::has_choice(planned) {
+        return Path::to("candidates");
+    }
     Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
 }
 
-fn is_above(live: &EstimatedCost, quote: &EstimatedCost) -> bool {
+/// Whether a live price is above a quote.
+pub(super) fn is_above(live: &EstimatedCost, quote: &EstimatedCost) -> bool {
     let above = |live: &Attr<_>, quote: &Attr<_>| match (live, quote) {
         (Attr::Known(live), Attr::Known(quote)) => live > quote,
         _ => false,
@@ -187,7 +284,7 @@ fn order(planned: &Instance) -> Option<Order<'_>> {
 }
 
 /// What a price depends on.
-fn key(planned: &Instance, client: &Client) -> String {
+pub(super) fn key(planned: &Instance, client: &Client) -> String {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let spec = match planned.spec_id.known() {
         Some(id) => id.to_string(),
@@ -205,7 +302,8 @@ fn key(planned: &Instance, client: &Client) -> String {
     )
 }
 
-fn told(cost: &EstimatedCost) -> String {
+/// A cost in words.
+pub(super) fn told(cost: &EstimatedCost) -> String {
     match (cost.period_total.known(), cost.hourly_equivalent.known()) {
         (Some(total), Some(hourly)) if cost.payment_type.as_str() != Some("Hourly") => {
             format!("{total} in all ({hourly} an hour)")

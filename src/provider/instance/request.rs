@@ -1,6 +1,6 @@
 //! What a create of an instance asks for (service API, POST /api/instance/create).
 
-use super::{disks::is_on_its_way, model::Instance};
+use super::{candidates, disks::is_on_its_way, model::Instance};
 use crate::{
     api::{self, CreateInstance, ImageSelector, Login, Payment, Sighting, SpecSelector},
     framework::{Diagnostic, Path},
@@ -54,6 +54,7 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
             .elements()
             .filter_map(|(_, text)| serde_json::from_str(text).ok())
             .collect(),
+        is_candidate: candidates::has_choice(planned),
         ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(1), image)
     })
 }

@@ -1,6 +1,6 @@
 //! The attributes of `damodel_instance`.
 
-use super::disks;
+use super::{candidates, disks};
 use crate::{
     framework::{
         Type,
@@ -18,6 +18,7 @@ fn fixed(attribute: Attribute) -> Attribute {
 
 pub(super) fn schema() -> Schema {
     let mut attributes = arguments();
+    attributes.push(candidates::attribute());
     attributes.extend(disks::attributes());
     attributes.extend(behaviour());
     attributes.extend(reported());
@@ -34,7 +35,7 @@ fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
             .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
-        fixed(Attribute::optional_computed("region", Type::String, "Region. Default: the provider's `region`."))
+        fixed(Attribute::optional_computed("region", Type::String, "Region. Default: the provider's `region`. With `candidates`, it holds for those without their own."))
             .validate(validator::text("text that is not empty", |region| !region.is_empty())),
         fixed(Attribute::with_default(
             "payment_type",
@@ -61,14 +62,15 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
-            "The specification's code within the region. One of `spec_id` and `spec_type` is needed; both must mean the same one.",
+            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; `spec_id` and \
+             `spec_type` must mean the same one.",
         ))
         .follows(&["spec_id"])
         .validate(validator::text("text that is not empty", |code| !code.is_empty())),
-        fixed(Attribute::required(
+        fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
-            "How many GPUs, from 1 to the specification's `max_gpu_count`.",
+            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its own.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(
@@ -149,7 +151,7 @@ fn behaviour() -> Vec<Attribute> {
             "wait_for_capacity",
             Type::String,
             "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, on top of \
-             the create timeout. The price is asked again before each further attempt. Default: not at all.",
+             the create timeout. With `candidates` it goes round all of them. The price is asked again before each further attempt. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
@@ -189,6 +191,12 @@ fn reported() -> Vec<Attribute> {
             "estimated_cost",
             "What the machine costs, known while planning for on-demand capacity, from the prices of its specification. It is \
              frozen at the creation and never refreshed. Parts for which the service has no price are null.",
+        ),
+        number(
+            "price_ceiling",
+            "The most that is paid for the machine by the hour, known while planning: the dearest quote of the candidates that are \
+             left, or the one price (of spot capacity: the live price at the time of the plan). Null where the service has no price. \
+             It is frozen at the creation.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),

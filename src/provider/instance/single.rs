@@ -103,12 +103,14 @@ impl lifecycle::SingularModel for SingleInstance {
 
 /// An attribute of the resource as a result here; none for what the service never reports.
 fn as_result(attribute: Attribute) -> Option<Attribute> {
-    const NEVER_REPORTED: [&str; 15] = [
+    const NEVER_REPORTED: [&str; 17] = [
         "auto_renew",
         "data_disk_expand_size_gb",
         "data_disk_mount_path",
         "deletion_protection",
         "estimated_cost",
+        "price_ceiling",
+        "candidates",
         "exist_disks",
         "hostname",
         "new_disks",

@@ -1,8 +1,9 @@
-use super::{checks::check_disks, model::Instance};
+use super::{candidates, checks::check_disks, model::Instance};
 use crate::framework::{Diagnostics, Path};
 
 /// Rules between arguments that need no service (service API, POST /api/instance/create).
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
+    candidates::validate(config, diagnostics);
     payment(config, diagnostics);
     image_pair(config, diagnostics);
     login(config, diagnostics);
@@ -68,6 +69,10 @@ mod tests {
     use super::*;
     use crate::framework::Attr;
 
+    fn base() -> Instance {
+        Instance { gpu_num: Attr::Known(1), ..Instance::default() }
+    }
+
     fn paths(config: &Instance) -> Vec<String> {
         let mut diagnostics = Diagnostics::new();
         validate(config, &mut diagnostics);
@@ -76,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_term_is_needed_unless_hourly() {
-        let mut config = Instance { payment_type: "Monthly".into(), ..Instance::default() };
+        let mut config = Instance { payment_type: "Monthly".into(), ..base() };
         assert_eq!(paths(&config), ["purchase_duration"]);
         config.purchase_duration = Attr::Unknown;
         assert!(paths(&config).is_empty());
@@ -84,24 +89,23 @@ mod tests {
 
     #[test]
     fn half_an_image_pair_is_refused() {
-        let config = Instance { image_id: Attr::Known(1), ..Instance::default() };
+        let config = Instance { image_id: Attr::Known(1), ..base() };
         assert_eq!(paths(&config), ["image_id"]);
-        let config = Instance { image_type: "public".into(), ..Instance::default() };
+        let config = Instance { image_type: "public".into(), ..base() };
         assert_eq!(paths(&config), ["image_type"]);
-        let config = Instance { image_id: Attr::Unknown, image_type: "public".into(), ..Instance::default() };
+        let config = Instance { image_id: Attr::Unknown, image_type: "public".into(), ..base() };
         assert!(paths(&config).is_empty());
     }
 
     #[test]
     fn a_key_needs_its_login_method() {
-        let config = Instance { ssh_pubkey_id: Attr::Known(1), login_method: "password".into(), ..Instance::default() };
+        let config = Instance { ssh_pubkey_id: Attr::Known(1), login_method: "password".into(), ..base() };
         assert_eq!(paths(&config), ["ssh_pubkey_id"]);
     }
 
     #[test]
     fn nothing_renews_what_is_abandoned() {
-        let config =
-            Instance { on_unreleasable: "abandon".into(), auto_renew: Attr::Known(true), ..Instance::default() };
+        let config = Instance { on_unreleasable: "abandon".into(), auto_renew: Attr::Known(true), ..base() };
         assert_eq!(paths(&config), ["on_unreleasable"]);
     }
 }

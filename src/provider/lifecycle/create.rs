@@ -4,6 +4,7 @@
 //! make Terraform taint it; all else is a warning (plugin protocol, ApplyResourceChange).
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -11,11 +12,11 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Managed, ManagedExt as _, absence, create_key, leftovers, not_accepted, noun};
+use super::{Choice, Managed, ManagedExt as _, absence, create_key, leftovers, not_accepted::Refused, noun};
 use crate::{
     api::{
-        self, Accepted, BeforeSending, Context as Limits, CreateOptions, Entry, HandedOver, Journal, Object as _,
-        Origin, Permission, Sighting,
+        self, Accepted, Attempt, BeforeSending, Choices, Context as Limits, CreateOptions, Entry, HandedOver, Journal,
+        Object as _, Origin, Permission, Sighting,
     },
     framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private, is_set},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
@@ -45,15 +46,21 @@ pub(in crate::provider) struct Creation<'a, M> {
 }
 
 pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Client>) -> Outcome<M> {
-    let Create { config, mut planned, mut private } = change;
+    let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
-    M::forget_plan(&mut private);
-    let request = match planned.request(client, &limits).await {
-        Ok(request) => request,
+    let mut choices = M::choices(&config, &planned, &private, client);
+    M::forget_plan(&mut private, client);
+    let requests = match requests(&mut choices, client, &limits).await {
+        Ok(requests) => requests,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     };
-    let key = create_key::<M>(&request, client);
-    let guard = Guard::new(&planned, &key, &context.client);
+    let candidates: Vec<String> = requests.iter().filter_map(api::Creation::candidate).collect();
+    let mut requests = requests.into_iter();
+    let Some(first) = requests.next() else {
+        return Outcome::absent().with(Diagnostic::error("No candidates", "The list of candidates is empty."));
+    };
+    let key = create_key::<M>(&first, client);
+    let guard = Guard::new(choices, &key, &context.client);
     let options = CreateOptions {
         wait_for_capacity: planned.wait_for_capacity(),
         while_busy: M::WHILE_BUSY,
@@ -61,24 +68,32 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         abandoned: context.unheard.clone(),
     };
     let objects = client.api.objects::<M::Object>();
-    let accepted = objects.create(request, &key, &client.journal, options, &limits).await;
-    let (confirmed, mut diagnostics) = guard.end();
+    let requests = Choices::new(first, requests.collect());
+    let accepted = objects.create_one_of(requests, &key, &client.journal, options, &limits).await;
+    let mut said = guard.end();
+    if let Some(marker) = said.marker.as_deref().filter(|_| !matches!(accepted, Err(api::Error::Unsettled(_)))) {
+        M::create_ended(marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
+    }
     // Asked after the create, which may have waited for the end of the run that left them.
+    let mut diagnostics = std::mem::take(&mut said.diagnostics);
     diagnostics.extend(leftovers::never_shown::<M>(&key, client));
     let accepted = match accepted {
         Ok(accepted) => accepted,
-        Err(api::Error::Withdrawn { .. }) => return Outcome::absent().with(diagnostics),
-        Err(_) if diagnostics.has_errors() => return Outcome::absent().with(diagnostics),
         Err(error) => {
-            let more = planned.explain_refusal(&error, client, &limits).await;
-            let diagnostic = not_accepted::diagnostic(&error, &planned, client, more, |name| is_set(&config, name));
-            return Outcome::absent().with(diagnostics).with(diagnostic);
+            if !said.withheld.is_empty() {
+                M::forget_promise(&config, &planned, client);
+            }
+            if !diagnostics.has_errors() {
+                let refused = Refused { planned: &planned, error: &error, withheld: said.withheld, candidates };
+                diagnostics.extend(refused.diagnostics(client, &limits, |name| is_set(&config, name)).await);
+            }
+            return Outcome::absent().with(diagnostics);
         }
     };
-    let state = confirmed.unwrap_or(planned);
+    let state = said.confirmed.or_else(|| said.choices.get(accepted.choice).map(|choice| choice.object.clone()));
     let limits = Limits { deadline: accepted.deadline, ..limits };
     let mut creation = Creation {
-        state,
+        state: state.unwrap_or(planned),
         private,
         diagnostics,
         client,
@@ -90,9 +105,21 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
     Outcome::present(creation.state, creation.private).with(creation.diagnostics)
 }
 
+/// The request of each choice.
+async fn requests<M: Managed>(
+    choices: &mut [Choice<M>],
+    client: &Client,
+    limits: &Limits,
+) -> Result<Vec<M::Request>, Diagnostic> {
+    let mut requests = Vec::new();
+    for choice in choices {
+        requests.push(choice.object.request(client, limits).await?);
+    }
+    Ok(requests)
+}
+
 /// What stands before each request of a create: leftovers of earlier runs, then whether it may still be bought.
 struct Guard<M> {
-    planned: Arc<M>,
     key: String,
     client: Arc<Client>,
     said: Arc<Mutex<Said<M>>>,
@@ -100,62 +127,89 @@ struct Guard<M> {
 
 /// What the questions came to.
 struct Said<M> {
+    choices: Arc<Vec<Choice<M>>>,
+    /// What is to be created, as it was last confirmed.
     confirmed: Option<M>,
+    /// Why choices were not asked for in the last round, by their place.
+    withheld: BTreeMap<usize, Diagnostic>,
+    /// The name under which requests were confirmed.
+    marker: Option<String>,
     diagnostics: Diagnostics,
     has_looked_for_leftovers: bool,
 }
 
 impl<M: Managed> Guard<M> {
-    fn new(planned: &M, key: &str, client: &Arc<Client>) -> Self {
-        let said = Said { confirmed: None, diagnostics: Diagnostics::new(), has_looked_for_leftovers: false };
-        Self {
-            planned: Arc::new(planned.clone()),
-            key: key.to_owned(),
-            client: Arc::clone(client),
-            said: Arc::new(Mutex::new(said)),
-        }
+    fn new(choices: Vec<Choice<M>>, key: &str, client: &Arc<Client>) -> Self {
+        let said = Said {
+            choices: Arc::new(choices),
+            confirmed: None,
+            withheld: BTreeMap::new(),
+            marker: None,
+            diagnostics: Diagnostics::new(),
+            has_looked_for_leftovers: false,
+        };
+        Self { key: key.to_owned(), client: Arc::clone(client), said: Arc::new(Mutex::new(said)) }
     }
 
     fn question(&self) -> BeforeSending<M::Object> {
-        let (planned, key, client, said) =
-            (Arc::clone(&self.planned), self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.said));
-        BeforeSending::asks(move |limits| {
-            let (planned, key, client, said) =
-                (Arc::clone(&planned), key.clone(), Arc::clone(&client), Arc::clone(&said));
-            async move { ask(&*planned, &key, &client, &said, &limits).await }
+        let (key, client, said) = (self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.said));
+        BeforeSending::asks(move |attempt, limits| {
+            let (key, client, said) = (key.clone(), Arc::clone(&client), Arc::clone(&said));
+            async move { ask(&attempt, &key, &client, &said, &limits).await }
         })
     }
 
-    /// What is to be created, as it was last confirmed, and what the operator is to read.
-    fn end(self) -> (Option<M>, Diagnostics) {
+    /// What the questions came to.
+    fn end(self) -> Said<M> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        (said.confirmed.take(), std::mem::take(&mut said.diagnostics))
+        Said {
+            choices: Arc::clone(&said.choices),
+            confirmed: said.confirmed.take(),
+            withheld: std::mem::take(&mut said.withheld),
+            marker: said.marker.take(),
+            diagnostics: std::mem::take(&mut said.diagnostics),
+            has_looked_for_leftovers: said.has_looked_for_leftovers,
+        }
     }
 }
 
 async fn ask<M: Managed>(
-    planned: &M,
+    attempt: &Attempt,
     key: &str,
     client: &Client,
     said: &Mutex<Said<M>>,
     limits: &Limits,
 ) -> Permission<M::Object> {
     let lock = || said.lock().unwrap_or_else(PoisonError::into_inner);
+    let choices = Arc::clone(&lock().choices);
     let is_first = !std::mem::replace(&mut lock().has_looked_for_leftovers, true);
     if is_first {
-        let leftovers::Decision { permission, diagnostics } = leftovers::decide(planned, key, client, limits).await;
-        lock().diagnostics.extend(diagnostics);
-        if !matches!(permission, Permission::Send) {
-            return permission;
+        let decision = leftovers::decide(&choices, key, client, limits).await;
+        let mut said = lock();
+        said.diagnostics.extend(decision.diagnostics);
+        if !matches!(decision.permission, Permission::Send) {
+            said.confirmed = decision.adopted.and_then(|place| choices.get(place)).map(|choice| choice.object.clone());
+            return decision.permission;
         }
     }
-    match planned.confirm(client, limits).await {
+    if lock().diagnostics.has_errors() {
+        return Permission::Refuse;
+    }
+    let Some(choice) = choices.get(attempt.choice) else { return Permission::Refuse };
+    let confirmed = match &choice.ruled_out {
+        Some(reason) => Err(Diagnostic::error("The plan ruled it out", reason.clone())),
+        None => choice.object.confirm(attempt, client, limits).await,
+    };
+    let mut said = lock();
+    match confirmed {
         Ok(confirmed) => {
-            lock().confirmed = Some(confirmed);
+            said.withheld.remove(&attempt.choice);
+            said.confirmed = Some(confirmed);
+            said.marker = Some(attempt.marker.clone());
             Permission::Send
         }
         Err(diagnostic) => {
-            lock().diagnostics.push(diagnostic);
+            said.withheld.insert(attempt.choice, diagnostic);
             Permission::Refuse
         }
     }

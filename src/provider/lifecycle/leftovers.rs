@@ -1,7 +1,7 @@
 //! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over and is in no
 //! state.
 
-use super::{Managed, ManagedExt as _, Record, noun};
+use super::{Choice, Managed, ManagedExt as _, Record, noun};
 use crate::{
     api::{self, Context as Limits, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},
@@ -11,18 +11,21 @@ use crate::{
 /// What a create does about leftovers.
 pub(super) struct Decision<K> {
     pub(super) permission: Permission<K>,
+    /// The place of the choice that the adopted object is.
+    pub(super) adopted: Option<usize>,
     pub(super) diagnostics: Diagnostics,
 }
 
 /// Looks for objects that an earlier run of this or another configuration created under the same name. Those of this very
 /// configuration are dealt with as the provider's on_leftover says; the others are a warning.
 pub(super) async fn decide<M: Managed>(
-    planned: &M,
+    choices: &[Choice<M>],
     key: &str,
     client: &Client,
     limits: &Limits,
 ) -> Decision<M::Object> {
-    let mut decision = Decision { permission: Permission::Send, diagnostics: Diagnostics::new() };
+    let mut decision = Decision { permission: Permission::Send, adopted: None, diagnostics: Diagnostics::new() };
+    let Some(Choice { object: planned, .. }) = choices.first() else { return decision };
     if M::WHILE_BUSY == api::WhileBusy::Wait {
         // A private image carries no marker: its name is unique, and the service refuses a second one.
         return decision;
@@ -36,10 +39,12 @@ pub(super) async fn decide<M: Managed>(
     };
     let mut own = Vec::new();
     for (record, whose) in found {
-        let is_own = whose == Marked::Own && planned.name().is_some() && planned.is_like(&record);
+        let alike = choices.iter().position(|choice| choice.object.is_like(&record));
+        let is_own = whose == Marked::Own && planned.name().is_some() && alike.is_some();
         match client.on_leftover {
             OnLeftover::Adopt if is_own && client.adopts(&record_id(&record)) => {
                 decision.permission = Permission::Adopt(Box::new(record));
+                decision.adopted = alike;
                 return decision;
             }
             OnLeftover::Fail if is_own => own.push(record),

@@ -24,7 +24,7 @@ pub(super) use self::{
 };
 use super::Client;
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, Creation as Request, Listing, Object, WhileBusy},
+    api::{self, Accepted, Attempt, Code, Context as Limits, Creation as Request, Listing, Object, WhileBusy},
     framework::{
         self, Attr, Context, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
         PlanContext, Private, Schema, State, Update, timeouts::DefaultTimeouts,
@@ -66,6 +66,9 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Rules between attributes, judged without the service.
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
+    /// Decides what a plan changes and replaces, before anything is judged by it.
+    fn settle_plan(_plan: &mut Plan<Self>) {}
+
     /// Refines a plan: live checks, computed values that are known early, warnings.
     fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) -> impl Future<Output = ()> + Send;
 
@@ -76,6 +79,9 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 
     /// Mends a configuration that was made of a state.
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
+
+    /// Opens what a plan cannot know when its create adopts what an earlier run made.
+    fn plan_adoption(_plan: &mut Plan<Self>) {}
 
     /// The attributes that every kind has.
     fn common(&self) -> Common<'_>;
@@ -107,6 +113,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         Diagnostics::new()
     }
 
+    /// What a create may make of a plan, in order of preference: the planned object, unless its kind leaves a choice.
+    fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &Client) -> Vec<Choice<Self>> {
+        vec![Choice { object: planned.clone(), ruled_out: None }]
+    }
+
     /// Gets ready for the create, and says what it asks for.
     fn request(
         &mut self,
@@ -118,13 +129,24 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn planned_request(&self, client: &Client) -> Option<Self::Request>;
 
     /// Whether it may be bought now: asked before each request.
-    fn confirm(&self, _client: &Client, _limits: &Limits) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
+    fn confirm(
+        &self,
+        _attempt: &Attempt,
+        _client: &Client,
+        _limits: &Limits,
+    ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let confirmed = self.clone();
         async { Ok(confirmed) }
     }
 
-    /// Drops from the private data what only the plan needed.
-    fn forget_plan(_private: &mut Private) {}
+    /// Drops what only the plan needed: from here on the create speaks for itself.
+    fn forget_plan(_private: &mut Private, _client: &Client) {}
+
+    /// Drops what a plan promised, and what did not hold when the create asked again.
+    fn forget_promise(_config: &Self, _planned: &Self, _client: &Client) {}
+
+    /// Notes what became of a create that was confirmed under this marker: the id of what it made, or none.
+    fn create_ended(_marker: &str, _made: Option<&str>, _client: &Client) {}
 
     /// How long the create goes on asking while there is no stock.
     fn wait_for_capacity(&self) -> Option<Duration> {
@@ -197,6 +219,15 @@ pub(super) struct Common<'a> {
     pub(super) name: &'a Attr<String>,
     pub(super) status: &'a Attr<String>,
     pub(super) deletion_protection: &'a Attr<bool>,
+}
+
+/// One of the objects that a create may make.
+#[derive(Clone, Debug)]
+pub(super) struct Choice<M> {
+    /// As it was planned.
+    pub(super) object: M,
+    /// Why the plan ruled it out, as a sentence: then it is not asked for, but adopted when an earlier run made it.
+    pub(super) ruled_out: Option<String>,
 }
 
 /// What a release that the service forbids for good comes to.

@@ -2,7 +2,7 @@
 
 use super::{Managed, ManagedExt as _, create_key, noun};
 use crate::{
-    api::{Object, PendingRecord, Phase},
+    api::{Creation, Object, PendingRecord, Phase},
     framework::{Diagnostic, Diagnostics, Plan, PlanContext, PlanKind},
     provider::{Client, protection, words::capitalized},
 };
@@ -15,14 +15,16 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
         client.planned_with_state(M::Object::KIND, id);
         client.keep_marked_name(M::Object::KIND, id, prior.name());
     }
+    M::settle_plan(plan);
     protection::check(plan);
     let said = std::mem::take(&mut plan.diagnostics);
     M::plan(plan, context).await;
     if let (Some(client), PlanKind::Create) = (client, plan.kind)
-        && let Some(record) = plan.planned.as_ref().and_then(|planned| resumable(planned, client))
+        && let Some(record) = resumable(plan, client)
     {
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
         plan.diagnostics.push(announced::<M>(&record));
+        M::plan_adoption(plan);
     }
     let checked = std::mem::replace(&mut plan.diagnostics, said);
     plan.diagnostics.extend(checked);
@@ -30,9 +32,14 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
 
 /// The pending record that the create of this plan would adopt. What a killed create took (stock, a name, a budget) is no obstacle
 /// to adopting it.
-pub(in crate::provider) fn resumable<M: Managed>(planned: &M, client: &Client) -> Option<PendingRecord> {
-    let request = planned.planned_request(client)?;
-    client.resumable(M::Object::KIND, &create_key::<M>(&request, client))
+pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Client) -> Option<PendingRecord> {
+    let (config, planned) = plan.config.as_ref().zip(plan.planned.as_ref())?;
+    let choices = M::choices(config, planned, &plan.private, client);
+    let requests: Option<Vec<M::Request>> =
+        choices.iter().map(|choice| choice.object.planned_request(client)).collect();
+    let requests = requests?;
+    let candidates: Vec<String> = requests.iter().filter_map(Creation::candidate).collect();
+    client.resumable(M::Object::KIND, &create_key::<M>(requests.first()?, client), &candidates)
 }
 
 /// Errors of live checks become warnings: the apply adopts what exists, and checks again before it buys anything.

@@ -154,7 +154,6 @@ fn what_is_created_is_told_with_its_disks() {
     }
 }
 
-/// The provider of this version has no candidates yet: made by hand, after the schema.
 #[test]
 fn candidates_count_at_their_ceiling() {
     let mut made = machine(&["create"], None, None);

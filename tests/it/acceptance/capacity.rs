@@ -107,7 +107,8 @@ fn stock_that_comes_back_dearer_is_not_bought() {
     each_cli(|cli| {
         for (provider, spec, words) in [
             ("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"]),
-            // Spot has no quote, and is held to the budget.
+            // Spot has a ceiling, and is held to the budget.
+            ("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "Nothing was bought"]),
             (
                 "region = \"cn-east-1\"\nmax_hourly_price = 5",
                 104,
@@ -135,10 +136,11 @@ fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
         let machine = Instance::new("x").set("spec_id", 104).text("wait_for_capacity", "5m");
         // The first wait alone is as long as the create timeout, and takes nothing from it.
         workspace.write(&config(machine.block("timeouts { create = \"5s\" }")));
-        let (done, said) = apply_while_stock_returns(&site, &workspace, 104, 1.5);
+        let (done, said) = apply_while_stock_returns(&site, &workspace, 104, 0.5);
         assert!(done, "{said:?}");
         let state = workspace.state();
-        assert_eq!(state.resource("damodel_instance.x").value("estimated_cost")["period_total"], json!(1.5));
+        assert_eq!(state.resource("damodel_instance.x").value("estimated_cost")["period_total"], json!(0.5));
+        assert_eq!(state.resource("damodel_instance.x").value("price_ceiling"), &json!(0.89), "what was planned");
         workspace.finish();
     });
 }

@@ -19,7 +19,7 @@ fn identity_of(workspace: &Workspace<'_>, kind: &str) -> Value {
 fn shown(state: &State) -> Vec<BTreeMap<String, String>> {
     let flat = |address| {
         let mut flat = state.resource(address).flat();
-        flat.retain(|name, _| !name.starts_with("estimated_cost"));
+        flat.retain(|name, _| !name.starts_with("estimated_cost") && name != "price_ceiling");
         flat
     };
     ["damodel_instance.x", "damodel_cloud_disk.x"].map(flat).into()

@@ -4,6 +4,8 @@ mod absence;
 mod access;
 mod accounts;
 mod actions;
+mod budget;
+mod candidates;
 mod capacity;
 mod checks;
 mod codes;

@@ -65,6 +65,11 @@ impl Stage {
         minor.is_some_and(|minor| minor >= 12)
     }
 
+    /// The service.
+    pub(super) fn sandbox(&self) -> &Sandbox {
+        &self.service.sandbox
+    }
+
     /// Runs a command that has to succeed, and returns what it printed.
     pub(super) async fn run(&self, arguments: &[&str]) -> String {
         let run = self.cli.run(&self.configuration(), arguments, &CancellationToken::new()).await;

@@ -14,7 +14,7 @@ impl Workspace<'_> {
         let imported_state = fresh.state();
         let imported = imported_state.resource(address);
         // What a machine cost when it was created, an import cannot know, nor whether its credentials may be kept.
-        let unknown = ["estimated_cost", "ssh_password", "jupyter_token"];
+        let unknown = ["estimated_cost", "price_ceiling", "ssh_password", "jupyter_token"];
         let ignored: Vec<&str> = never_reported.iter().copied().chain(unknown).collect();
         let compared = |mut flat: std::collections::BTreeMap<String, String>| {
             flat.retain(|name, _| !ignored.iter().any(|ignored| name.starts_with(ignored)));

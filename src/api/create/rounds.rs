@@ -1,0 +1,182 @@
+//! One request after the other, in order of preference, until the service accepts one; then again while the caller waits for stock.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::api::{
+    code::Code,
+    create::{
+        Accepted, Attempt, Creation, Origin, Permission, VISIBILITY_WINDOW,
+        flow::{Flow, Sent, blocking},
+    },
+    error::{Error, Refusal, RequestIds},
+    object::Object as _,
+    pending::Entry,
+    progress::{Step, Task},
+    retry,
+};
+
+/// Under whose name a create is written down.
+pub(super) struct Account {
+    pub(super) base_url: String,
+    pub(super) fingerprint: String,
+}
+
+impl<C: Creation> Flow<C> {
+    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that made nothing.
+    pub(super) async fn rounds(
+        &mut self,
+        mut entry: Option<Entry>,
+        first: usize,
+        account: &Account,
+    ) -> Result<Accepted<C::Object>, Error> {
+        let marker = match &entry {
+            Some(entry) => entry.record().marker.clone(),
+            None => self.choices.preferred().marker(&self.key, self.client.random()),
+        };
+        let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
+        let limit = self.context.remaining();
+        let mut patience = retry::patience(self.client.random());
+        let mut task = self.task(&marker);
+        let mut order: Vec<usize> = (first..self.choices.count()).chain(0..first).collect();
+        let (mut may_repeat, mut refused_before) = (true, None);
+        let mut for_good: Vec<Refusal> = Vec::new();
+        loop {
+            let since = Instant::now();
+            let mut refusals = for_good.clone();
+            for &choice in &order {
+                if let Err(ended) = self.context.check() {
+                    self.discard_any(entry).await;
+                    return Err(ended.error(C::ENDPOINT));
+                }
+                let attempt = Attempt { choice, since, marker: marker.clone() };
+                match self.options.before_sending.answer(attempt, &self.context).await {
+                    Permission::Adopt(object) => {
+                        self.discard_any(entry).await;
+                        let entry = self.begin(account, object.name().unwrap_or_default(), choice).await?;
+                        return Ok(self.note(*object, entry, RequestIds::default(), Origin::Adopted).await);
+                    }
+                    Permission::Refuse => {
+                        refusals.push(Refusal { choice, error: Error::Withdrawn { endpoint: C::ENDPOINT } });
+                        continue;
+                    }
+                    Permission::Send => {}
+                }
+                let noted = match entry.take() {
+                    Some(entry) => self.sending(entry, account, choice).await?,
+                    None => self.begin(account, &marker, choice).await?,
+                };
+                self.tell_attempt(&mut task, choice, &refusals);
+                let mut sent = self.send(choice, noted, &mut task).await?;
+                if let Sent::Nothing(noted, error) = sent {
+                    if !may_repeat || self.context.remaining() <= VISIBILITY_WINDOW {
+                        self.discard(*noted).await;
+                        return Err(error);
+                    }
+                    may_repeat = false;
+                    tracing::warn!(%error, "nothing was made: the create is sent once more");
+                    let noted = self.sending(*noted, account, choice).await?;
+                    sent = self.send(choice, noted, &mut task).await?;
+                }
+                match sent {
+                    Sent::Accepted(accepted) => {
+                        task.done(None);
+                        return Ok(*accepted);
+                    }
+                    Sent::Nothing(noted, error) => {
+                        self.discard(*noted).await;
+                        return Err(error);
+                    }
+                    Sent::Refused(noted, error) => {
+                        tracing::info!(choice, %error, "refused");
+                        entry = Some(self.note_refusal(*noted, patient_until.is_some()).await);
+                        refusals.push(Refusal { choice, error });
+                    }
+                }
+            }
+            refused_before =
+                refusals.last().filter(|refusal| is_refused(refusal)).map(|it| it.error.clone()).or(refused_before);
+            for_good = refusals.iter().filter(|refusal| is_final(refusal)).cloned().collect();
+            order.retain(|choice| !for_good.iter().any(|refusal| refusal.choice == *choice));
+            order.sort_unstable();
+            let has_no_stock = refusals.iter().any(|refusal| refusal.error.code().is_some_and(Code::is_out_of_stock));
+            let is_patient = has_no_stock && patient_until.is_some_and(|until| Instant::now() < until);
+            let wait = patience.next().filter(|_| is_patient);
+            if let Some(wait) = wait {
+                // A wait for capacity comes on top: from its end the create has all its time again.
+                self.context.deadline = Instant::now() + wait + limit;
+            }
+            let is_over = match wait.filter(|wait| *wait < self.context.remaining()) {
+                Some(wait) => self.wait(wait, &mut task, &refusals).await,
+                None => true,
+            };
+            if is_over {
+                self.discard_any(entry).await;
+                return Err(self.exhausted(refusals, refused_before));
+            }
+        }
+    }
+
+    /// Waits for stock; whether the operation is over.
+    async fn wait(&self, wait: Duration, task: &mut Task, refusals: &[Refusal]) -> bool {
+        task.sees(Step { detail: self.refused(refusals), ..Step::new("waiting for stock") }, None);
+        let wait_ms = wait.as_millis();
+        tracing::debug!(endpoint = %C::ENDPOINT, wait_ms, "no stock: asking again");
+        self.context.sleep(wait).await.is_err()
+    }
+
+    /// Tells who looks on which candidate is asked for. A create that has no choice has nothing to tell.
+    fn tell_attempt(&self, task: &mut Task, choice: usize, refusals: &[Refusal]) {
+        if let Some(candidate) = self.choices.at(choice).candidate() {
+            let step = Step { detail: self.refused(refusals), ..Step::new(format!("asking for {candidate}")) };
+            task.sees(step, None);
+        }
+    }
+
+    /// The candidates that were refused, for who looks on.
+    fn refused(&self, refusals: &[Refusal]) -> Option<String> {
+        let names: Vec<String> =
+            refusals.iter().filter_map(|refusal| self.choices.at(refusal.choice).candidate()).collect();
+        (!names.is_empty()).then(|| format!("refused: {}", names.join(", ")))
+    }
+
+    /// Notes a refusal when something comes after it: a run that is killed then leaves nothing to look for.
+    async fn note_refusal(&self, mut entry: Entry, is_patient: bool) -> Entry {
+        if self.choices.count() == 1 && !is_patient {
+            return entry;
+        }
+        blocking(move || {
+            if let Err(error) = entry.refused() {
+                tracing::warn!(%error, "a refusal could not be written down");
+            }
+            entry
+        })
+        .await
+    }
+
+    /// Why nothing was created: the refusal of the one request that there was, or those of all.
+    fn exhausted(&self, mut refusals: Vec<Refusal>, refused_before: Option<Error>) -> Error {
+        if self.choices.count() > 1 {
+            return Error::NoneAccepted(refusals);
+        }
+        let last = refusals.pop().filter(is_refused).map(|refusal| refusal.error);
+        last.or(refused_before).unwrap_or(Error::Withdrawn { endpoint: C::ENDPOINT })
+    }
+
+    async fn discard_any(&self, entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            self.discard(entry).await;
+        }
+    }
+}
+
+/// Whether the service refused, and not the caller.
+fn is_refused(refusal: &Refusal) -> bool {
+    !matches!(refusal.error, Error::Withdrawn { .. })
+}
+
+/// Whether another time will not do either.
+fn is_final(refusal: &Refusal) -> bool {
+    refusal.error.code().is_some_and(|code| !code.is_out_of_stock())
+}

@@ -1,0 +1,119 @@
+//! Creates that have a choice.
+
+use super::*;
+use crate::api::{
+    Kind,
+    pending::{Begin, Wanted},
+};
+
+/// Three candidates, by their specifications.
+fn candidates() -> Choices<CreateInstance> {
+    let candidate = |spec| CreateInstance { spec: SpecSelector::Id(spec), is_candidate: true, ..request() };
+    Choices::new(candidate(7), vec![candidate(8), candidate(9)])
+}
+
+async fn create_one_of(
+    client: &Client,
+    journal: &Journal,
+    options: CreateOptions<Instance>,
+) -> Result<Accepted<Instance>, Error> {
+    client.instances().create_one_of(candidates(), KEY, journal, options, &context(1800)).await
+}
+
+/// Serves creates by these answers, one after the other, the last of them for ever.
+fn answering(answers: &'static [fn() -> Reply]) -> (Client, Ledger) {
+    let asked = AtomicUsize::new(0);
+    serve(move |request| {
+        let answer = match request.endpoint {
+            Endpoint::InstanceCreate => {
+                let place = asked.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
+                answers[place]()
+            }
+            _ => page(&[]),
+        };
+        async move { answer }
+    })
+}
+
+/// The specifications that creates asked for.
+fn asked_for(ledger: &Ledger) -> Vec<i64> {
+    let creates = ledger.of(Endpoint::InstanceCreate);
+    let bodies = creates.iter().map(|request| serde_json::to_value(request.body()).unwrap());
+    bodies.map(|body| body["spec_id"].as_i64().unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_for_want_of_stock_or_cuda_leads_to_the_next_candidate() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = answering(&[|| refusal(160_014), || refusal(160_032), made]);
+    let accepted = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap();
+    assert_eq!((accepted.choice, accepted.made.uid.as_str(), asked_for(&ledger)), (2, "ins-1", vec![7, 8, 9]));
+    let record = accepted.entry.record();
+    assert_eq!((record.candidate.as_deref(), record.refused), (Some("1 \u{d7} spec_id 9 in r1"), false));
+    assert_eq!(ledger.of(Endpoint::InstanceList).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_error_ends_a_create_with_candidates() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = answering(&[|| refusal(100_038), made]);
+    let error = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap_err();
+    assert_eq!((error.code(), asked_for(&ledger)), (Some(Code::BalanceNotEnough), vec![7]));
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_goes_round_the_candidates_that_stock_can_help() {
+    let (_folder, journal) = journal();
+    let (client, ledger) =
+        answering(&[|| refusal(160_032), || refusal(160_001), || refusal(160_001), || refusal(160_001), made]);
+    let accepted = create_one_of(&client, &journal, patient(Duration::from_secs(600))).await.unwrap();
+    assert_eq!((accepted.choice, asked_for(&ledger)), (2, vec![7, 8, 9, 8, 9]));
+    accepted.entry.discard().unwrap();
+    let (client, ledger) = answering(&[|| refusal(160_001)]);
+    let Error::NoneAccepted(refusals) = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap_err()
+    else {
+        panic!("accepted")
+    };
+    let codes: Vec<_> = refusals.iter().map(|refusal| (refusal.choice, refusal.error.code())).collect();
+    let lacking = Some(Code::ResourceInsufficient);
+    assert_eq!((codes, asked_for(&ledger)), (vec![(0, lacking), (1, lacking), (2, lacking)], vec![7, 8, 9]));
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = answering(&[made]);
+    let account = client.fingerprint(&context(60)).await.unwrap();
+    let base_url = client.settings().base_url.as_ref().unwrap().to_string();
+    let candidates = ["1 \u{d7} spec_id 7 in r1".to_owned()];
+    let wanted =
+        Wanted { kind: Kind::Instance, key: KEY, base_url: &base_url, account: &account, candidates: &candidates };
+    let begin =
+        Begin { wanted, marker: "web-beef00000001", wanted_name: Some("web"), candidate: candidates.first().cloned() };
+    let mut entry = journal.begin(&begin, &Random::default()).unwrap();
+    entry.refused().unwrap();
+    drop(entry);
+    assert!(next(&journal).left_behind().unwrap().is_empty(), "nothing was made");
+    let start = Instant::now();
+    let accepted = create_one_of(&client, &next(&journal), CreateOptions::default()).await.unwrap();
+    assert_eq!((accepted.choice, accepted.sent_name.as_str()), (1, "web-beef00000001"));
+    assert_eq!((asked_for(&ledger), ledger.of(Endpoint::InstanceList).len()), (vec![8], 0));
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
+    let (_folder, journal) = journal();
+    let (client, _) = answering(&[|| refusal(160_001), made]);
+    drop(create_one_of(&client, &journal, CreateOptions::default()).await.unwrap());
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+    // The list does not hold the second one any more.
+    let (client, ledger) = answering(&[made]);
+    let only = CreateInstance { is_candidate: true, ..request() };
+    let (journal, objects, limits) = (next(&journal), client.instances(), context(60));
+    let made = objects.create_one_of(only.into(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap();
+    assert_eq!((made.origin, asked_for(&ledger)), (Origin::Answered, vec![7]));
+    assert_eq!(phases(&journal).len(), 2);
+}

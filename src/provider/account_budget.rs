@@ -1,0 +1,370 @@
+//! The budget of the whole account (`max_account_hourly_price`): what all its instances cost by the hour, with those that this run and
+//! others on this computer are about to create.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use bigdecimal::BigDecimal;
+use futures_util::future::try_join_all;
+use tokio::{sync::OnceCell, time::Instant};
+
+use super::{
+    Client,
+    errors::Failure,
+    pricing::{Order, estimate},
+};
+use crate::{
+    api::{self, Context, Instance, Kind, Reservation, Reservations},
+    framework::{Attr, Diagnostic, value::Number},
+};
+
+/// How many of the dearest instances an error names.
+const DEAREST: usize = 3;
+
+/// The budget, and what this run holds against it.
+#[derive(Debug)]
+pub(super) struct AccountBudget {
+    most: Number,
+    /// The directory of the files by which runs know of each other.
+    directory: PathBuf,
+    reservations: OnceCell<Reservations>,
+    /// What the plans of this process ask for, by the plan.
+    planned: Mutex<BTreeMap<String, Item>>,
+    /// By how many GB the local data disks of instances are larger than those of their specifications: asked once.
+    sizes: Mutex<BTreeMap<String, i64>>,
+}
+
+/// What costs money.
+#[derive(Clone, Debug, PartialEq)]
+struct Item {
+    title: String,
+    hourly: Number,
+}
+
+/// What the account is billed for, as lists show it.
+#[derive(Debug)]
+pub(super) struct Billed<'a> {
+    budget: &'a AccountBudget,
+    reservations: &'a Reservations,
+    items: Vec<Item>,
+    /// Ids and names of instances that do not count although they are reserved.
+    gone: BTreeSet<String>,
+}
+
+/// All that counts against the budget but the instance that is asked for.
+#[derive(Debug)]
+pub(super) struct Room<'a> {
+    most: &'a Number,
+    items: Vec<Item>,
+}
+
+/// Instances that do not count, since the planned one takes their place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Replaced<'a> {
+    /// By id.
+    pub(super) uid: Option<&'a str>,
+    /// A tainted one of this name: its plan does not know it.
+    pub(super) tainted: Option<&'a str>,
+}
+
+impl AccountBudget {
+    pub(super) fn new(most: Number, directory: PathBuf) -> Self {
+        Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), sizes: Mutex::default() }
+    }
+
+    /// The budget itself.
+    pub(super) fn most(&self) -> &Number {
+        &self.most
+    }
+
+    /// Forgets what a plan asked for: it is created now, or not at all.
+    pub(super) fn forget_plan(&self, plan: &str) {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner).remove(plan);
+    }
+
+    /// Notes what became of a create.
+    pub(super) fn ended(&self, marker: &str, uid: Option<&str>) {
+        if let Some(reservations) = self.reservations.get() {
+            reservations.ended(marker, uid);
+        }
+    }
+
+    /// Forgets an instance that was released.
+    pub(super) fn released(&self, uid: &str) {
+        if let Some(reservations) = self.reservations.get() {
+            reservations.released(uid);
+        }
+    }
+
+    async fn reservations(&self, client: &Client, limits: &Context) -> Result<&Reservations, api::Error> {
+        self.reservations
+            .get_or_try_init(|| async {
+                let account = client.api.fingerprint(limits).await?;
+                let file = self.directory.join(format!("{account}.json"));
+                Ok(Reservations::new(Some(file), &client.api.settings().random))
+            })
+            .await
+    }
+
+    /// What the account is billed for now; lists that were asked for at `since` or later, or a moment ago, will do.
+    async fn billed<'a>(
+        &'a self,
+        client: &Client,
+        replaced: Replaced<'_>,
+        since: Option<Instant>,
+        limits: &Context,
+    ) -> Result<Billed<'a>, Refusal> {
+        let reservations = self.reservations(client, limits).await?;
+        let instances = client.api.instances();
+        let listing = match since {
+            Some(since) => instances.since(since, limits).await?,
+            None => instances.snapshot(limits).await?,
+        };
+        if !listing.complete {
+            return Err(Refusal::Unpriced(
+                "The list of the account's instances is not complete, so their cost is not known.".to_owned(),
+            ));
+        }
+        let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
+        let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
+        let reserved: BTreeSet<String> = reservations.change(|own, others| {
+            let names = |it: &Reservation| [Some(it.marker.clone()), it.uid.clone()];
+            own.iter().chain(&*others).flat_map(names).flatten().collect()
+        });
+        let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
+        let counted = listing.records.iter().filter(counts);
+        let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
+        Ok(Billed { budget: self, reservations, items, gone })
+    }
+
+    /// An instance at its live price.
+    async fn item(
+        &self,
+        instance: &Instance,
+        client: &Client,
+        since: Option<Instant>,
+        limits: &Context,
+    ) -> Result<Item, Refusal> {
+        let title = super::words::title("instance", instance.name.as_deref(), Some(instance.uid.as_str()));
+        let unpriced = |why: &str| {
+            Refusal::Unpriced(format!(
+                "The price of {title} is not known ({why}), so the cost of the account is not known."
+            ))
+        };
+        let region = instance.region.as_deref().ok_or_else(|| unpriced("it names no region"))?;
+        let gpu_num =
+            instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it names no number of GPUs"))?;
+        let specs = client.api.specs();
+        let specs = match since {
+            Some(since) => specs.since(region, since, limits).await?,
+            None => specs.snapshot(region, limits).await?,
+        };
+        let spec = match (instance.spec_id.filter(|id| *id != 0), &instance.spec_type) {
+            (Some(id), _) => specs.records.iter().find(|spec| spec.spec_id == id),
+            (None, code @ Some(_)) => specs.records.iter().find(|spec| spec.spec_type == *code),
+            (None, None) => None,
+        };
+        let spec = spec.ok_or_else(|| unpriced("the service does not list its specification"))?;
+        let base_gb = spec.data_disk_size.unwrap_or_default();
+        let order = Order {
+            payment_type: instance.payment_type.as_deref().unwrap_or("Hourly"),
+            purchase_duration: 1,
+            gpu_num,
+            data_disk_expand_size_gb: self.data_disk_gb(instance, base_gb, client, limits).await?,
+        };
+        match estimate(spec, &order).hourly_equivalent {
+            Attr::Known(hourly) => Ok(Item { title, hourly }),
+            Attr::Null | Attr::Unknown => Err(unpriced("the service has no price for its payment type")),
+        }
+    }
+
+    /// By how many GB the local data disk of an instance is larger than its specification's; only its detail tells.
+    async fn data_disk_gb(
+        &self,
+        instance: &Instance,
+        base_gb: i64,
+        client: &Client,
+        limits: &Context,
+    ) -> Result<i64, api::Error> {
+        let sizes = || self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let uid = instance.uid.as_str();
+        if let Some(known) = sizes().get(uid) {
+            return Ok(*known);
+        }
+        let detail = client.api.instances().detail(&instance.uid, limits).await?;
+        let more = detail.more.data_disk_size.unwrap_or(base_gb).saturating_sub(base_gb).max(0);
+        sizes().insert(uid.to_owned(), more);
+        Ok(more)
+    }
+}
+
+/// Why the budget cannot be held.
+enum Refusal {
+    Failed(api::Error),
+    Unpriced(String),
+}
+
+impl From<api::Error> for Refusal {
+    fn from(error: api::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Replaced<'_> {
+    fn is(&self, instance: &Instance, client: &Client) -> bool {
+        let is_tainted = || client.is_tainted(Kind::Instance, instance.uid.as_str());
+        self.uid == Some(instance.uid.as_str())
+            || (self.tainted.is_some() && self.tainted == instance.name.as_deref() && is_tainted())
+    }
+}
+
+/// What a reservation may know an instance by.
+fn names(instance: &Instance) -> impl Iterator<Item = String> {
+    [Some(instance.uid.to_string()), instance.name.clone()].into_iter().flatten()
+}
+
+impl Client {
+    /// What the account is billed for, for a plan; none without a budget, or when it cannot be asked, which is a warning.
+    pub(super) async fn billed_for_plan(
+        &self,
+        replaced: Replaced<'_>,
+        limits: &Context,
+    ) -> Result<Option<Billed<'_>>, Diagnostic> {
+        let Some(budget) = &self.account_budget else { return Ok(None) };
+        match budget.billed(self, replaced, None, limits).await {
+            Ok(billed) => Ok(Some(billed)),
+            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail)),
+            Err(Refusal::Failed(error)) => {
+                let tried = "hold the account's budget".to_owned();
+                let now = "The plan goes on without this check; the apply asks again.".to_owned();
+                Err(Failure { error: &error, tried, now }.of_a_check())
+            }
+        }
+    }
+
+    /// The same for a create, which is not sent when the account cannot be asked.
+    pub(super) async fn billed_for_create(
+        &self,
+        since: Instant,
+        limits: &Context,
+    ) -> Result<Option<Billed<'_>>, Diagnostic> {
+        let Some(budget) = &self.account_budget else { return Ok(None) };
+        match budget.billed(self, Replaced::default(), Some(since), limits).await {
+            Ok(billed) => Ok(Some(billed)),
+            Err(Refusal::Unpriced(detail)) => Err(unpriced(format!("{detail} Nothing was bought."))),
+            Err(Refusal::Failed(error)) => {
+                let tried = "hold the account's budget".to_owned();
+                let now = "Nothing was bought: what the account costs is not known.".to_owned();
+                Err(Failure { error: &error, tried, now }.whole())
+            }
+        }
+    }
+}
+
+fn unpriced(detail: String) -> Diagnostic {
+    Diagnostic::error("The account's cost is not known", detail)
+}
+
+impl Billed<'_> {
+    /// Decides about a planned instance while nothing else is decided; what it returns counts for the plans that follow.
+    pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
+        self.reservations.change(|own, others| {
+            let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
+            planned.remove(plan);
+            let items = planned.values().cloned();
+            let room = self.room(own.iter().chain(&*others), items);
+            let (decided, hourly) = decide(&room);
+            if let Some(hourly) = hourly {
+                planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
+            }
+            decided
+        })
+    }
+
+    /// Reserves what a create is about to spend, unless the budget forbids it.
+    pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
+        self.reservations.change(|own, others| {
+            own.retain(|reservation| reservation.marker != marker);
+            let planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let room = self.room(own.iter().chain(&*others), planned.into_values());
+            room.hold(title, hourly)?;
+            let hourly = hourly.known().map(ToString::to_string).unwrap_or_default();
+            own.push(self.reservations.reservation(marker, title.to_owned(), hourly));
+            Ok(())
+        })
+    }
+
+    fn room<'r>(
+        &self,
+        reserved: impl Iterator<Item = &'r Reservation>,
+        planned: impl Iterator<Item = Item>,
+    ) -> Room<'_> {
+        let is_gone = |it: &Reservation| {
+            self.gone.contains(&it.marker) || it.uid.as_ref().is_some_and(|uid| self.gone.contains(uid))
+        };
+        let reserved = reserved.filter(|reservation| !is_gone(reservation)).filter_map(|reservation| {
+            Some(Item { title: reservation.title.clone(), hourly: reservation.hourly.parse().ok()? })
+        });
+        Room { most: &self.budget.most, items: self.items.iter().cloned().chain(reserved).chain(planned).collect() }
+    }
+}
+
+impl Room<'_> {
+    /// Whether an instance at this price fits in.
+    pub(super) fn hold(&self, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
+        let Some(price) = hourly.known() else {
+            return Err(Diagnostic::error(
+                "The price is not known",
+                format!(
+                    "The service names no price for {title} with this payment type, so the provider's max_account_hourly_price of {} \
+                     cannot be held.",
+                    self.most
+                ),
+            ));
+        };
+        let prices = self.items.iter().map(|item| &item.hourly).chain([price]);
+        let sum: Number = prices.cloned().map(BigDecimal::from).sum::<BigDecimal>().into();
+        if sum <= *self.most {
+            return Ok(());
+        }
+        let mut dearest: Vec<Item> = self.items.clone();
+        dearest.push(Item { title: title.to_owned(), hourly: price.clone() });
+        dearest.sort_by(|a, b| b.hourly.cmp(&a.hourly));
+        let dearest: Vec<String> =
+            dearest.iter().take(DEAREST).map(|item| format!("{} ({} an hour)", item.title, item.hourly)).collect();
+        Err(Diagnostic::error(
+            "Above the account's budget",
+            format!(
+                "With {title} at {price} an hour the account would cost {sum} an hour, and the provider's max_account_hourly_price is {}. \
+                 The dearest instances: {}.",
+                self.most,
+                dearest.join(", ")
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(title: &str, hourly: &str) -> Item {
+        Item { title: title.to_owned(), hourly: hourly.parse().unwrap() }
+    }
+
+    #[test]
+    fn the_one_that_goes_over_is_refused_with_the_dearest_three() {
+        let most = "6".parse().unwrap();
+        let items = vec![item("a", "1"), item("b", "0.5"), item("c", "2"), item("d", "0.52")];
+        let room = Room { most: &most, items };
+        room.hold("x", &Attr::Known("1.98".parse().unwrap())).unwrap();
+        let refused = room.hold("x", &Attr::Known("1.981".parse().unwrap())).unwrap_err();
+        for part in ["6.001", "is 6.", "c (2 an hour), x (1.981 an hour), a (1 an hour)."] {
+            assert!(refused.detail.contains(part), "{part}: {}", refused.detail);
+        }
+        assert!(room.hold("x", &Attr::Null).unwrap_err().summary.contains("not known"));
+    }
+}

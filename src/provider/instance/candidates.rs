@@ -1,0 +1,237 @@
+//! Candidates: the specifications that an instance may be made of, in order of preference, and the one that it is made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::Instance;
+use crate::{
+    framework::{
+        Attr, Diagnostics, Path, Plan, PlanKind, Type,
+        schema::{Attribute, AttributeType, Nesting, validator},
+    },
+    provider::Client,
+};
+
+/// One specification that an instance may be made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Candidate {
+    pub(super) spec_id: Attr<i64>,
+    pub(super) spec_type: Attr<String>,
+    pub(super) region: Attr<String>,
+    pub(super) gpu_num: Attr<i64>,
+}
+
+/// The schema of the list.
+pub(super) fn attribute() -> Attribute {
+    let candidate = vec![
+        Attribute::optional("spec_id", Type::Number, "The specification's number. It wins over `spec_type`.")
+            .validate(validator::between(1..=i64::MAX)),
+        Attribute::optional("spec_type", Type::String, "The specification's code within the region.")
+            .validate(validator::text("text that is not empty", |code| !code.is_empty())),
+        Attribute::optional(
+            "region",
+            Type::String,
+            "The region. Default: the instance's, else the provider's `region`.",
+        )
+        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        Attribute::optional("gpu_num", Type::Number, "How many GPUs. Default: the instance's `gpu_num`.")
+            .validate(validator::between(1..=i64::MAX)),
+    ];
+    Attribute::optional(
+        "candidates",
+        AttributeType::Nested(Nesting::List, candidate),
+        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one that has stock, at or \
+         below its quote. The choice is kept: the list's order, stock and prices, and further candidates, change nothing; taking the \
+         chosen one off the list replaces the machine. `specs` of `damodel_specs` can be used as it is.",
+    )
+}
+
+/// Whether a specification is chosen from candidates.
+pub(super) fn has_choice(config: &Instance) -> bool {
+    !config.candidates.is_null()
+}
+
+/// The instance that each candidate stands for: the planned one with its own region, specification and number of GPUs. None while the
+/// list is unknown.
+pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Client>) -> Vec<Instance> {
+    let default_region = || match &config.region {
+        Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
+        region => region.clone(),
+    };
+    let candidates = config.candidates.known().into_iter().flatten().filter_map(Attr::known);
+    let instance = |candidate: &Candidate| Instance {
+        spec_id: candidate.spec_id,
+        spec_type: candidate.spec_type.clone(),
+        region: if candidate.region.is_null() { default_region() } else { candidate.region.clone() },
+        gpu_num: if candidate.gpu_num.is_null() { config.gpu_num } else { candidate.gpu_num },
+        ..planned.clone()
+    };
+    candidates.map(instance).collect()
+}
+
+/// A candidate as texts name it.
+pub(super) fn title(candidate: &Instance) -> String {
+    let count = candidate.gpu_num.known().map(|count| format!("{count} \u{d7} ")).unwrap_or_default();
+    let spec = match (candidate.spec_id.known(), candidate.spec_type.as_str()) {
+        (Some(id), _) => format!("spec_id {id}"),
+        (None, Some(code)) => code.to_owned(),
+        (None, None) => "an unknown specification".to_owned(),
+    };
+    let region = candidate.region.as_str().map(|region| format!(" in {region}")).unwrap_or_default();
+    format!("{count}{spec}{region}")
+}
+
+/// Plans what differs between candidates: known where they agree, otherwise unknown.
+pub(super) fn plan_common(config: &Instance, planned: &mut Instance, candidates: &[Instance]) {
+    if config.region.is_null() {
+        planned.region = common(candidates, |candidate| &candidate.region);
+    }
+    if config.gpu_num.is_null() {
+        planned.gpu_num = common(candidates, |candidate| &candidate.gpu_num);
+    }
+    planned.spec_id = common(candidates, |candidate| &candidate.spec_id);
+    planned.spec_type = common(candidates, |candidate| &candidate.spec_type);
+}
+
+fn common<T: Clone + PartialEq>(candidates: &[Instance], value: impl Fn(&Instance) -> &Attr<T>) -> Attr<T> {
+    let mut values = candidates.iter().map(value);
+    match values.next() {
+        // A null here is only not said.
+        Some(first @ Attr::Known(_)) if values.all(|other| other == first) => first.clone(),
+        _ => Attr::Unknown,
+    }
+}
+
+/// Whether an instance is one of the candidates; none while that is unknown.
+fn includes(config: &Instance, instance: &Instance) -> Option<bool> {
+    let candidates = config.candidates.known()?;
+    let mut is_open = false;
+    for candidate in candidates {
+        match candidate.known().map(|candidate| is_of(candidate, instance)) {
+            Some(Some(true)) => return Some(true),
+            Some(Some(false)) => {}
+            Some(None) | None => is_open = true,
+        }
+    }
+    (!is_open).then_some(false)
+}
+
+/// The same of one. What a candidate leaves to the instance's own arguments is judged there, and what the service does not report
+/// proves nothing.
+fn is_of(candidate: &Candidate, instance: &Instance) -> Option<bool> {
+    let spec = match (&candidate.spec_id, &candidate.spec_type) {
+        (Attr::Null, code) => same(code, &instance.spec_type),
+        (id, _) => same(id, &instance.spec_id),
+    };
+    let parts = [spec, same(&candidate.region, &instance.region), same(&candidate.gpu_num, &instance.gpu_num)];
+    if parts.contains(&Some(false)) {
+        return Some(false);
+    }
+    parts.iter().all(|part| *part == Some(true)).then_some(true)
+}
+
+fn same<T: PartialEq>(wanted: &Attr<T>, own: &Attr<T>) -> Option<bool> {
+    match (wanted, own) {
+        (Attr::Null, _) | (_, Attr::Null) => Some(true),
+        (Attr::Known(wanted), Attr::Known(own)) => Some(wanted == own),
+        _ => None,
+    }
+}
+
+/// Keeps the choice of an existing instance while it is among the candidates, and plans a replacement when it is not.
+pub(super) fn pin(plan: &mut Plan<Instance>) {
+    let (PlanKind::Update, Some(config), Some(prior), Some(planned)) =
+        (plan.kind, &plan.config, &plan.prior, &mut plan.planned)
+    else {
+        return;
+    };
+    if !has_choice(config) {
+        return;
+    }
+    match includes(config, prior) {
+        // Any other list that holds the choice means the same.
+        Some(true) if !prior.candidates.is_null() => planned.candidates = prior.candidates.clone(),
+        Some(true) | None => {}
+        Some(false) => {
+            plan_common(config, planned, &[]);
+            plan.replace
+                .insert(0, Path::to(if planned.candidates == prior.candidates { "spec_id" } else { "candidates" }));
+        }
+    }
+}
+
+/// Opens the choice again: an earlier run made it, and not by the prices and the stock of this plan.
+pub(super) fn plan_adoption(plan: &mut Plan<Instance>) {
+    let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
+    if !has_choice(config) {
+        return;
+    }
+    let each = each(config, planned, None);
+    plan_common(config, planned, &each);
+    (planned.estimated_cost, planned.price_ceiling) = (Attr::Unknown, Attr::Unknown);
+}
+
+/// Rules on the list that need no service.
+pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
+    if config.candidates.is_null() {
+        if config.gpu_num.is_null() {
+            diagnostics.error_at(
+                Path::to("gpu_num"),
+                "Missing required argument",
+                "Set gpu_num: how many GPUs the instance has.",
+            );
+        }
+        return;
+    }
+    for (name, is_set) in [("spec_id", !config.spec_id.is_null()), ("spec_type", !config.spec_type.is_null())] {
+        if is_set {
+            diagnostics.error_at(
+                Path::to(name),
+                "Two selections of a specification",
+                format!("Set either {name} or candidates, not both."),
+            );
+        }
+    }
+    if config.candidates.known().is_some_and(Vec::is_empty) {
+        diagnostics.error_at(
+            Path::to("candidates"),
+            "No candidates",
+            "The list is empty. Name at least one specification, or check the filters of the data source that it comes from.",
+        );
+    }
+    for (index, candidate) in config.candidates.known().into_iter().flatten().enumerate() {
+        let path = Path::to("candidates").index(index);
+        match candidate {
+            Attr::Unknown => {}
+            Attr::Null => diagnostics.error_at(path, "Missing candidate", "A candidate must not be null."),
+            Attr::Known(candidate) => validate_one(candidate, config, &path, diagnostics),
+        }
+    }
+}
+
+fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnostics: &mut Diagnostics) {
+    if candidate.spec_id.is_null() && candidate.spec_type.is_null() {
+        diagnostics.error_at(
+            path.attribute("spec_id"),
+            "Missing specification",
+            "A candidate needs spec_id or spec_type.",
+        );
+    }
+    if candidate.gpu_num.is_null() && config.gpu_num.is_null() {
+        diagnostics.error_at(
+            path.attribute("gpu_num"),
+            "Missing required argument",
+            "Set gpu_num in every candidate, or once for all in the instance.",
+        );
+    }
+    let both = [
+        ("region", !candidate.region.is_null() && !config.region.is_null()),
+        ("gpu_num", !candidate.gpu_num.is_null() && !config.gpu_num.is_null()),
+    ];
+    for (name, _) in both.into_iter().filter(|(_, is_both)| *is_both) {
+        diagnostics.error_at(
+            path.attribute(name),
+            format!("Two values of {name}"),
+            format!("The instance's {name} is for candidates without their own. Set it in the instance or in the candidates, not in both."),
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! The plan of a create that has a choice: which candidates are ruled out, what each of the others costs, and what is known of all.
+//!
+//! What a plan finds is kept for the plan inside the apply and for the create: a candidate that was ruled out is not bought, and one
+//! that is left is bought at or below its quote.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    candidates,
+    checks::Findings,
+    model::Instance,
+    price::{budget, earlier, is_above, is_spot, key, live, plan_id, told},
+};
+use crate::{
+    api::{Context, Spec},
+    framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
+    provider::{
+        Client,
+        account_budget::{AccountBudget, Billed, Room},
+        lifecycle::{Choice, ManagedExt as _},
+        pricing::EstimatedCost,
+    },
+};
+
+/// Under this key a plan keeps its offers, where the core stores it.
+const OFFERS: &str = "offers";
+
+/// A candidate that a create may take, as a plan found it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Offer {
+    /// Its place among the candidates.
+    place: usize,
+    spec_id: i64,
+    spec_type: Option<String>,
+    is_spot: bool,
+    cost: EstimatedCost,
+}
+
+/// What a plan finds of a candidate.
+enum Verdict {
+    /// It may be bought; why not at the moment, if so.
+    Fits { offer: Box<Offer>, shortage: Option<String> },
+    /// It cannot be judged: its values are unknown, or the service did not answer.
+    Open,
+    /// Why it is ruled out.
+    Out(String),
+}
+
+/// The candidates of a create, those that its plan ruled out marked.
+pub(super) fn choices(
+    config: &Instance,
+    planned: &Instance,
+    private: &Private,
+    client: &Client,
+) -> Vec<Choice<Instance>> {
+    let offers = private.entry::<Vec<Offer>>(OFFERS);
+    let each = candidates::each(config, planned, Some(client)).into_iter().enumerate();
+    let choice = |(place, mut object): (usize, Instance)| {
+        let offer = offers.as_ref().and_then(|offers| offers.iter().find(|offer| offer.place == place));
+        object.estimated_cost = offer.map(|offer| offer.cost.clone()).into();
+        let ruled_out = (offers.is_some() && offer.is_none())
+            .then(|| "Plan again to have it checked anew: the plan of this apply did not offer it.".to_owned());
+        Choice { object, ruled_out }
+    };
+    each.map(choice).collect()
+}
+
+/// Drops what the plan kept.
+pub(super) fn forget(private: &mut Private) {
+    private.remove(OFFERS);
+}
+
+/// Drops the offers that plans would repeat.
+pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Client) {
+    client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client));
+}
+
+/// Checks each candidate, and plans what is known of those that are left.
+pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>, client: &Client, limits: &Context) {
+    let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
+    let each = candidates::each(&config, &planned, Some(client));
+    let mut common = Findings::default();
+    let image = common.find_image(&planned, client, limits).await;
+    let mut verdicts = Vec::new();
+    for (place, candidate) in each.iter().enumerate() {
+        let mut findings = Findings::default();
+        findings.check_spec(candidate, candidate, client, limits).await;
+        if let Some(image) = &image {
+            findings.hold_image(image, candidate);
+        }
+        verdicts.push(judge(place, candidate, findings, client, &mut common));
+    }
+    plan.diagnostics.extend(std::mem::take(&mut common.diagnostics));
+    let is_whole = config.candidates.known().is_some_and(|candidates| candidates.len() == each.len());
+    let title = planned.title();
+    match billed {
+        Some(billed) => billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            rule_out_by(room, &title, &mut verdicts);
+            ((), decide(plan, &config, &each, &verdicts, is_whole, client))
+        }),
+        None => drop(decide(plan, &config, &each, &verdicts, is_whole, client)),
+    }
+}
+
+/// Rules out what would bring the account above its budget.
+fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
+    for verdict in verdicts {
+        if let Verdict::Fits { offer, .. } = verdict
+            && let Err(over) = room.hold(title, &offer.cost.hourly_equivalent)
+        {
+            *verdict = Verdict::Out(over.detail);
+        }
+    }
+}
+
+/// Decides which candidates are left, and plans what is known of them; the most that is paid for one.
+fn decide(
+    plan: &mut Plan<Instance>,
+    config: &Instance,
+    each: &[Instance],
+    verdicts: &[Verdict],
+    is_whole: bool,
+    client: &Client,
+) -> Option<Number> {
+    let planned = plan.planned.as_mut()?;
+    let key = list_key(each, client);
+    let offers = match earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client) {
+        Some(kept) => kept,
+        None if !is_whole || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Open)) => return None,
+        None => offers(verdicts).cloned().collect(),
+    };
+    if let Err(diagnostic) = has_stock(&offers, verdicts, each, planned) {
+        let is_error = diagnostic.is_error();
+        plan.diagnostics.push(diagnostic);
+        if is_error {
+            client.quotes.forget(&key);
+            return None;
+        }
+    }
+    settle(planned, config, &offers, each);
+    let ceiling = planned.price_ceiling.known().cloned();
+    plan.private.insert(OFFERS, &offers);
+    warn_of_moved_prices(plan, &offers, verdicts, each);
+    if offers.iter().all(|offer| current(offer, verdicts).is_some_and(|now| now.cost == offer.cost)) {
+        client.quotes.keep(&key, &offers, jiff::Timestamp::now().as_second());
+    }
+    ceiling
+}
+
+/// What a single check found, as a verdict. What is worth a warning is said once for all.
+fn judge(place: usize, candidate: &Instance, findings: Findings, client: &Client, common: &mut Findings) -> Verdict {
+    let error = findings.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
+    if let (Some(error), false) = (error, findings.spec_is_unanswered) {
+        return Verdict::Out(error.detail.clone());
+    }
+    for diagnostic in findings.diagnostics.iter() {
+        if !common.diagnostics.iter().any(|said| said == diagnostic) {
+            common.diagnostics.push(diagnostic.clone());
+        }
+    }
+    let (Some(spec), Some(live)) = (&findings.spec, findings.spec.as_ref().and_then(|spec| live(candidate, spec)))
+    else {
+        return Verdict::Open;
+    };
+    if let Err(over) = budget(&live, candidate, client) {
+        return Verdict::Out(over.detail);
+    }
+    let shortage = findings.shortage.map(|shortage| shortage.reason);
+    Verdict::Fits { offer: Box::new(Offer::of(place, spec, live)), shortage }
+}
+
+impl Offer {
+    fn of(place: usize, spec: &Spec, cost: EstimatedCost) -> Self {
+        Self { place, spec_id: spec.spec_id, spec_type: spec.spec_type.clone(), is_spot: is_spot(spec), cost }
+    }
+}
+
+fn offers(verdicts: &[Verdict]) -> impl Iterator<Item = &Offer> {
+    verdicts.iter().filter_map(|verdict| match verdict {
+        Verdict::Fits { offer, .. } => Some(offer.as_ref()),
+        Verdict::Open | Verdict::Out(_) => None,
+    })
+}
+
+/// The same candidate as it is offered now.
+fn current<'a>(offer: &Offer, verdicts: &'a [Verdict]) -> Option<&'a Offer> {
+    offers(verdicts).find(|now| now.place == offer.place)
+}
+
+/// Whether at least one of the offers can be bought now; otherwise what is said of each candidate.
+fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned: &Instance) -> Result<(), Diagnostic> {
+    let of = |offer: &&Offer| verdicts.get(offer.place);
+    let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Open | Verdict::Fits { shortage: None, .. });
+    if offers.iter().filter_map(|offer| of(&offer)).any(is_open) {
+        return Ok(());
+    }
+    let reason = |verdict: &Verdict| match verdict {
+        Verdict::Out(reason) => reason.clone(),
+        Verdict::Fits { shortage, .. } => {
+            shortage.clone().unwrap_or_else(|| "An earlier plan ruled it out.".to_owned())
+        }
+        Verdict::Open => "It could not be checked.".to_owned(),
+    };
+    let lines: Vec<String> = each
+        .iter()
+        .zip(verdicts)
+        .map(|(candidate, verdict)| format!("- {}: {}", candidates::title(candidate), reason(verdict)))
+        .collect();
+    let lines = lines.join("\n");
+    let can_wait = offers.iter().filter_map(|offer| of(&offer)).any(|verdict| matches!(verdict, Verdict::Fits { .. }));
+    Err(match (can_wait, planned.wait_for_capacity.is_null()) {
+        (true, false) => Diagnostic::warning(
+            format!("No candidate of {} has stock now", planned.title()),
+            format!("{lines}\n\nThe create will wait for capacity."),
+        ),
+        (true, true) => Diagnostic::error(
+            format!("No candidate of {} has stock now", planned.title()),
+            format!("{lines}\n\nNothing was bought. To let the create wait for capacity, set wait_for_capacity."),
+        ),
+        (false, _) => Diagnostic::error(
+            format!("No candidate of {} can be created", planned.title()),
+            format!("{lines}\n\nNothing was bought. The data source damodel_specs lists what a region has."),
+        ),
+    }
+    .at(Path::to("candidates")))
+}
+
+fn warn_of_moved_prices(plan: &mut Plan<Instance>, offers: &[Offer], verdicts: &[Verdict], each: &[Instance]) {
+    for offer in offers {
+        let (Some(now), Some(candidate)) = (current(offer, verdicts), each.get(offer.place)) else { continue };
+        if is_above(&now.cost, &offer.cost) {
+            plan.diagnostics.warning_at(
+                Path::to("candidates").index(offer.place),
+                "The price has moved",
+                format!(
+                    "An earlier plan quoted {} for {}, and the live price is {}. This plan keeps the quote. An apply takes this candidate \
+                     only if its live price is not above it.",
+                    told(&offer.cost),
+                    candidates::title(candidate),
+                    told(&now.cost)
+                ),
+            );
+        }
+    }
+}
+
+/// Plans what is known of the candidates that are left.
+fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[Instance]) {
+    let left: Vec<Instance> = offers
+        .iter()
+        .filter_map(|offer| {
+            let spec_type = offer.spec_type.clone().map_or(Attr::Unknown, Attr::Known);
+            Some(Instance { spec_id: Attr::Known(offer.spec_id), spec_type, ..each.get(offer.place)?.clone() })
+        })
+        .collect();
+    candidates::plan_common(config, planned, &left);
+    if let [only] = offers
+        && !only.is_spot
+    {
+        planned.estimated_cost = Attr::Known(only.cost.clone());
+    }
+    let prices: Option<Vec<&Number>> = offers.iter().map(|offer| offer.cost.hourly_equivalent.known()).collect();
+    planned.price_ceiling = prices.and_then(|prices| prices.into_iter().max().cloned()).into();
+}
+
+/// What the offers of a list depend on.
+fn list_key(each: &[Instance], client: &Client) -> String {
+    let mut parts: Vec<String> = each.iter().map(|candidate| key(candidate, client)).collect();
+    if let Some(candidate) = each.first() {
+        let image = (&candidate.image, &candidate.image_id, &candidate.image_type);
+        // With a budget for the account, what is left for one instance depends on the others.
+        parts.push(format!("{image:?} {:?} {:?}", candidate.name, candidate.hostname));
+    }
+    parts.push(format!("{:?} {:?}", client.max_hourly_price, client.account_budget.as_ref().map(AccountBudget::most)));
+    format!("candidates|{}", parts.join("|"))
+}

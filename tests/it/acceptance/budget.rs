@@ -1,0 +1,175 @@
+//! The budget of the whole account.
+
+use std::thread;
+
+use damodel::sandbox::{Action, Mutation, When};
+
+use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, refusal};
+
+/// The configuration of a provider with this budget.
+fn budget(most: &str, more: &str, body: impl std::fmt::Display) -> String {
+    config_with(&format!("region = \"cn-east-1\"\nmax_account_hourly_price = {most}\n{more}"), body)
+}
+
+fn each(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli| {
+        let site = Site::start();
+        test(&site, &Workspace::new(cli, &site));
+    });
+}
+
+/// So many instances at 1.98 an hour.
+fn machines(count: usize) -> String {
+    Instance::new("m").set("count", count).set("name", "\"m-${count.index}\"").to_string()
+}
+
+#[test]
+fn a_stack_above_the_budget_is_an_error_on_the_machine_that_goes_over_it() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("x").set("data_disk_expand_size_gb", 100)));
+        let dear = Instance::new("dear").set("spec_id", 101);
+        let whole =
+            |most: &str| budget(most, "", format!("{}{dear}", Instance::new("x").set("data_disk_expand_size_gb", 100)));
+        // 1.98 and 0.06 for the disk, and 12.8.
+        workspace.write(&whole("14.83"));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(
+            &said,
+            &["Above the account's budget", "14.84", "is 14.83", "\"dear\" (12.8 an hour)", "(2.04 an hour)"],
+        );
+        assert_eq!(error.address.as_deref(), Some("damodel_instance.dear"));
+        assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+        assert_eq!(site.balance().created, 1);
+        workspace.apply_ok(&whole("14.84"));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn machines_of_one_plan_count_together() {
+    each(|site, workspace| {
+        workspace.write(&budget("5.94", "", machines(4)));
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &["7.92", "is 5.94"]);
+        workspace.apply_ok(&budget("5.94", "", machines(3)));
+        assert_eq!(site.balance().created, 3);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn creates_at_once_reserve_one_after_the_other() {
+    each(|site, workspace| {
+        // No plan has held it: it is the creates that do.
+        workspace.write(&budget("9.9", "preflight = false", machines(16)));
+        let (done, said) = workspace.try_apply(&["-parallelism=16"]);
+        assert!(!done);
+        let refused = said.iter().filter(|said| said.is_error() && said.text().contains("Nothing was bought")).count();
+        assert_eq!((refused, site.balance().created), (11, 5), "{said:#?}");
+        // What exists stays, and a plain apply is as good as before.
+        workspace.apply_ok(&config(machines(16)));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn runs_on_one_computer_know_of_each_other() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let (first, second) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        let home = first.beside("home").display().to_string();
+        for (workspace, name) in [(&first, "a"), (&second, "b")] {
+            workspace.set_env("HOME", &home);
+            let body = Instance::new("m").set("count", 8).set("name", format!("\"{name}-${{count.index}}\""));
+            workspace.write(&budget("11.88", "preflight = false", body));
+        }
+        // Each sees the machines late that the other one makes.
+        site.arm("instance_create", When::Always, Action::LateVisibility { ms: 0, reads: 3 });
+        thread::scope(|scope| {
+            // A workspace is not shared between threads; a command is.
+            let commands =
+                [&first, &second].map(|workspace| workspace.command(&["apply", "-auto-approve", "-no-color"]));
+            for mut command in commands {
+                scope.spawn(move || assert!(!command.output().unwrap().status.success()));
+            }
+        });
+        assert_eq!(site.balance().created, 6);
+        site.sandbox().clear_faults();
+        for workspace in [&first, &second] {
+            workspace.destroy_ok();
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_priced_is_named() {
+    each(|site, workspace| {
+        let weekly = Instance::new("weekly").text("payment_type", "Weekly").set("purchase_duration", 1);
+        workspace.apply_ok(&config(&weekly));
+        let uid = site.live().remove(0);
+        let whole = |more| budget("100", more, format!("{weekly}{}", Instance::new("x")));
+        workspace.write(&whole(""));
+        refusal(&workspace.try_plan(&[]), &[&uid, "not known", "payment type"]);
+        workspace.write(&whole("preflight = false"));
+        refusal(&workspace.try_apply(&[]).1, &[&uid, "not known", "Nothing was bought"]);
+        assert_eq!(site.balance().created, 1);
+    });
+}
+
+#[test]
+fn a_candidate_above_what_is_left_is_passed_over() {
+    each(|site, workspace| {
+        let choice = Instance::new("x").without("spec_id").set("candidates", "[{ spec_id = 101 }, { spec_id = 103 }]");
+        let plan = workspace.apply_ok(&budget("5", "", &choice));
+        assert_eq!(plan.change("damodel_instance.x").after("spec_id"), 103);
+        workspace.destroy_ok();
+        // Between plan and apply another machine takes what is left.
+        workspace.write(&budget("20", "", &choice));
+        workspace.plan(&[]);
+        let other = Workspace::new(workspace.cli, site);
+        other.apply_ok(&config(Instance::new("other").set("spec_id", 101)));
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(workspace.state().resource("damodel_instance.x").value("spec_id"), 103);
+        workspace.destroy_ok();
+        other.finish();
+    });
+}
+
+#[test]
+fn a_machine_and_its_successor_do_not_count_together() {
+    each(|site, workspace| {
+        workspace.apply_ok(&budget("2", "", Instance::new("x")));
+        workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "other")));
+        workspace.run_ok(&["taint", "damodel_instance.x"]);
+        workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "other")));
+        site.arm("instance_create", When::Next(1), Action::FailCreation);
+        workspace.write(&budget("2", "", Instance::new("x").text("hostname", "third")));
+        assert!(!workspace.try_apply(&[]).0);
+        workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "third")));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_price_that_moved_is_held_against_the_budget_before_the_create() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("other").set("spec_id", 104)));
+        let whole = format!("{}{}", Instance::new("other").set("spec_id", 104), Instance::new("x"));
+        workspace.write(&budget("3", "", &whole));
+        workspace.plan(&[]);
+        site.mutate(Mutation::SetSpec {
+            spec_id: 104,
+            hourly_price: Some(1.5),
+            daily_price: None,
+            monthly_price: None,
+            stock: None,
+            node_limit: None,
+            highest_cuda: None,
+            enabled: None,
+        });
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert!(run.code == Some(1) && run.stderr.contains("3.48"), "{}", run.stderr);
+        assert_eq!(site.balance().created, 1);
+    });
+}

@@ -1,0 +1,415 @@
+//! A choice of specifications: what a plan knows of it, which one a create takes, and that the choice is kept.
+
+use damodel::sandbox::{Action, Code, Mutation, When};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+};
+
+const X: &str = "damodel_instance.x";
+/// In order: 103 (1.98 an hour), 101 (12.8), 104 (spot, 0.89), all in cn-east-1.
+const THREE: &str = "[{ spec_id = 103 }, { spec_type = \"gpu.a100-80g.1\" }, { spec_id = 104 }]";
+
+fn each(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli| {
+        let site = Site::start();
+        test(&site, &Workspace::new(cli, &site));
+    });
+}
+
+/// Sets stock and price of a specification.
+fn set(site: &Site, spec_id: i64, stock: Option<i64>, hourly_price: Option<f64>) {
+    site.mutate(Mutation::SetSpec {
+        spec_id,
+        hourly_price,
+        daily_price: None,
+        monthly_price: None,
+        stock,
+        node_limit: None,
+        highest_cuda: None,
+        enabled: None,
+    });
+}
+
+fn sell_out(site: &Site, specs: &[i64]) {
+    specs.iter().for_each(|spec| set(site, *spec, Some(0), None));
+}
+
+fn choice(candidates: &str) -> Instance {
+    Instance::new("x").without("spec_id").set("candidates", candidates)
+}
+
+fn spec_of(workspace: &Workspace<'_>) -> i64 {
+    workspace.state().resource(X).value("spec_id").as_i64().unwrap()
+}
+
+#[test]
+fn what_differs_is_unknown_and_the_dearest_is_the_ceiling() {
+    each(|site, workspace| {
+        let plan = workspace.apply_ok(&config(choice(THREE)));
+        let change = plan.change(X);
+        assert!(["spec_id", "spec_type", "estimated_cost"].iter().all(|name| change.is_unknown(name)));
+        assert_eq!((change.after("region"), change.after("gpu_num")), (&json!("cn-east-1"), &json!(1)));
+        assert_eq!(change.after("price_ceiling"), &json!(12.8));
+        let state = workspace.state();
+        let bought = state.resource(X);
+        assert_eq!((bought.value("spec_id"), bought.value("spec_type")), (&json!(103), &json!("gpu.rtx4090.1")));
+        assert_eq!(bought.value("estimated_cost")["period_total"], json!(1.98));
+        assert_eq!(bought.value("price_ceiling"), &json!(12.8));
+        assert_eq!(site.requests("instance_create"), 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn one_that_is_left_is_planned_wholly_known() {
+    each(|_, workspace| {
+        // 101 is above the budget, 106 has less than two, the last one does not exist, and 107 is withdrawn.
+        let list = "[{ spec_id = 101 }, { spec_id = 999 }, { spec_id = 107 }, { spec_id = 103 }]";
+        let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
+        let plan = workspace.apply_ok(&config_with(provider, choice(list).set("gpu_num", 2)));
+        let change = plan.change(X);
+        for (name, expected) in [
+            ("spec_id", json!(103)),
+            ("spec_type", json!("gpu.rtx4090.1")),
+            ("region", json!("cn-east-1")),
+            ("price_ceiling", json!(3.96)),
+        ] {
+            assert_eq!(change.after(name), &expected, "{name}");
+        }
+        assert_eq!(change.after("estimated_cost")["period_total"], json!(3.96));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn candidates_of_several_regions_and_sizes() {
+    each(|site, workspace| {
+        let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \"cn-north-2\", gpu_num = 1 }]";
+        sell_out(site, &[103]);
+        let plan = workspace.apply_ok(&config(choice(list).without("gpu_num")));
+        assert!(["region", "gpu_num", "spec_id"].iter().all(|name| plan.change(X).is_unknown(name)));
+        let state = workspace.state();
+        let bought = state.resource(X);
+        assert_eq!((bought.value("region"), bought.value("gpu_num")), (&json!("cn-north-2"), &json!(1)));
+        // Another default region of the provider changes nothing.
+        workspace.apply_ok(&config_with("region = \"cn-north-2\"", choice(list).without("gpu_num")));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn none_that_fits_is_an_error_with_each_reason() {
+    each(|site, workspace| {
+        let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
+        workspace.write(&config_with(provider, choice("[{ spec_id = 101 }, { spec_id = 999 }]")));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(
+            &said,
+            &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"],
+        );
+        assert_eq!(error.attribute.as_deref(), Some("candidates"));
+        // One above its limits, and one without stock: it is the stock that lacks.
+        let sold_out = |list| choice(list).set("image_id", "901");
+        workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &["has stock now", "max_hourly_price is 5", "cannot be made now", "wait_for_capacity"]);
+        workspace.write(&config_with(provider, sold_out("[{ spec_id = 106 }]").text("wait_for_capacity", "1m")));
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "will wait for capacity"), "{said:#?}");
+        assert_eq!(site.changes(), 0);
+    });
+}
+
+#[test]
+fn the_cuda_label_and_the_images_region_rule_out() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("builder")));
+        // 105 supports CUDA 12.2, and the image's label says 12.4.
+        let plan = {
+            workspace.write(&config(format!(
+                "{}{}",
+                Instance::new("builder"),
+                choice("[{ spec_id = 105 }, { spec_id = 103 }]")
+            )));
+            workspace.plan(&[])
+        };
+        assert_eq!(plan.change(X).after("spec_id"), &json!(103));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
+    each(|site, workspace| {
+        workspace.write(&config(
+            choice("[{ spec_id = 103 }, { spec_id = 105 }, { spec_id = 104 }, { spec_id = 101 }, { spec_id = 102 }]")
+                .set("image_id", "901"),
+        ));
+        workspace.plan(&[]);
+        sell_out(site, &[103, 104]);
+        let before = site.requests("spec_list");
+        workspace.apply_plan();
+        assert_eq!(site.requests("spec_list") - before, 2, "one by the plan inside the apply, one by the create");
+        workspace.settled();
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(3.21));
+        assert_eq!((spec_of(workspace), site.requests("instance_create"), site.balance().created), (105, 2, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE)));
+        workspace.plan(&[]);
+        set(site, 103, None, Some(2.5));
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!(spec_of(workspace), 101, "the next one is still at its quote");
+        workspace.destroy_ok();
+        // Spot too.
+        workspace.write(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
+        workspace.plan(&[]);
+        set(site, 104, None, Some(0.9));
+        set(site, 101, None, Some(13.0));
+        let (created, run) = (site.balance().created, workspace.run(&["apply", "-no-color", "-input=false", "plan"]));
+        assert_eq!(run.code, Some(1));
+        let said = run.stderr.replace('\n', " ");
+        for word in ["The price has risen", "0.89", "0.9", "12.8", "13", "Nothing was created"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        assert_eq!(site.balance().created, created);
+        // The quotes are forgotten.
+        workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_the_plan_ruled_out_is_not_bought() {
+    each(|site, workspace| {
+        let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
+        workspace.write(&config_with(provider, choice(THREE)));
+        let plan = workspace.plan(&[]);
+        assert_eq!(plan.change(X).after("price_ceiling"), &json!(1.98));
+        site.arm(
+            "instance_create",
+            When::Always,
+            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+        );
+        set(site, 101, None, Some(0.5));
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert_eq!(run.code, Some(1), "{}", run.stdout);
+        for word in ["gpu.a100-80g.1", "did not offer", "160001", "request_id"] {
+            assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+        }
+        assert_eq!((site.requests("instance_create"), site.balance().created), (2, 0));
+        site.sandbox().clear_faults();
+        workspace.apply_ok(&config_with(provider, choice(THREE)));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn the_choice_is_kept() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(choice("[{ spec_id = 103 }, { spec_id = 104 }]")));
+        sell_out(site, &[103]);
+        set(site, 103, None, Some(9.5));
+        for list in [
+            "[{ spec_id = 104 }, { spec_id = 103 }]",
+            "[{ spec_id = 101 }, { spec_type = \"gpu.rtx4090.1\" }]",
+            "[{ spec_id = 103, region = \"cn-east-1\" }]",
+        ] {
+            workspace.write(&config(choice(list)));
+            assert_eq!(workspace.plan(&[]).actions(), [], "{list}");
+        }
+        workspace.apply_ok(&config(choice("[{ spec_id = 103, gpu_num = 1 }]").without("gpu_num")));
+        assert_eq!((site.balance().created, site.requests("instance_rename")), (1, 1));
+        // The choice is taken off the list.
+        let without = config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").set("deletion_protection", true));
+        workspace.write(&without);
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "deletes the machine's disks"), "{said:#?}");
+        let plan = workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
+        assert_eq!(plan.change(X).actions(), "delete, create");
+        assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));
+        assert_eq!((spec_of(workspace), site.balance().created), (104, 2));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_protected_instance_keeps_its_choice() {
+    each(|site, workspace| {
+        let protected = |list| config(choice(list).set("deletion_protection", true));
+        workspace.apply_ok(&protected("[{ spec_id = 103 }]"));
+        workspace.write(&protected("[{ spec_id = 104 }]"));
+        refusal(&workspace.try_plan(&[]), &["deletion_protection = true", "candidates"]);
+        workspace.apply_ok(&config(choice("[{ spec_id = 103 }]")));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn moving_between_the_forms_sends_nothing() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("x")));
+        let changes = site.changes();
+        let plan = workspace.apply_ok(&config(choice(THREE)));
+        assert_eq!(plan.change(X).actions(), "update");
+        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+        workspace.apply_ok(&config(Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1")));
+        assert_eq!(site.changes(), changes);
+        // After an import, too.
+        let uid = site.live().remove(0);
+        workspace.run_ok(&["state", "rm", X]);
+        workspace.write(&config(choice(THREE)));
+        workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        let plan = workspace.apply_ok(&config(choice(THREE)));
+        assert_eq!(plan.change(X).actions(), "update");
+        assert_eq!((site.changes(), site.balance().created), (changes, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_create_goes_round_all_candidates_while_it_waits() {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE).text("wait_for_capacity", "5m")));
+        sell_out(site, &[101, 103, 104]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                site.await_ledger("a round of refused creates", |ledger| {
+                    ledger.requests_to("instance_create").count() == 3
+                });
+                set(site, 101, Some(1), None);
+            });
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done, "{said:#?}");
+        });
+        workspace.settled();
+        assert_eq!((spec_of(workspace), site.requests("instance_create"), site.balance().created), (101, 5, 1));
+        workspace.finish();
+    });
+}
+
+#[rstest]
+#[case::the_answer_is_lost(Action::DropAfter, true)]
+#[case::nothing_was_made(Action::Error { code_n: Code::CreateInstanceFailedCudaNotMatch, processed: false }, false)]
+fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: Action, #[case] is_made: bool) {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE)));
+        workspace.plan(&[]);
+        sell_out(site, &[103]);
+        site.arm("instance_create", When::Nth(2), action.clone());
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!((spec_of(workspace), site.balance().created), (if is_made { 101 } else { 104 }, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE)));
+        workspace.plan(&[]);
+        site.arm(
+            "instance_create",
+            When::Nth(1),
+            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+        );
+        Started::killed_when_accepted(workspace, 1);
+        assert_eq!(workspace.notes()[0].content["candidate"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
+        // Another list that holds it finds it.
+        let (done, said) = {
+            workspace.write(&config(choice("[{ spec_id = 104 }, { spec_type = \"gpu.a100-80g.1\" }]")));
+            workspace.try_apply(&[])
+        };
+        assert!(done, "{said:#?}");
+        workspace.settled();
+        assert_eq!((spec_of(workspace), site.requests("instance_create"), site.balance().created), (101, 2, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE).text("wait_for_capacity", "10m")));
+        sell_out(site, &[103, 101, 104]);
+        let mut started = Started::apply(workspace);
+        let is_refused = || workspace.notes().iter().any(|note| note.content["refused"] == true);
+        let round = || site.requests("instance_create") == 3 && is_refused();
+        assert!(!started.until_or_ended(std::time::Duration::from_secs(60), round));
+        started.kill();
+        started.ended(true);
+        set(site, 103, Some(1), None);
+        set(site, 104, Some(1), None);
+        let begun = std::time::Instant::now();
+        workspace.apply_ok(&config(choice(THREE)));
+        assert!(begun.elapsed().as_secs() < 60, "it waited for an instance that was refused");
+        assert_eq!((spec_of(workspace), site.balance().created), (103, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn other_errors_end_the_create() {
+    each(|site, workspace| {
+        workspace.write(&config(choice(THREE)));
+        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::BalanceNotEnough, processed: false });
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        refusal(&said, &["100038", "Nothing was created"]);
+        assert_eq!(site.requests("instance_create"), 1);
+        workspace.apply_ok(&config(choice(THREE)));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn lists_of_the_data_source_are_candidates_as_they_are() {
+    each(|site, workspace| {
+        let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name = \"4090\"\n  sort_by = \"price\"\n}\n";
+        let machine = choice("data.damodel_specs.x.specs");
+        let whole = config(format!("{specs}{machine}"));
+        workspace.apply_ok(&whole);
+        assert_eq!(spec_of(workspace), 104, "the cheapest");
+        // Another order and other prices.
+        set(site, 103, None, Some(0.1));
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[rstest]
+#[case("candidates = []", "candidates")]
+#[case("candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103", "spec_id")]
+#[case("candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]", "candidates")]
+#[case("candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1", "candidates")]
+#[case("candidates = [{ spec_id = 103, region = \"r\" }]\n  gpu_num = 1\n  region = \"r\"", "candidates")]
+#[case("candidates = [{ gpu_num = 1 }]", "candidates")]
+#[case("spec_id = 103", "")]
+fn what_makes_no_sense_is_refused_at_once(#[case] arguments: &str, #[case] attribute: &str) {
+    each(|site, workspace| {
+        let body = format!(
+            "resource \"damodel_instance\" \"x\" {{\n  image_id = 902\n  image_type = \"public\"\n  {arguments}\n}}\n"
+        );
+        workspace.write(&config(body));
+        let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
+        let error = refusal(&said, &[]);
+        assert_eq!(error.attribute.as_deref().unwrap_or_default(), attribute, "{error:#?}");
+        assert_eq!(site.ledger().requests.len(), 0);
+    });
+}
