@@ -335,7 +335,7 @@ async fn nothing_is_sent_for_a_caller_that_is_gone() {
     let (client, ledger) = serve(|_| async { made() });
     let abandoned = CancellationToken::new();
     let ends = abandoned.clone();
-    let before_sending = BeforeSending::asks(move |_| {
+    let before_sending = BeforeSending::asks(move |_, _| {
         ends.cancel();
         async { Permission::Send }
     });
