@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -92,6 +92,8 @@ struct Shared {
     witness: Witness,
     /// Whether the service has answered anything yet.
     has_answered: AtomicBool,
+    /// When a connection to it failed first.
+    first_failure: OnceLock<Instant>,
 }
 
 impl Client {
@@ -117,6 +119,7 @@ impl Client {
                 watch: Watch::default(),
                 witness: Witness::default(),
                 has_answered: AtomicBool::new(false),
+                first_failure: OnceLock::new(),
             }),
         }
     }
@@ -211,7 +214,7 @@ impl Client {
     /// Sends until there is an answer that asking again cannot better.
     async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
-        let (begun, mut attempt) = (Instant::now(), 1);
+        let mut attempt = 1;
         loop {
             let error = match self.attempt(context, request, attempt).await {
                 Ok(answer) => return Ok(answer),
@@ -219,7 +222,7 @@ impl Client {
                 Err(error) => error,
             };
             tracing::debug!(endpoint = %request.endpoint, attempt, %error, "may be asked again");
-            if !self.pause(context, begun, &mut waits, &error).await {
+            if !self.pause(context, &mut waits, &error).await {
                 return Err(error);
             }
             attempt += 1;
@@ -228,14 +231,16 @@ impl Client {
 
     /// Waits until it is time to ask again; `false` when it never will be. A service that was never reached has a wrong address
     /// more often than a bad moment: it is not tried for long.
-    async fn pause(&self, context: &Context, begun: Instant, waits: &mut ExponentialBackoff, error: &Error) -> bool {
+    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;
         };
         let wait = wait.max(error.retry_after().unwrap_or_default());
-        let was_reached = self.shared.has_answered.load(Ordering::Relaxed);
-        if matches!(error, Error::NeverSent { .. }) && !was_reached && begun.elapsed() + wait > FIRST_CONTACT {
-            return false;
+        if matches!(error, Error::NeverSent { .. }) && !self.shared.has_answered.load(Ordering::Relaxed) {
+            let begun = self.shared.first_failure.get_or_init(Instant::now);
+            if begun.elapsed() + wait > FIRST_CONTACT {
+                return false;
+            }
         }
         wait < context.remaining() && context.sleep(wait).await.is_ok()
     }

@@ -61,6 +61,5 @@ mod ssh_http;
 mod ssh_login;
 mod ssh_password;
 mod state_fixtures;
-mod stock;
 mod support;
 mod watch;

@@ -89,7 +89,7 @@ impl Client {
     ) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
-        let (begun, mut attempt) = (Instant::now(), 1);
+        let mut attempt = 1;
         loop {
             let mut assembly = pieces.clone().map_or_else(ChatAssembly::default, ChatAssembly::heard_by);
             let error = match self.attempt_chat(body.clone(), attempt, &mut assembly).await {
@@ -97,7 +97,7 @@ impl Client {
                 Err(error) if assembly.has_content() || !error.is_retryable() => return Err(error),
                 Err(error) => error,
             };
-            if !self.pause(context, begun, &mut waits, &error).await {
+            if !self.pause(context, &mut waits, &error).await {
                 return Err(error);
             }
             attempt += 1;

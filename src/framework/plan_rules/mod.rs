@@ -35,7 +35,8 @@ pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &
     let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
     for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
         let (configured, before) = (config.attribute(&attribute.name), prior.attribute(&attribute.name));
-        if !configured.is_null() && !before.is_null() && refined.attribute(&attribute.name) == before {
+        let is_known = !configured.is_null() && configured.is_wholly_known();
+        if is_known && !before.is_null() && refined.attribute(&attribute.name) == before {
             guarded.set_attribute(&attribute.name, before.clone());
         }
     }

@@ -132,6 +132,11 @@ fn a_refinement_may_keep_what_means_the_same() {
     let mut refined = planned.clone();
     refined.set_attribute("hostname", "h".into());
     assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), refined);
+    // What is not known yet may come out as anything.
+    let mut unknown = config.clone();
+    unknown.set_attribute("hostname", Value::Unknown);
+    let open = plan(&unknown, &prior);
+    assert!(*guarded(&schema(), &unknown, &prior, &refined, &open).attribute("hostname") == Value::Unknown);
     // A value that is new is the configuration's to say, and one that is configured is not dropped.
     refined.set_attribute("hostname", Value::Null);
     assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), planned);

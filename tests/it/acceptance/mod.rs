@@ -39,5 +39,6 @@ mod readings;
 mod replacement;
 mod secrets;
 mod silence;
+mod stock;
 mod validation;
 mod whole;

@@ -46,7 +46,7 @@ fn two_sources_of_the_token() {
 #[test]
 fn what_a_create_needs_is_said_by_its_plan() {
     let cases = [
-        Case::instance_with(&[("spec_id", "")], None, "spec_id or spec_type"),
+        Case::instance_with(&[("spec_id", "")], None, "spec_id, spec_type or candidates"),
         Case::instance_with(&[("image_id", ""), ("image_type", "")], None, "damodel_public_images"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_id", "17")], None, "ssh_pubkey_name"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_name", "\"a\"")], None, "ssh_pubkey_id"),
