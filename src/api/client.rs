@@ -229,8 +229,8 @@ impl Client {
         }
     }
 
-    /// Waits until it is time to ask again; `false` when it never will be. A service that was never reached has a wrong address
-    /// more often than a bad moment: it is not tried for long.
+    /// Waits until it is time to ask again; `false` when it never will be. A service that has not answered yet is not
+    /// tried for long: its address is probably wrong.
     async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;

@@ -39,14 +39,15 @@ pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CreateOptions<K> {
-    /// How long to go on asking, politely, for all choices in turn, while there is no stock (160001, 160004, 160014), on top of
-    /// the time that the context gives. Default: not at all.
+    /// How long to repeat the requests of all choices in turn, with growing pauses, while they are refused for lack of
+    /// stock (160001, 160004, 160014). Added to the time of the context. Default: no repetition.
     pub wait_for_capacity: Option<Duration>,
     /// What is asked before each request.
     pub before_sending: BeforeSending<K>,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
-    /// Cancelled when the caller is gone. No request is sent from then on: the next run may have read the journal already.
+    /// Cancelled when the caller is gone. No request is sent after that, because the next run may have read the journal
+    /// already.
     pub abandoned: CancellationToken,
 }
 

@@ -37,7 +37,7 @@ pub struct CreateInstance {
     pub new_disks: Vec<NewDisk>,
     /// `object_mounts`; elements are not described.
     pub object_mounts: Vec<Value>,
-    /// Whether this is one of the candidates of a create: region, specification and number of GPUs then tell it from the others.
+    /// Whether this is one of several candidates, which differ in region, specification and number of GPUs.
     pub is_candidate: bool,
 }
 
@@ -156,7 +156,7 @@ impl Creation for CreateInstance {
         self.is_candidate.then(|| format!("{} \u{d7} {spec} in {}", self.gpu_num, self.region))
     }
 
-    /// What tells candidates apart is no part of what is wanted: a list that changes leads to the same object.
+    /// Without the fields in which candidates differ, so that a changed list leads to the same object.
     fn wanted(&self) -> Value {
         let mut wanted = self.body(self.wanted_name().unwrap_or_default());
         if let (true, Value::Object(fields)) = (self.is_candidate, &mut wanted) {

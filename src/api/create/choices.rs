@@ -2,7 +2,7 @@
 
 use crate::api::create::Creation;
 
-/// The requests that a create may be made by, in order of preference: one, unless the caller leaves the choice to stock and price.
+/// The possible requests of a create, in order of preference. Usually one; several if stock and price decide.
 #[derive(Debug, Clone)]
 pub struct Choices<C> {
     first: C,

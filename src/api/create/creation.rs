@@ -24,13 +24,13 @@ pub trait Creation: Send + Sync + 'static {
     /// The request, with the name that is sent.
     fn body(&self, marker: &str) -> Value;
 
-    /// What tells this request from the others of a create that has a choice; none where there is no choice.
+    /// The name of this request among several choices; `None` if it is the only one.
     fn candidate(&self) -> Option<String> {
         None
     }
 
-    /// What is asked for, as JSON without a marker: the same for the same wanted object, so that a key can be made of it. All
-    /// choices of one create have the same.
+    /// What is asked for, as JSON without a marker. It is equal for the same wanted object, so that a key can be made of
+    /// it, and equal for all choices of one create.
     fn wanted(&self) -> Value {
         self.body(self.wanted_name().unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! One request after the other, in order of preference, until the service accepts one; then again while the caller waits for stock.
+//! Requests in order of preference until one is accepted, repeated while the caller waits for stock.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ impl<C: Creation> Flow<C> {
         self.context.sleep(wait).await.is_err()
     }
 
-    /// Tells who looks on which candidate is asked for. A create that has no choice has nothing to tell.
+    /// Reports the candidate that is asked for as progress. Without several choices nothing is reported.
     fn tell_attempt(&self, task: &mut Task, choice: usize, refusals: &[Refusal]) {
         if let Some(candidate) = self.choices.at(choice).candidate() {
             let step = Step { detail: self.refused(refusals), ..Step::new(format!("asking for {candidate}")) };
@@ -141,7 +141,7 @@ impl<C: Creation> Flow<C> {
         (!names.is_empty()).then(|| format!("refused: {}", names.join(", ")))
     }
 
-    /// Notes a refusal when something comes after it: a run that is killed then leaves nothing to look for.
+    /// Notes a refusal if another request may follow, so that the next run does not look for what was refused.
     async fn note_refusal(&self, mut entry: Entry, is_patient: bool) -> Entry {
         if self.choices.count() == 1 && !is_patient {
             return entry;

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use damodel::sandbox::{Action, Mutation, When};
+use damodel::sandbox::{Action, When};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, refusal};
 
@@ -158,16 +158,7 @@ fn a_price_that_moved_is_held_against_the_budget_before_the_create() {
         let whole = format!("{}{}", Instance::new("other").set("spec_id", 104), Instance::new("x"));
         workspace.write(&budget("3", "", &whole));
         workspace.plan(&[]);
-        site.mutate(Mutation::SetSpec {
-            spec_id: 104,
-            hourly_price: Some(1.5),
-            daily_price: None,
-            monthly_price: None,
-            stock: None,
-            node_limit: None,
-            highest_cuda: None,
-            enabled: None,
-        });
+        site.set_spec(104, Some(1.5), None);
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert!(run.code == Some(1) && run.stderr.contains("3.48"), "{}", run.stderr);
         assert_eq!(site.balance().created, 1);

@@ -1,6 +1,6 @@
 //! A choice of specifications: what a plan knows of it, which one a create takes, and that the choice is kept.
 
-use damodel::sandbox::{Action, Code, Mutation, When};
+use damodel::sandbox::{Action, Code, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -21,16 +21,7 @@ fn each(test: impl Fn(&Site, &Workspace<'_>)) {
 
 /// Sets stock and price of a specification.
 fn set(site: &Site, spec_id: i64, stock: Option<i64>, hourly_price: Option<f64>) {
-    site.mutate(Mutation::SetSpec {
-        spec_id,
-        hourly_price,
-        daily_price: None,
-        monthly_price: None,
-        stock,
-        node_limit: None,
-        highest_cuda: None,
-        enabled: None,
-    });
+    site.set_spec(spec_id, hourly_price, stock);
 }
 
 fn sell_out(site: &Site, specs: &[i64]) {

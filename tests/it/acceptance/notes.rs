@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use damodel::sandbox::{Action, LifeEvent, LifeKind, Mutation, Thing, When};
+use damodel::sandbox::{Action, LifeEvent, LifeKind, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -13,16 +13,7 @@ const X: &str = "damodel_instance.x";
 
 /// Lets this many GPUs of the specification 103 be free.
 fn stock(site: &Site, stock: i64) {
-    site.mutate(Mutation::SetSpec {
-        spec_id: 103,
-        hourly_price: None,
-        daily_price: None,
-        monthly_price: None,
-        stock: Some(stock),
-        node_limit: None,
-        highest_cuda: None,
-        enabled: None,
-    });
+    site.set_spec(103, None, Some(stock));
 }
 
 /// The warnings that name this.

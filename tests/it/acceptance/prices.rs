@@ -1,6 +1,6 @@
 //! Prices in plans, and what happens when they move.
 
-use damodel::sandbox::{Action, Code, Mutation, When};
+use damodel::sandbox::{Action, Code, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -17,16 +17,7 @@ fn each(test: impl Fn(&Site, &Workspace<'_>)) {
 
 /// Sets the hourly price of the specification 103, which is 1.98 in the seed.
 fn set_price(site: &Site, price: f64) {
-    site.mutate(Mutation::SetSpec {
-        spec_id: 103,
-        hourly_price: Some(price),
-        daily_price: None,
-        monthly_price: None,
-        stock: None,
-        node_limit: None,
-        highest_cuda: None,
-        enabled: None,
-    });
+    site.set_spec(103, Some(price), None);
 }
 
 fn machine() -> Instance {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
-use damodel::sandbox::{Action, Mutation, Options, Thing, When};
+use damodel::sandbox::{Action, Options, Thing, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
@@ -216,16 +216,7 @@ fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet
 
 /// Lets this many GPUs of the specification 103 be free.
 fn stock(site: &Site, stock: i64) {
-    site.mutate(Mutation::SetSpec {
-        spec_id: 103,
-        hourly_price: None,
-        daily_price: None,
-        monthly_price: None,
-        stock: Some(stock),
-        node_limit: None,
-        highest_cuda: None,
-        enabled: None,
-    });
+    site.set_spec(103, None, Some(stock));
 }
 
 /// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until they are over.

@@ -5,7 +5,6 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     process::Command,
-    thread,
     time::Duration,
 };
 
@@ -90,10 +89,7 @@ fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
             let attended = host.sshd.home().join(format!("workspace/.damodel/{}/attended", host.port));
             let _ = Command::new("touch").args(["-c", "-d", "10 minutes ago"]).arg(attended).status();
         }
-        until(&told, || {
-            thread::sleep(Duration::from_millis(100));
-            chats(host.port)
-        });
+        until(&told, || chats(host.port));
     }
     // The next run finds its way from whatever is left.
     workspace.apply_ok(&plain::config(&host.server()));

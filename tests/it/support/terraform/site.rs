@@ -113,6 +113,20 @@ impl Site {
         self.changes() - self.requests("chat_completions")
     }
 
+    /// Sets what a specification costs by the hour and how many GPUs are free, where given.
+    pub(crate) fn set_spec(&self, spec_id: i64, hourly_price: Option<f64>, stock: Option<i64>) {
+        self.mutate(Mutation::SetSpec {
+            spec_id,
+            hourly_price,
+            daily_price: None,
+            monthly_price: None,
+            stock,
+            node_limit: None,
+            highest_cuda: None,
+            enabled: None,
+        });
+    }
+
     pub(crate) fn arm(&self, endpoint: &str, when: When, action: Action) {
         self.sandbox().arm(Fault { endpoint: endpoint.to_owned(), when, action });
     }
