@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
 use super::{
-    configuration::Configuration,
+    configuration::{Configuration, SPECS},
     disturbance::{Aim, Break, Disturbance, Moment, Token},
     judge::{Held, Story, digest, held},
 };
@@ -214,9 +214,9 @@ fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet
     imported.insert(id);
 }
 
-/// Lets this many GPUs of the specification 103 be free.
+/// Lets this many GPUs of each specification be free.
 fn stock(site: &Site, stock: i64) {
-    site.set_spec(103, None, Some(stock));
+    SPECS.iter().for_each(|spec| site.set_spec(*spec, None, Some(stock)));
 }
 
 /// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until they are over.
