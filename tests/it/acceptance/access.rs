@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::secrets::{leaks, leaks_below};
 use crate::{
-    echo::{Echo, Signals},
+    framework::echo::{Echo, Signals},
     support::{
         reattach::Reattached,
         terraform::{Instance, Site, Workspace, config, each_cli, refusal},
