@@ -58,14 +58,15 @@ pub(super) struct Before {
 /// What this run has seen of the state.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were not there
-    /// (plugin protocol, planning).
+    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were
+    /// not there (plugin protocol, planning).
     in_a_state: BTreeMap<(&'static str, String), bool>,
     /// The leftovers that a create has adopted.
     adopted: BTreeSet<String>,
 }
 
-/// What a create does about an object that bears the marker of its own configuration and that no pending record explains.
+/// What a create does about an object that bears the marker of its own configuration and that no pending record
+/// explains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLeftover {
     /// Adopts it.
@@ -130,8 +131,8 @@ impl Client {
         }
     }
 
-    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace and
-    /// configuration.
+    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace
+    /// and configuration.
     pub(super) fn create_key(&self, configuration: &str) -> String {
         let mut hash = Sha256::new();
         for part in [self.place.as_str(), configuration] {
@@ -141,8 +142,8 @@ impl Client {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the provider then
-    /// believed: its pending record is cleared.
+    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the
+    /// provider then believed: its pending record is cleared.
     pub(super) fn in_a_state(&self, kind: Kind, id: &str) {
         self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
         let Some(base_url) = self.base_url() else { return };

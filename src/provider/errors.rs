@@ -49,8 +49,8 @@ impl Failure<'_> {
         Diagnostic::warning(error.summary, error.detail)
     }
 
-    /// The same for a check of a plan that could not be made: a warning, unless the address or the token is missing or wrong, so
-    /// that the apply would fail too.
+    /// The same for a check of a plan that could not be made: a warning, unless the address or the token is missing or
+    /// wrong, so that the apply would fail too.
     pub(super) fn of_a_check(&self) -> Diagnostic {
         let is_misconfigured = matches!(
             self.error,

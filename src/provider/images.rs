@@ -1,4 +1,5 @@
-//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to 5).
+//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to
+//! 5).
 
 use std::sync::LazyLock;
 
@@ -93,7 +94,8 @@ impl<'a> Address<'a> {
             return Err(FORM);
         }
         let public = is_public(path).ok_or(
-            "does not say what kind of image it is: a public one has model_library in its address, a private one user_private",
+            "does not say what kind of image it is: a public one has model_library in its address, a private one \
+             user_private",
         )?;
         Ok(Self { registry_host, public, repository, tag })
     }
@@ -141,8 +143,8 @@ fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
     texts.filter_map(|text| cuda(text)).max()
 }
 
-/// The region of a private image. The service names no rule for it (service API, Private image), so another region may be no
-/// hindrance.
+/// The region of a private image. The service names no rule for it (service API, Private image), so another region may
+/// be no hindrance.
 pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a str> {
     find_private(listing, wanted)?.region.as_deref()
 }

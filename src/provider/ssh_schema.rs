@@ -16,7 +16,15 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         Attribute::optional(
             "port",
             Type::Number,
-            format!("The port for SSH. Default `{PORT}`{}.", if whose == "host" { ", or what the service tells for `instance_id`" } else { "" }),
+            format!(
+                "The port for SSH. Default `{PORT}`{}.",
+                if whose == "host" {
+                    ", or what the service tells for \
+                `instance_id`"
+                } else {
+                    ""
+                }
+            ),
         )
         .validate(validator::between(1..=65535)),
         Attribute::with_default("user", Type::String, USER, "The user to log in as.")
@@ -55,8 +63,8 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             "host_key",
             Type::String,
             format!(
-                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). Without it the first \
-                 key that is seen is pinned."
+                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
+                 Without it the first key that is seen is pinned."
             ),
         )
         .validate(host_key()),
@@ -109,7 +117,8 @@ pub(super) fn visited_host_key() -> Attribute {
     Attribute::optional(
         "host_key",
         Type::String,
-        "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a warning.",
+        "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, \
+         with a warning.",
     )
     .validate(host_key())
 }

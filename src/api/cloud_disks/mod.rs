@@ -22,8 +22,8 @@ use crate::api::{
 };
 
 impl Client {
-    /// Calls on cloud disks. The service answers nothing to a create, so its id is learned by looking its marker up in the
-    /// list; looks for many disks share their lists.
+    /// Calls on cloud disks. The service answers nothing to a create, so its id is learned by looking its marker up in
+    /// the list; looks for many disks share their lists.
     #[must_use]
     pub fn cloud_disks(&self) -> Objects<CloudDisk> {
         self.objects()

@@ -81,8 +81,8 @@ pub struct Accepted<K> {
     /// Its entry in the journal: to be [handed over](Entry::handed_over) just before the object is answered.
     /// Dropped instead, the next run's same create adopts the object.
     pub entry: Entry,
-    /// Why the entry does not say that it was accepted. The object must then keep its name: without the record, the marker is
-    /// the only trace of it.
+    /// Why the entry does not say that it was accepted. The object must then keep its name: without the record, the
+    /// marker is the only trace of it.
     pub not_noted: Option<Error>,
     /// The name that it carries now: the wanted one with a marker; a private image's is the wanted one itself.
     pub sent_name: String,

@@ -27,7 +27,8 @@ pub(super) struct Account {
 }
 
 impl<C: Creation> Flow<C> {
-    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that made nothing.
+    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that
+    /// made nothing.
     pub(super) async fn rounds(
         &mut self,
         mut entry: Option<Entry>,
@@ -121,8 +122,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// The pauses between rounds. Stock moves while candidates are asked for one after the other: without a wait for capacity a
-    /// list of several is gone through [`ROUNDS`] times.
+    /// The pauses between rounds. Stock moves while candidates are asked for one after the other: without a wait for
+    /// capacity a list of several is gone through [`ROUNDS`] times.
     fn pauses(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
         let random = self.client.random();
         match (self.options.wait_for_capacity, self.choices.count()) {

@@ -200,7 +200,8 @@ fn read_error(error: &Value, depth: usize) -> Found {
     }
 }
 
-/// An error that is one string: a code's number, a code's name, or a sentence (which may begin with either, or itself be JSON).
+/// An error that is one string: a code's number, a code's name, or a sentence (which may begin with either, or itself
+/// be JSON).
 fn read_sentence(text: &str) -> Found {
     if let Ok(number) = text.trim().parse() {
         return Found { number: Some(number), ..Found::default() };

@@ -25,7 +25,8 @@ pub enum Error {
         /// What was asked.
         endpoint: Endpoint,
     },
-    /// Another process holds the record of the same create, and goes on holding it. Usual cause: a second run in the same folder.
+    /// Another process holds the record of the same create, and goes on holding it. Usual cause: a second run in the
+    /// same folder.
     #[error(transparent)]
     HeldElsewhere(Box<HeldElsewhere>),
     /// The journal of creates could not be read or written. Usual cause: a read-only or full disk.

@@ -188,8 +188,8 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many ways).
-    /// Any other shape is an error: what is not understood must not pass for an empty list.
+    /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many
+    /// ways). Any other shape is an error: what is not understood must not pass for an empty list.
     fn read(answer: &'a Answer, request: &Request) -> Result<Self, Error> {
         if let Ok(data) = serde_json::from_slice::<Option<Vec<_>>>(&answer.result) {
             return Ok(Self { total: None, data: data.unwrap_or_default() });

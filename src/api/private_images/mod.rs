@@ -23,7 +23,8 @@ use crate::api::{
 
 impl Client {
     /// Calls on private images. No marker is sent with a create and nothing is to be renamed: the name is unique in the
-    /// account. After an unknown outcome the image is found by its name, its date and the image that the instance was made of.
+    /// account. After an unknown outcome the image is found by its name, its date and the image that the instance was
+    /// made of.
     #[must_use]
     pub fn private_images(&self) -> Objects<PrivateImage> {
         self.objects()

@@ -1,3 +1,5 @@
+//! Writes the progress file of a run.
+
 use std::{
     fmt,
     fs::{self, DirBuilder, File, OpenOptions},

@@ -53,7 +53,8 @@ impl Creation for SaveImage {
         json!({ "instance_uid": self.instance_uid.as_str(), "image_name": marker })
     }
 
-    /// By name, by date, and by the image that it was made of. One that says neither its date nor its origin may be anybody's.
+    /// By name, by date, and by the image that it was made of. One that says neither its date nor its origin may be
+    /// anybody's.
     fn made(&self, image: &PrivateImage, sent: &Record, client: &Client) -> bool {
         let begun_at = client.service_time(sent.begun_at);
         let dated = image.create_time.map(|created| created >= begun_at - CLOCKS_DIFFER);

@@ -1,7 +1,8 @@
 //! `terraform-provider-damodel adopt`: import blocks and the configuration of what the account already has.
 //!
-//! It is made of the provider's own pieces, in this process: the list resources find what there is, what generates a configuration
-//! for a core generates it here, and the checks that judge every configuration judge it before it is written.
+//! It is made of the provider's own pieces, in this process: the list resources find what there is, what generates a
+//! configuration for a core generates it here, and the checks that judge every configuration judge it before it is
+//! written.
 
 mod draft;
 mod folder;
@@ -30,9 +31,9 @@ use crate::provider::Environment;
 
 /// Writes import blocks and the configuration of what the account already has.
 ///
-/// The plan that follows imports everything and changes nothing. What is Released is left out, and no file is overwritten. The
-/// service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. For Terraform from 1.5 and OpenTofu from 1.6; newer ones also have
-/// `terraform query`.
+/// The plan that follows imports everything and changes nothing. What is Released is left out, and no file is
+/// overwritten. The service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. For Terraform from 1.5 and OpenTofu from
+/// 1.6; newer ones also have `terraform query`.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "adopt")]
 pub struct Arguments {
@@ -62,7 +63,8 @@ pub struct Arguments {
 pub enum Error {
     /// Files that would have to be written are there.
     #[error(
-        "{} already there, and no file is overwritten: {}. Nothing was written. Move them away, or name another folder with --out",
+        "{} already there, and no file is overwritten: {}. Nothing was written. Move them away, or name another \
+         folder with --out",
         if files.len() == 1 { "a file is" } else { "files are" },
         files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
     )]

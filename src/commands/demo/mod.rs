@@ -1,4 +1,5 @@
-//! `terraform-provider-damodel demo`: from nothing to a served model and back, on the sandbox, driven by a real Terraform.
+//! `terraform-provider-damodel demo`: from nothing to a served model and back, on the sandbox, driven by a real
+//! Terraform.
 
 mod narrator;
 mod story;

@@ -1,3 +1,5 @@
+//! The steps of the demo: create, chat, an empty plan, destroy.
+
 use std::{io::Write, time::Duration};
 
 use serde_json::{Value, json};
@@ -23,7 +25,8 @@ const SERVER: &str = "damodel_llama_server.chat[0]";
 /// How often it is looked what a command waits for.
 const LOOKS: Duration = Duration::from_millis(200);
 
-/// The life of one machine and the model that it serves, each step proved by what Terraform says and by what the service has.
+/// The life of one machine and the model that it serves, each step proved by what Terraform says and by what the
+/// service has.
 #[derive(Debug)]
 pub(super) struct Story<'a, 'out, W> {
     pub(super) cli: &'a Cli,

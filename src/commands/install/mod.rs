@@ -1,7 +1,7 @@
 //! `terraform-provider-damodel install`: puts this program where `terraform init` and `tofu init` find it.
 //!
-//! Both look into some directories by themselves, laid out as mirrors (plugin protocol, local installation), unless their own
-//! configuration says where providers come from.
+//! Both look into some directories by themselves, laid out as mirrors (plugin protocol, local installation), unless
+//! their own configuration says where providers come from.
 
 mod cli_config;
 mod lock;
@@ -30,7 +30,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Puts this program where `terraform init` and `tofu init` find it, under the hosts of both registries.
 ///
-/// A provider that is found there is not looked for in a registry. A run of the version that is there already is not disturbed.
+/// A provider that is found there is not looked for in a registry. A run of the version that is there already is not
+/// disturbed.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(name = "install")]
 pub struct Arguments {
@@ -123,18 +124,19 @@ fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surrounding
 fn hindrance(finding: &Finding, place: &Place) -> String {
     match finding {
         Finding::NotLookedInto => format!(
-            "neither terraform nor tofu looks into {} by itself. In their configuration (~/.terraformrc, ~/.tofurc):\n\n{}",
+            "neither terraform nor tofu looks into {} by itself. In their configuration (~/.terraformrc, \
+             ~/.tofurc):\n\n{}",
             place.directory.display(),
             provider_installation(&place.directory)
         ),
         Finding::Overridden { file, address, directory } => format!(
-            "{} overrides {address} with {directory} (dev_overrides): plan and apply use what is there, not what was installed. \
-             Remove the line to use this version.",
+            "{} overrides {address} with {directory} (dev_overrides): plan and apply use what is there, not what was \
+             installed. Remove the line to use this version.",
             file.display()
         ),
         Finding::TurnedOff { file, address } => format!(
-            "{} says where providers come from (provider_installation), and {address} does not come from {} by it. Add to that \
-             block:\n\n{}",
+            "{} says where providers come from (provider_installation), and {address} does not come from {} by it. \
+             Add to that block:\n\n{}",
             file.display(),
             place.directory.display(),
             methods(&place.directory)
@@ -149,7 +151,8 @@ fn hindrance(finding: &Finding, place: &Place) -> String {
 
 fn required_providers() -> String {
     format!(
-        "terraform {{\n  required_providers {{\n    damodel = {{\n      source  = \"{ADDRESS}\"\n      version = \"{VERSION}\"\n    }}\n  }}\n}}\n"
+        "terraform {{\n  required_providers {{\n    damodel = {{\n      source  = \"{ADDRESS}\"\n      version = \
+         \"{VERSION}\"\n    }}\n  }}\n}}\n"
     )
 }
 
@@ -163,6 +166,7 @@ fn methods(directory: &Path) -> String {
     let path = super::terraform::quoted(directory);
     let addresses = HOSTS.map(|host| format!("\"{host}/{ADDRESS}\"")).join(", ");
     format!(
-        "filesystem_mirror {{\n  path    = {path}\n  include = [{addresses}]\n}}\ndirect {{\n  exclude = [{addresses}]\n}}\n"
+        "filesystem_mirror {{\n  path    = {path}\n  include = [{addresses}]\n}}\n\
+         direct {{\n  exclude = [{addresses}]\n}}\n"
     )
 }

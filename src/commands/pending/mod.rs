@@ -32,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists creates that a killed run left behind, and asks the service what became of them.
 ///
-/// A create is written down before it is sent, and the note goes when a state shows the thing. What is listed here was sent by
-/// a run that ended early, or is about to be taken up. Run it in the folder of the configuration.
+/// A create is written down before it is sent, and the note goes when a state shows the thing. What is listed here was
+/// sent by a run that ended early, or is about to be taken up. Run it in the folder of the configuration.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
@@ -83,10 +83,11 @@ pub enum Error {
         /// What became of it.
         status: String,
     },
-    /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another folder.
+    /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another
+    /// folder.
     #[error(
-        "there is no directory {}, so nothing is known of what is pending. Name the provider's pending_dir, as seen from here; it is \
-         made by the first create",
+        "there is no directory {}, so nothing is known of what is pending. Name the provider's pending_dir, as seen \
+         from here; it is made by the first create",
         .0.display()
     )]
     NoDirectory(PathBuf),

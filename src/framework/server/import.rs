@@ -1,3 +1,5 @@
+//! The calls that import and move states.
+
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Diagnostic, Diagnostics, Entry, Identity, Private, Provider, Value,
@@ -29,7 +31,8 @@ pub struct ImportResponse {
 }
 
 impl<P: Provider> Server<P> {
-    /// Imports by id or identity (plugin protocol, import). Arguments with a default get it, so that the plan that follows is empty.
+    /// Imports by id or identity (plugin protocol, import). Arguments with a default get it, so that the plan that
+    /// follows is empty.
     pub async fn import(&self, type_name: &str, target: ImportTarget) -> ImportResponse {
         let failed = |diagnostics| ImportResponse {
             state: Value::Null,

@@ -1,3 +1,5 @@
+//! The calls that read stored states and identities.
+
 use super::Server;
 use crate::framework::{Diagnostic, Diagnostics, Provider, Value, fill::without_write_only};
 
@@ -33,7 +35,8 @@ impl<P: Provider> Server<P> {
         }
     }
 
-    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.
+    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were
+    /// write-only.
     pub fn without_write_only(&self, type_name: &str, state: &Value) -> Value {
         self.resource(type_name).map_or_else(|_| state.clone(), |resource| without_write_only(&resource.schema, state))
     }

@@ -14,8 +14,8 @@ pub struct Options {
     /// Cancelled by the server as soon as the process is going to end: the host asked for it, the host died, or
     /// SIGTERM came. Cancelling it ends the server as a host's Shutdown call does.
     pub stopping: CancellationToken,
-    /// Cancelled by the server as soon as nobody waits for an answer any more: the host asked for the end, which it does
-    /// when it has all answers, or died. A signal alone says nothing of the host.
+    /// Cancelled by the server as soon as nobody waits for an answer any more: the host asked for the end, which it
+    /// does when it has all answers, or died. A signal alone says nothing of the host.
     pub caller_gone: CancellationToken,
     /// Tasks that may not be cut short. After `stopping` they have, together with the calls in flight, 500 ms when the
     /// host asked for the end (it kills after two seconds), else 5 s.

@@ -1,3 +1,5 @@
+//! Reads values from msgpack.
+
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};

@@ -1,3 +1,5 @@
+//! Reads values from the JSON of stored states.
+
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;

@@ -36,8 +36,8 @@ impl framework::Action for Action {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Asks a hosted model, and shows its answer while it comes: a smoke test after an apply. A model that does not answer is an \
-             error. It needs the provider's `api_key`.",
+            "Asks a hosted model, and shows its answer while it comes: a smoke test after an apply. A model that does \
+             not answer is an error. It needs the provider's `api_key`.",
             question(),
         )
     }

@@ -16,9 +16,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(target());
     attributes.extend(answer());
     Schema::new(
-        "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By default with a hosted \
-         model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a `damodel_llama_server`, through SSH. The \
-         answer is streamed underneath, so that a long one hits no idle timeout; it may take 15 minutes.",
+        "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By \
+         default with a hosted model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a \
+         `damodel_llama_server`, through SSH. The answer is streamed underneath, so that a long one hits no idle \
+         timeout; it may take 15 minutes.",
         attributes,
     )
 }
@@ -28,7 +29,8 @@ pub(super) fn question() -> Vec<Attribute> {
         Attribute::required(
             "model",
             Type::String,
-            "The model's name, as the console's model marketplace shows it. A llama server has one model and takes any name.",
+            "The model's name, as the console's model marketplace shows it. A llama server has one model and takes \
+             any name.",
         )
         .validate(validator::text("text that is not empty", |model| !model.is_empty())),
         Attribute::required(

@@ -1,3 +1,5 @@
+//! The function `estimate_cost`.
+
 use serde::Deserialize;
 
 use crate::{

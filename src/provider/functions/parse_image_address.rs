@@ -1,3 +1,5 @@
+//! The function `parse_image_address`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -41,8 +41,9 @@ impl EphemeralResource for Access {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "How to get into an instance, read while the run goes on. Nothing of it reaches the state or the plan, so that it goes \
-             well with `store_credentials = false` of the instance. An instance that is still being created is waited for.",
+            "How to get into an instance, read while the run goes on. Nothing of it reaches the state or the plan, so \
+             that it goes well with `store_credentials = false` of the instance. An instance that is still being \
+             created is waited for.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.")
                     .validate(validator::text("text that is not empty", |id| !id.trim().is_empty())),

@@ -1,5 +1,5 @@
-//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check whose input
-//! is unknown is skipped; one that the service cannot answer is a warning.
+//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check
+//! whose input is unknown is skipped; one that the service cannot answer is a warning.
 
 use std::collections::BTreeSet;
 
@@ -88,16 +88,16 @@ pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option
     }
 }
 
-/// A code beside the number of a specification that has another code. The service would go by the number (service API, POST
-/// /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
+/// A code beside the number of a specification that has another code. The service would go by the number (service API,
+/// POST /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
 pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&str>) -> Option<Diagnostic> {
     let (code, its_code) = (wanted.spec_type.as_str()?, its_code?);
     (code != its_code).then(|| {
         Diagnostic::error(
             "spec_id and spec_type disagree",
             format!(
-                "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the machine would be of \
-                 {its_code:?}. Remove one of the two, or make them agree."
+                "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the machine \
+                 would be of {its_code:?}. Remove one of the two, or make them agree."
             ),
         )
         .at(Path::to("spec_type"))
@@ -211,8 +211,8 @@ impl Findings {
         region.map(|region| Image { path, cuda: None, region: Some(region) })
     }
 
-    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong region;
-    /// without a choice it is the service that decides.
+    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong
+    /// region; without a choice it is the service that decides.
     pub(super) fn hold_image(&mut self, image: &Image, planned: &Instance) {
         let elsewhere = image.region.as_deref().zip(planned.region.as_str()).filter(|(own, region)| own != region);
         if let Some((own, region)) = elsewhere {
@@ -222,8 +222,8 @@ impl Findings {
                 self.diagnostics.error_at(image.path.clone(), summary, fact);
             } else {
                 let detail = format!(
-                    "{fact} The service's rules do not say whether it takes that: if not, it refuses the create (160019), and nothing \
-                     is bought."
+                    "{fact} The service's rules do not say whether it takes that: if not, it refuses the create \
+                     (160019), and nothing is bought."
                 );
                 self.diagnostics.warning_at(image.path.clone(), summary, detail);
             }
@@ -246,8 +246,8 @@ impl Findings {
             self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
         } else {
             let detail = format!(
-                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, the service \
-                 refuses the create (160032), and nothing is bought."
+                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, \
+                 the service refuses the create (160032), and nothing is bought."
             );
             self.diagnostics.warning_at(path, "The image may need a newer CUDA", detail);
         }
@@ -298,8 +298,8 @@ impl Findings {
                     path,
                     "The cloud disk goes with the replaced machine",
                     format!(
-                        "{name} is released with the machine that is replaced (release_with_instance), and could not be mounted in \
-                         the new one. Replace the disk too: terraform apply -replace=<its address>."
+                        "{name} is released with the machine that is replaced (release_with_instance), and could not \
+                         be mounted in the new one. Replace the disk too: terraform apply -replace=<its address>."
                     ),
                 );
             }
@@ -312,8 +312,8 @@ impl Findings {
                     path,
                     "The cloud disk is mounted",
                     format!(
-                        "{name} is held by {}, and only one machine can mount it. Unless it is let go before, the service refuses \
-                         the create (180007), and nothing is bought.",
+                        "{name} is held by {}, and only one machine can mount it. Unless it is let go before, the \
+                         service refuses the create (180007), and nothing is bought.",
                         if holders.is_empty() { "another machine".to_owned() } else { holders.join(", ") }
                     ),
                 );
@@ -342,7 +342,10 @@ impl Findings {
                 None if specs.complete => self.diagnostics.error_at(
                     path.attribute("spec_id"),
                     "No such disk specification",
-                    format!("There is no cloud disk specification {id}. The data source damodel_cloud_disk_specs lists them."),
+                    format!(
+                        "There is no cloud disk specification {id}. The data source damodel_cloud_disk_specs \
+                             lists them."
+                    ),
                 ),
                 Some(spec) if spec.max_size_g.is_some_and(|most| *size > most) => self.diagnostics.error_at(
                     path.attribute("size_gb"),

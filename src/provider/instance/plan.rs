@@ -1,3 +1,5 @@
+//! Plans of instances.
+
 use super::{
     candidates, checks,
     disks::{find_uids, keep_uids, recall_uids},
@@ -102,7 +104,8 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("image"),
             "Missing image",
-            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists images.",
+            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists \
+             images.",
         );
     }
     if config.login_method.as_str() == Some("ssh_key") {
@@ -180,8 +183,8 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
         path.clone(),
         "The replacement deletes the machine's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice} The machine is released before price and stock are asked again; with \
-             lifecycle {{ create_before_destroy = true }} the new one comes first.",
+            "The change of {path} replaces {}. {losses}{choice} The machine is released before price and stock are \
+             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first.",
             prior.title()
         ),
     );

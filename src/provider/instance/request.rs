@@ -59,7 +59,8 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
     })
 }
 
-/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to be available.
+/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to
+/// be available.
 pub(super) async fn find_disks(
     planned: &mut Instance,
     client: &Client,

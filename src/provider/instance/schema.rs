@@ -24,8 +24,9 @@ pub(super) fn schema() -> Schema {
     attributes.extend(reported());
     Schema::new(
         "A machine with GPUs (or without), a system disk and a local data disk.\n\n\
-         A create is accepted at once and goes on in the service; by default the apply waits until the machine is Running. \
-         A destroy, and every change that forces replacement, deletes the system disk and the local data disk.",
+         A create is accepted at once and goes on in the service; by default the apply waits until the machine is \
+         Running. A destroy, and every change that forces replacement, deletes the system disk and the local data \
+         disk.",
         attributes,
     )
 }
@@ -35,21 +36,26 @@ fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
             .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
-        fixed(Attribute::optional_computed("region", Type::String, "Region. Default: the provider's `region`. With `candidates`, it holds for those without their own."))
-            .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        fixed(Attribute::optional_computed(
+            "region",
+            Type::String,
+            "Region. Default: the provider's `region`. With \
+            `candidates`, it holds for those without their own.",
+        ))
+        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
         fixed(Attribute::with_default(
             "payment_type",
             Type::String,
             "Hourly",
-            "How the machine is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, and the \
-             service may refuse to release a prepaid machine before its term ends.",
+            "How the machine is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, and \
+             the service may refuse to release a prepaid machine before its term ends.",
         ))
         .validate(validator::one_of(pricing::PAYMENT_TYPES)),
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
-            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it means nothing and can be \
-             changed or removed in place.",
+            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it means \
+             nothing and can be changed or removed in place.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
@@ -62,15 +68,16 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
-            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; `spec_id` and \
-             `spec_type` must mean the same one.",
+            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; \
+             `spec_id` and `spec_type` must mean the same one.",
         ))
         .follows(&["spec_id"])
         .validate(validator::text("text that is not empty", |code| !code.is_empty())),
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
-            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its own.",
+            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its \
+             own.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(
@@ -97,12 +104,21 @@ fn arguments() -> Vec<Attribute> {
             address.split_once('/').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
                 && !address.contains(char::is_whitespace)
         })),
-        fixed(Attribute::optional_computed("image_id", Type::Number, "The image's number, together with `image_type`."))
-            .follows(&["image", "image_type"])
-            .validate(validator::between(1..=i64::MAX)),
-        fixed(Attribute::optional_computed("image_type", Type::String, "`public` or `private`, together with `image_id`."))
-            .follows(&["image", "image_id"])
-            .validate(validator::one_of(&["public", "private"])),
+        fixed(Attribute::optional_computed(
+            "image_id",
+            Type::Number,
+            "The image's number, together with `image_type`.",
+        ))
+        .follows(&["image", "image_type"])
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed(
+            "image_type",
+            Type::String,
+            "`public` or `private`, together with \
+            `image_id`.",
+        ))
+        .follows(&["image", "image_id"])
+        .validate(validator::one_of(&["public", "private"])),
         fixed(Attribute::optional(
             "hostname",
             Type::String,
@@ -150,32 +166,33 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, on top of \
-             the create timeout. With `candidates` it goes round all of them. The price is asked again before each further attempt. Default: not at all.",
+            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, \
+             on top of the create timeout. With `candidates` it goes round all of them. The price is asked again \
+             before each further attempt. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the machine is an error. What counts is the value in the state: to destroy the \
-             machine, set this to `false`, apply, then destroy.",
+            "Whether destroying or replacing the machine is an error. What counts is the value in the state: to \
+             destroy the machine, set this to `false`, apply, then destroy.",
         ),
         Attribute::with_default(
             "on_unreleasable",
             Type::String,
             "fail",
-            "What a destroy does when the service forbids the release (160012), as with prepaid machines: `fail`, or `abandon` \
-             to drop the machine from the state and leave it to its term. The environment variable `DAMODEL_ON_UNRELEASABLE` \
-             overrides it.",
+            "What a destroy does when the service forbids the release (160012), as with prepaid machines: `fail`, or \
+             `abandon` to drop the machine from the state and leave it to its term. The environment variable \
+             `DAMODEL_ON_UNRELEASABLE` overrides it.",
         )
         .validate(validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(
             "store_credentials",
             Type::Bool,
             true,
-            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next apply keeps them \
-             unless this is `false`.",
+            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next \
+             apply keeps them unless this is `false`.",
         ),
     ]
 }
@@ -189,14 +206,15 @@ fn reported() -> Vec<Attribute> {
         number("instance_id", "The service's database number of the instance."),
         pricing::attribute(
             "estimated_cost",
-            "What the machine costs, known while planning for on-demand capacity, from the prices of its specification. It is \
-             frozen at the creation and never refreshed. Parts for which the service has no price are null.",
+            "What the machine costs, known while planning for on-demand capacity, from the prices of its \
+             specification. It is frozen at the creation and never refreshed. Parts for which the service has no \
+             price are null.",
         ),
         number(
             "price_ceiling",
-            "The most that is paid for the machine by the hour, known while planning: the dearest quote of the candidates that are \
-             left, or the one price (of spot capacity: the live price at the time of the plan). Null where the service has no price. \
-             It is frozen at the creation.",
+            "The most that is paid for the machine by the hour, known while planning: the dearest quote of the \
+             candidates that are left, or the one price (of spot capacity: the live price at the time of the plan). \
+             Null where the service has no price. It is frozen at the creation.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
@@ -226,8 +244,8 @@ fn reported() -> Vec<Attribute> {
         Attribute::computed(
             "services",
             Type::list(Type::String),
-            "The services that the machine exposes, each a JSON document as the service reports it, with passwords and tokens \
-             cut out.",
+            "The services that the machine exposes, each a JSON document as the service reports it, with passwords \
+             and tokens cut out.",
         ),
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),

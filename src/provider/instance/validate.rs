@@ -1,3 +1,5 @@
+//! Rules between an instance's arguments that need no service.
+
 use super::{candidates, checks::check_disks, model::Instance};
 use crate::framework::{Diagnostics, Path};
 
@@ -12,8 +14,8 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("on_unreleasable"),
             "An abandoned machine would be billed for ever",
-            "on_unreleasable = \"abandon\" leaves the machine to the end of its term, which auto_renew = true never lets come. Set \
-             auto_renew = false, or on_unreleasable = \"fail\".",
+            "on_unreleasable = \"abandon\" leaves the machine to the end of its term, which auto_renew = true never \
+             lets come. Set auto_renew = false, or on_unreleasable = \"fail\".",
         );
     }
 }
@@ -28,7 +30,10 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
         (Some(payment), true) if payment != "Hourly" => diagnostics.error_at(
             Path::to("purchase_duration"),
             "Missing required argument",
-            format!("purchase_duration is required with payment_type = {payment:?}: how many days, weeks or months are bought."),
+            format!(
+                "purchase_duration is required with payment_type = {payment:?}: how many days, weeks or months \
+                     are bought."
+            ),
         ),
         _ => {}
     }

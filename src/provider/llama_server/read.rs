@@ -1,3 +1,5 @@
+//! Refreshes: what the server in the instance does now.
+
 use super::{
     bootstrap::{Fingerprint, Phase, Report, Verb},
     enter::{Attempt, NoEntrance, witness_key},

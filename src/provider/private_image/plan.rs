@@ -32,7 +32,8 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
     }
 }
 
-/// A name that another image has is refused by the service (130001): better told before anything else of the apply is made.
+/// A name that another image has is refused by the service (130001): better told before anything else of the apply is
+/// made.
 async fn check_name(
     name: &str,
     own: Option<i64>,

@@ -1,3 +1,5 @@
+//! The attributes of a specification.
+
 use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
 

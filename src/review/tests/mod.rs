@@ -1,3 +1,5 @@
+//! Reports of whole plans.
+
 mod forms;
 mod policies;
 mod shapes;

@@ -78,7 +78,8 @@ fn one_that_is_left_is_planned_wholly_known() {
 #[test]
 fn candidates_of_several_regions_and_sizes() {
     each(|site, workspace| {
-        let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \"cn-north-2\", gpu_num = 1 }]";
+        let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \
+                    \"cn-north-2\", gpu_num = 1 }]";
         sell_out(site, &[103]);
         let plan = workspace.apply_ok(&config(choice(list).without("gpu_num")));
         assert!(["region", "gpu_num", "spec_id"].iter().all(|name| plan.change(X).is_unknown(name)));

@@ -79,14 +79,27 @@ fn each(test: impl Fn(&Cli, &Site, &Workspace<'_>)) {
 fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
     each(|cli, site, workspace| {
         let machines = [
-            Instance::new("plain").set("data_disk_expand_size_gb", 50).text("data_disk_mount_path", "/data").text("hostname", "box"),
+            Instance::new("plain")
+                .set("data_disk_expand_size_gb", 50)
+                .text("data_disk_mount_path", "/data")
+                .text("hostname", "box"),
             Instance::new("monthly").text("payment_type", "Monthly").set("purchase_duration", 3),
             Instance::new("daily").text("payment_type", "Daily").set("purchase_duration", 1).set("auto_renew", true),
-            Instance::new("disks").set("exist_disks", "[{ disk_id = 801, mount_path = \"/a\", release_with_instance = true }]").set(
-                "new_disks",
-                "[{ size_gb = 20, spec_id = 31, mount_path = \"/b\" }, { size_gb = 30, spec_id = 32, release_with_instance = false }]",
-            ),
-            Instance::new("by_key").text("login_method", "ssh_key").set("ssh_pubkey_id", 17).text("ssh_pubkey_name", "laptop"),
+            Instance::new("disks")
+                .set(
+                    "exist_disks",
+                    "[{ disk_id = 801, mount_path = \"/a\", release_with_instance = \
+                                                       true }]",
+                )
+                .set(
+                    "new_disks",
+                    "[{ size_gb = 20, spec_id = 31, mount_path = \"/b\" }, { size_gb = 30, spec_id = 32, \
+                 release_with_instance = false }]",
+                ),
+            Instance::new("by_key")
+                .text("login_method", "ssh_key")
+                .set("ssh_pubkey_id", 17)
+                .text("ssh_pubkey_name", "laptop"),
             Instance::new("by_password").text("login_method", "password").text("external_ip", "203.0.113.7"),
             Instance::new("spot").without("spec_id").text("spec_type", "gpu.rtx4090.spot"),
             Instance::new("by_address")
@@ -102,9 +115,10 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
             Instance::new("failed"),
         ];
         let machines = machines.map(|machine| machine.to_string()).concat();
-        let disks = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 3\n  name = \"disk\"\n  size_gb = 20 + count.index\n  spec_id = \
-                     31 + count.index\n  mount_path = \"/x/${count.index}\"\n}\n";
-        let image = "resource \"damodel_private_image\" \"x\" {\n  name = \"img\"\n  instance_id = damodel_instance.plain.id\n}\n";
+        let disks = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 3\n  name = \"disk\"\n  size_gb = 20 + \
+                     count.index\n  spec_id = 31 + count.index\n  mount_path = \"/x/${count.index}\"\n}\n";
+        let image = "resource \"damodel_private_image\" \"x\" {\n  name = \"img\"\n  instance_id = \
+                     damodel_instance.plain.id\n}\n";
         workspace.apply_ok(&config(format!("{machines}{disks}{image}")));
         let state = workspace.state();
         let uid = |label: &str| state.resource(&format!("damodel_instance.{label}")).id();
@@ -170,8 +184,8 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
     each(|cli, site, workspace| {
         const NUMBER: usize = 48;
         workspace.apply_ok(&config(format!(
-            "resource \"damodel_cloud_disk\" \"x\" {{\n  count = {NUMBER}\n  name = \"disk-${{count.index}}\"\n  size_gb = 20\n  \
-             spec_id = 31\n}}\n"
+            "resource \"damodel_cloud_disk\" \"x\" {{\n  count = {NUMBER}\n  name = \"disk-${{count.index}}\"\n  \
+             size_gb = 20\n  spec_id = 31\n}}\n"
         )));
         let state = workspace.state();
         let piece = prop_oneof![3 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
@@ -234,7 +248,8 @@ fn filters_choose_and_flags_reach_the_configuration() {
     });
 }
 
-/// A folder with a configuration in which the name of a thing is taken, and which requires the provider in the other syntax.
+/// A folder with a configuration in which the name of a thing is taken, and which requires the provider in the other
+/// syntax.
 #[test]
 fn what_is_written_loads_beside_what_is_there() {
     each(|cli, site, workspace| {
@@ -243,8 +258,8 @@ fn what_is_written_loads_beside_what_is_there() {
         let fresh = Workspace::new(cli, site);
         let there = r#"{"terraform": {"required_providers": {"damodel": {"source": "damodel/damodel"}}}, "provider": {"damodel": {}}}"#;
         fs::write(fresh.directory().join("main.tf.json"), there).unwrap();
-        let other = "resource \"damodel_instance\" \"web\" {\n  count      = 0\n  image_id   = 901\n  image_type = \"public\"\n  spec_id    = \
-                     103\n  gpu_num    = 1\n}\n";
+        let other = "resource \"damodel_instance\" \"web\" {\n  count      = 0\n  image_id   = 901\n  image_type = \
+                     \"public\"\n  spec_id    = 103\n  gpu_num    = 1\n}\n";
         fs::write(fresh.directory().join("other.tf"), other).unwrap();
         let said = adopt_ok(&fresh, &["--kind", "instance"]);
         let given = format!("damodel_instance.web_{uid}");

@@ -1,7 +1,7 @@
 //! Everything that is read from outside, damaged: it is read or refused, without a panic and within its size.
 //!
-//! Each input is a recorded one with pieces changed, doubled and cut out. `PROPTEST_CASES=10000000` looks for more than the short
-//! run, with another seed each time.
+//! Each input is a recorded one with pieces changed, doubled and cut out. `PROPTEST_CASES=10000000` looks for more than
+//! the short run, with another seed each time.
 
 use std::fs;
 

@@ -1,8 +1,8 @@
 //! States that earlier versions wrote go on reading, without a change.
 //!
-//! Each folder of `tests/fixtures/state` is named for the version that wrote it, and holds a configuration, its state, and the
-//! world of the sandbox in which it was applied. To write the one of this version, put its `main.tf` there and run
-//! `cargo test --test it state_fixtures::written -- --ignored`.
+//! Each folder of `tests/fixtures/state` is named for the version that wrote it, and holds a configuration, its state,
+//! and the world of the sandbox in which it was applied. To write the one of this version, put its `main.tf` there and
+//! run `cargo test --test it state_fixtures::written -- --ignored`.
 
 use std::{
     collections::BTreeSet,

@@ -79,6 +79,21 @@ fn no_file_is_too_long() {
     }
 }
 
+/// A module with modules of its own is `name/mod.rs`, as all of its files are then in one folder.
+#[test]
+fn modules_have_one_form() {
+    for file in [sources("src"), sources("tests")].concat() {
+        assert!(!file.with_extension("").is_dir(), "{} lies beside its folder", file.display());
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    for file in [sources("src"), sources("tests"), sources("benches")].concat() {
+        assert!(fs::read_to_string(&file).unwrap().starts_with("//! "), "{}", file.display());
+    }
+}
+
 #[test]
 fn a_test_that_is_ignored_says_why() {
     let bare = concat!("#[", "ignore]");

@@ -123,7 +123,8 @@ impl Configuration {
         if self.resources.iter().any(|resource| resource.is_other) {
             let _ = writeln!(
                 body,
-                "variable \"other\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"other\"\n  api_token = var.other\n{provider}}}"
+                "variable \"other\" {{\n  sensitive = true\n}}\n\
+                 provider \"damodel\" {{\n  alias = \"other\"\n  api_token = var.other\n{provider}}}"
             );
         }
         for resource in &self.resources {
@@ -158,7 +159,8 @@ impl Resource {
         match self.thing {
             Thing::CloudDisk => {
                 format!(
-                    "resource \"damodel_cloud_disk\" {label:?} {{\n{more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
+                    "resource \"damodel_cloud_disk\" {label:?} {{\n\
+                     {more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
                 )
             }
             Thing::Instance => {
@@ -170,7 +172,8 @@ impl Resource {
                 instance.to_string().replacen("{\n", &format!("{{\n{more}"), 1)
             }
             Thing::PrivateImage => format!(
-                "resource \"damodel_private_image\" {label:?} {{\n{more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
+                "resource \"damodel_private_image\" {label:?} {{\n\
+                 {more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
             ),
         }
     }

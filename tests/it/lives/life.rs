@@ -165,7 +165,8 @@ impl Life {
         }
     }
 
-    /// Destroys what a run under another account's token has made there: the state of this configuration is the main account's.
+    /// Destroys what a run under another account's token has made there: the state of this configuration is the main
+    /// account's.
     fn undo_foreign(&self, workspace: &Workspace<'_>, story: &mut Story) {
         for _ in 0..3 {
             let foreign: Vec<Held> =
@@ -183,7 +184,8 @@ impl Life {
         assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, held)), "{}", digest(workspace));
     }
 
-    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it said.
+    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it
+    /// said.
     fn put_right(&self, workspace: &Workspace<'_>, story: &mut Story) -> Vec<Diagnostic> {
         for _ in 0..APPLIES {
             story.run_begins(workspace, Aim::Apply);
@@ -219,7 +221,8 @@ fn stock(site: &Site, stock: i64) {
     SPECS.iter().for_each(|spec| site.set_spec(*spec, None, Some(stock)));
 }
 
-/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until they are over.
+/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until
+/// they are over.
 fn age_what_was_never_made(workspace: &Workspace<'_>) {
     let ledger = workspace.site.ledger();
     for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {

@@ -30,7 +30,8 @@ impl io::Write for Log {
 impl Log {
     /// Collects what this thread logs until the guard is dropped.
     fn collect(&self, level: LevelFilter) -> tracing::subscriber::DefaultGuard {
-        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from forgetting ours.
+        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from
+        // forgetting ours.
         static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
         EVERYTHING.get_or_init(|| {
             let sink = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(io::sink).finish();

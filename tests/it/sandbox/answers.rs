@@ -1,4 +1,5 @@
-//! What the inference server of the sandbox's instances answers, and what its tools tell, against what was measured on two real ones.
+//! What the inference server of the sandbox's instances answers, and what its tools tell, against what was measured on
+//! two real ones.
 
 use std::{
     fs,

@@ -21,7 +21,8 @@ fn shell(home: &Home, script: &str) -> Output {
 /// Compiles a source tree below the home for these architectures, as llama.cpp is compiled.
 fn compile(home: &Home, source: &str, options: &str) -> Output {
     let script = format!(
-        "cmake -S {source} -B build -DCMAKE_BUILD_TYPE=Release {options} -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF 2>&1 &&
+        "cmake -S {source} -B build -DCMAKE_BUILD_TYPE=Release {options} -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
+         2>&1 &&
          cmake --build build --config Release --target llama-server -j 2 2>&1"
     );
     shell(home, &script)

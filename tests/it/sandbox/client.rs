@@ -75,7 +75,8 @@ pub(crate) async fn exchange(
     let host = if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{headers}\r\n{body}"
     );
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

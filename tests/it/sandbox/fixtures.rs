@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use crate::sandbox::client::Site;
 
 /// The fields of an instance in lists; a detail has more.
-const INSTANCE: &str = "instance_id instance_uid instance_alias status region capacity_type gpu_name gpu_num spec_id spec_type payment_type image_id image_name image_type ssh_host ssh_port login_method ssh_pubkey_name ssh_password external_ip internal_ip jupyter_url jupyter_token start_time stop_time release_time";
+const INSTANCE: &str = "instance_id instance_uid instance_alias status region capacity_type gpu_name gpu_num spec_id \
+                        spec_type payment_type image_id image_name image_type ssh_host ssh_port login_method \
+                        ssh_pubkey_name ssh_password external_ip internal_ip jupyter_url jupyter_token start_time \
+                        stop_time release_time";
 
 /// Which record of which answer has which fields (service API, Resources and fields).
 const RECORDS: [(&str, &str, &str); 10] = [
@@ -17,7 +20,8 @@ const RECORDS: [(&str, &str, &str); 10] = [
     (
         "instance_detail",
         "/result",
-        "cpu_core memory_size gpu_memory sys_disk_size data_disk_size cloud_disks gpu_price data_disk_price rent_deadline services support_power_type shutdown_status shutdown_stage shutdown_push_progress",
+        "cpu_core memory_size gpu_memory sys_disk_size data_disk_size cloud_disks gpu_price data_disk_price \
+         rent_deadline services support_power_type shutdown_status shutdown_stage shutdown_push_progress",
     ),
     (
         "public_image_list",
@@ -27,28 +31,35 @@ const RECORDS: [(&str, &str, &str); 10] = [
     (
         "private_image_list",
         "/result/data/0",
-        "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region create_time updated_at upperdir_files upperdir_bytes",
+        "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region \
+         create_time updated_at upperdir_files upperdir_bytes",
     ),
     ("image_save", "/result", "image_id image_tag"),
     (
         "private_image_creating",
         "/result/data/0",
-        "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region create_time updated_at upperdir_files upperdir_bytes",
+        "image_id image_uuid image_name image_tag image_status push_progress image_size original_image region \
+         create_time updated_at upperdir_files upperdir_bytes",
     ),
     (
         "spec_list",
         "/result/0",
-        "spec_id spec_type capacity_type gpu_name gpu_mem max_gpu_count cpu_per_gpu mem_per_gpu sys_disk_size data_disk_size data_disk_expand_quota highest_cuda support_ib_network hourly_price daily_price monthly_price hourly_data_disk_price daily_data_disk_price monthly_data_disk_price hourly_discount daily_discount monthly_discount hourly_discount_status daily_discount_status monthly_discount_status rush_sale_status",
+        "spec_id spec_type capacity_type gpu_name gpu_mem max_gpu_count cpu_per_gpu mem_per_gpu sys_disk_size \
+         data_disk_size data_disk_expand_quota highest_cuda support_ib_network hourly_price daily_price monthly_price \
+         hourly_data_disk_price daily_data_disk_price monthly_data_disk_price hourly_discount daily_discount \
+         monthly_discount hourly_discount_status daily_discount_status monthly_discount_status rush_sale_status",
     ),
     (
         "cloud_disk_list",
         "/result/data/0",
-        "id uid name size_gb status spec_id spec_type storage_class_type multiple_mounting mount_path binding_instances binding_clusters release_with_instance release_with_cluster create_time stop_time",
+        "id uid name size_gb status spec_id spec_type storage_class_type multiple_mounting mount_path \
+         binding_instances binding_clusters release_with_instance release_with_cluster create_time stop_time",
     ),
     ("cloud_disk_spec_list", "/result/data/0", "id spec_alias multiple_mounting max_size_g storage_class_type"),
 ];
 
-/// Fields whose values are random: what is compared is that both are texts, and not empty. (An `id` that is a text is that of a chat answer.)
+/// Fields whose values are random: what is compared is that both are texts, and not empty. (An `id` that is a text is
+/// that of a chat answer.)
 const RANDOM: [&str; 9] = [
     "id",
     "instance_uid",

@@ -168,7 +168,10 @@ fn processes_end_with_their_instance_and_no_others_do() {
     let [released, rebooted, stopped, left] = [0; 4].map(|_| yard.create(CPU, &json!({})));
     let detached = [&released, &rebooted, &stopped, &left].map(|guest| guest.detach("sleep 600"));
     // One that hides its origin is found through its parent.
-    let hidden = rebooted.run("setsid nohup sh -c 'env -i sleep 600 & echo $! >hidden; wait' </dev/null >log 2>&1 & until [ -s hidden ]; do sleep 0.01; done; cat hidden");
+    let hidden = rebooted.run(
+        "setsid nohup sh -c 'env -i sleep 600 & echo $! >hidden; wait' </dev/null >log 2>&1 & \
+                               until [ -s hidden ]; do sleep 0.01; done; cat hidden",
+    );
     assert!(detached.iter().all(|id| is_live(id)) && is_live(&hidden));
 
     yard.api("POST", "/api/instance/release", Some(&json!({ "instance_uid": released.uid })));

@@ -1,4 +1,5 @@
-//! The life of the inference server in the sandbox's instances, against what was measured on two real ones: its start, what ends it, and how.
+//! The life of the inference server in the sandbox's instances, against what was measured on two real ones: its start,
+//! what ends it, and how.
 
 use std::{
     fs,

@@ -157,7 +157,8 @@ impl Guest {
         Self { password: password.to_owned(), ..self.clone() }
     }
 
-    /// `ssh` with these options and words after the destination. Host keys are remembered by port, and a changed one is refused.
+    /// `ssh` with these options and words after the destination. Host keys are remembered by port, and a changed one is
+    /// refused.
     pub(crate) fn ssh(&self, options: &[&str], words: &[&str]) -> Command {
         let askpass = self.folder.join(format!("askpass-{}-{}", self.port, self.password.len()));
         fs::write(&askpass, format!("#!/bin/sh\necho '{}'\n", self.password)).unwrap();
@@ -232,7 +233,8 @@ pub(crate) fn request(method: &str, path: &str, headers: &str, body: Option<&Val
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{headers}\r\n{body}"
     )
 }
 

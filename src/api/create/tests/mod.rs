@@ -1,3 +1,5 @@
+//! Creates on a scripted service and paused time.
+
 mod accounts;
 mod choices;
 

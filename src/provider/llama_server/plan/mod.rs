@@ -1,3 +1,5 @@
+//! Plans: what an update changes in the instance.
+
 use super::{failure::as_warning, model::LlamaServer, status};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},

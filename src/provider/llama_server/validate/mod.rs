@@ -1,3 +1,5 @@
+//! Rules between arguments that need no instance.
+
 use secrecy::ExposeSecret;
 
 use super::{

@@ -1,4 +1,5 @@
-//! Every documented error of every endpoint: where it lands, what it advises, and what support asks for. Here those of instances.
+//! Every documented error of every endpoint: where it lands, what it advises, and what support asks for. Here those of
+//! instances.
 
 mod chat;
 mod disks;

@@ -1,5 +1,5 @@
-//! What the core demands of a later value, given an earlier plan of it (plugin protocol, ApplyResourceChange): what was known is
-//! the same, and what was unknown may be anything.
+//! What the core demands of a later value, given an earlier plan of it (plugin protocol, ApplyResourceChange): what was
+//! known is the same, and what was unknown may be anything.
 
 use damodel::framework::{Path, Value};
 

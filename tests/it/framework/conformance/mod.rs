@@ -1,5 +1,5 @@
-//! The framework's answers against the core's own rules, written down here a second time: random schemas, configurations and applies,
-//! through the whole service.
+//! The framework's answers against the core's own rules, written down here a second time: random schemas,
+//! configurations and applies, through the whole service.
 
 mod any_model;
 mod anything;
@@ -47,7 +47,8 @@ proptest! {
     }
 }
 
-/// The same lives each time, so that no change is blamed for one that nobody met before. `PROPTEST_CASES=100000` looks for more.
+/// The same lives each time, so that no change is blamed for one that nobody met before. `PROPTEST_CASES=100000` looks
+/// for more.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let asked = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
@@ -93,8 +94,8 @@ struct Life {
 }
 
 impl Life {
-    /// Brings the object to a configuration, of which only `masked` is known while planning. What a failed create leaves is tainted:
-    /// the next plan is that of a new one.
+    /// Brings the object to a configuration, of which only `masked` is known while planning. What a failed create
+    /// leaves is tainted: the next plan is that of a new one.
     async fn change(&mut self, masked: &Value, config: &Value) {
         for config in [masked, config] {
             let said = self.core.validate(config).await;

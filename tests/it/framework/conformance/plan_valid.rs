@@ -29,8 +29,8 @@ pub(crate) fn plan_faults(schema: &Schema, prior: &Value, config: &Value, planne
     faults.0
 }
 
-/// The write-only attributes that have a value, wherever they are: the core looks for them before anything else, in what the
-/// provider alone decides too.
+/// The write-only attributes that have a value, wherever they are: the core looks for them before anything else, in
+/// what the provider alone decides too.
 pub(crate) fn write_only_faults(schema: &Schema, value: &Value) -> Vec<String> {
     let mut faults = Faults(Vec::new());
     faults.write_only(&schema.attributes, value, &Path::root());

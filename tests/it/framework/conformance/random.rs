@@ -232,7 +232,8 @@ fn each(value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
     }
 }
 
-/// What an apply makes of a plan: unknown parts get a value, or null, or stay unknown; with `wrong`, known parts change too.
+/// What an apply makes of a plan: unknown parts get a value, or null, or stay unknown; with `wrong`, known parts change
+/// too.
 pub(crate) fn applied(choices: &mut Choices, ty: &Type, planned: &Value, wrong: bool) -> Value {
     if wrong && choices.once_in(4) {
         return known(choices, ty);

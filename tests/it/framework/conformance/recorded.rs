@@ -44,7 +44,8 @@ pub(super) fn ty(json: &Json) -> Type {
     decode_type(json.to_string().as_bytes()).unwrap()
 }
 
-/// The value that a verdict shows. What more is known of an unknown value is dropped; none where a number is not finite.
+/// The value that a verdict shows. What more is known of an unknown value is dropped; none where a number is not
+/// finite.
 pub(super) fn value(ty: &Type, json: &Json) -> Option<Value> {
     let number = |text: &str| text.parse().ok().map(Value::Number);
     Some(match (ty, json) {
@@ -89,8 +90,8 @@ pub(super) fn path(json: &Json) -> Path {
     json.as_array().unwrap().iter().map(step).collect()
 }
 
-/// The schema, where ours can say the same: attributes of lists, maps and objects, nested ones single or in lists, and single blocks
-/// of plain arguments.
+/// The schema, where ours can say the same: attributes of lists, maps and objects, nested ones single or in lists, and
+/// single blocks of plain arguments.
 pub(super) fn schema(block: &Json) -> Option<Schema> {
     let mut schema = Schema::new("Recorded.", attributes(block)?);
     for (name, block) in block["block_types"].as_object().into_iter().flatten() {

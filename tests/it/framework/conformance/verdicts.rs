@@ -14,7 +14,8 @@ use super::{
     replaced::{Heeded, heeded},
 };
 
-/// How many cases our schemas can express. A change of the schemas, of the recording or of the reading of it shows here.
+/// How many cases our schemas can express. A change of the schemas, of the recording or of the reading of it shows
+/// here.
 const EXPRESSIBLE: usize = 399;
 
 struct Case {

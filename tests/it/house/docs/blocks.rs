@@ -1,4 +1,5 @@
-//! The configurations and commands that pages show. All configurations are modules of one, so that one `validate` judges them.
+//! The configurations and commands that pages show. All configurations are modules of one, so that one `validate`
+//! judges them.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,5 @@
-//! Every example does what it says: formatted, valid, planned, applied, settled, imported and destroyed, on the sandbox.
+//! Every example does what it says: formatted, valid, planned, applied, settled, imported and destroyed, on the
+//! sandbox.
 
 mod stage;
 
@@ -107,8 +108,8 @@ fn target_of(script: &str) -> (&str, &str) {
     (address, id)
 }
 
-/// Forgets it and plans its import by the block, with the real id instead of the one that the script shows; then everything is
-/// as it was before.
+/// Forgets it and plans its import by the block, with the real id instead of the one that the script shows; then
+/// everything is as it was before.
 async fn import_by_block(stage: &Stage, file: &Path, script: &str) {
     let by_identity = file.ends_with("import-by-identity.tf");
     if by_identity && !stage.knows_identities() {
@@ -158,8 +159,8 @@ async fn every_example_lives_its_whole_life() {
         .await;
 }
 
-/// The flow that the factory's comments tell: the builder goes and the image stays, and a release makes a new image and new
-/// machines before the old ones go.
+/// The flow that the factory's comments tell: the builder goes and the image stays, and a release makes a new image and
+/// new machines before the old ones go.
 #[tokio::test]
 async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
     let Some(cli) = cli().await else { return };

@@ -26,7 +26,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Copies the example to where nothing else is. Import blocks are for the documentation: they name what does not exist here.
+    /// Copies the example to where nothing else is. Import blocks are for the documentation: they name what does not
+    /// exist here.
     pub(super) async fn set(cli: Cli, example: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();

@@ -1,5 +1,5 @@
-//! The arrows between the layers. Every path in src/ is resolved, in `use` lines and anywhere else, and held against two tables:
-//! which folder may name which, and which folder may name a crate from outside.
+//! The arrows between the layers. Every path in src/ is resolved, in `use` lines and anywhere else, and held against
+//! two tables: which folder may name which, and which folder may name a crate from outside.
 
 mod paths;
 

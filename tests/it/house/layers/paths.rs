@@ -1,4 +1,5 @@
-//! The paths of a source, read from its tokens: comments and strings are none, and what macros are given is read like the rest.
+//! The paths of a source, read from its tokens: comments and strings are none, and what macros are given is read like
+//! the rest.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

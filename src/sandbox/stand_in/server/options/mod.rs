@@ -147,7 +147,8 @@ pub(super) fn read(call: &Call<'_>, build: &Build) -> Result<Asked, String> {
         }
         let fault = |error: String| {
             format!(
-                "error while handling argument \"{word}\": {error}\n\nusage:\n{}\n\nto show complete usage, run with -h\n",
+                "error while handling argument \"{word}\": {error}\n\nusage:\n{}\n\n\
+                 to show complete usage, run with -h\n",
                 option.help()
             )
         };
