@@ -101,6 +101,7 @@ impl Life {
         self.broken(workspace, disturbance, &mut started);
         let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
         let said = started.ended(is_patient);
+        restore_cut_state(workspace);
         site.sandbox().clear_faults();
         site.unstick();
         stock(site, STOCK);
@@ -241,6 +242,16 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
                 fs::write(&note.path, note.content.to_string()).unwrap();
             }
         }
+    }
+}
+
+/// Puts the backup in place of a state file that the core was killed in: it empties the file before it writes, and to
+/// the next run an empty file is no state at all.
+fn restore_cut_state(workspace: &Workspace<'_>) {
+    let file = workspace.directory().join("terraform.tfstate");
+    let backup = file.with_extension("tfstate.backup");
+    if file.exists() && state_file(workspace).is_null() && backup.exists() {
+        fs::copy(backup, file).unwrap();
     }
 }
 
