@@ -73,7 +73,7 @@ impl Reservations {
         if *own != before || others != others_before {
             others.extend(own.iter().cloned());
             if let Err(error) = write(&mut file, &others) {
-                tracing::debug!(%error, "reservations could not be told to other runs");
+                tracing::debug!(%error, "reservations could not be shared with other runs");
             }
         }
         changed

@@ -44,7 +44,7 @@ pub trait Resource: Send + Sync + 'static {
     fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }
@@ -95,7 +95,7 @@ pub trait Resource: Send + Sync + 'static {
     fn upgrade_identity(&self, version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The identity is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     api::{self, Context, Instance, Kind, Reservation, Reservations},
-    framework::{Attr, Diagnostic, value::Number},
+    framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
 /// How many of the dearest instances an error names.
@@ -233,15 +233,15 @@ impl Client {
         &self,
         replaced: Replaced<'_>,
         limits: &Context,
-    ) -> Result<Option<Billed<'_>>, Diagnostic> {
+    ) -> Result<Option<Billed<'_>>, Diagnostics> {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, replaced, None, limits).await {
             Ok(billed) => Ok(Some(billed)),
-            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail)),
+            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail).into()),
             Err(Refusal::Failed(error)) => {
                 let tried = "hold the account's budget".to_owned();
-                let now = "The plan goes on without this check; the apply asks again.".to_owned();
-                Err(Failure { error: &error, tried, now }.of_a_check())
+                let now = "The plan continues without this check; the apply asks again.".to_owned();
+                Err(Failure { error: &error, tried, now }.of_a_check(self))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -45,6 +45,8 @@ pub struct Client {
     /// The objects there were before this run made any.
     pub(super) before: Before,
     pub(super) seen: Mutex<Seen>,
+    /// Whether the run has the error already that the provider's address or token is missing or wrong.
+    pub(super) has_reported_misconfiguration: AtomicBool,
 }
 
 /// The objects there were before this run made any, asked for once, since only what earlier runs left behind matters.
@@ -128,6 +130,7 @@ impl Client {
             environment: Environment::default(),
             before: Before::default(),
             seen: Mutex::default(),
+            has_reported_misconfiguration: AtomicBool::new(false),
         }
     }
 

@@ -131,7 +131,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_hourly_price",
                 Type::Number,
-                "A budget for each instance: a live price above it, of a spot machine too, is an error of the plan, \
+                "A budget for each instance: a live price above it, also of spot capacity, is an error of the plan, \
                  and again before the create.",
             )
             .validate(validator::positive()),
@@ -140,8 +140,8 @@ pub(super) fn schema() -> Schema {
                 Type::Number,
                 "A budget for the whole account: what all its instances that are not Released cost by the hour, at \
                  live prices, with what this run creates. A plan or a create that goes over it is an error, and so is \
-                 an instance without a known price. Runs on one computer know of each other's creates; runs on \
-                 several can go over it together.",
+                 an instance without a known price. Runs on one computer see each other's creates; runs on several \
+                 computers can exceed it together.",
             )
             .validate(validator::positive()),
             Attribute::optional(

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Client;
+use super::{Client, words::nearest};
 use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
 
 /// The CUDA version that an image needs, and where that is read.
@@ -33,6 +33,18 @@ impl Wanted<'_> {
             Self::Address { .. } => "image",
             Self::Number { .. } => "image_id",
         }
+    }
+
+    /// That it does not exist, with the nearest of the known addresses.
+    fn unknown<'a>(&self, place: &str, known: impl Iterator<Item = &'a String>) -> String {
+        let kind = if self.is_public() { "public" } else { "private" };
+        let (named, nearest) = match self {
+            Self::Address { address, .. } => {
+                (format!("image {address:?}"), nearest(address, known.map(String::as_str)))
+            }
+            Self::Number { id, .. } => (format!("image_id {id}"), String::new()),
+        };
+        format!("{named} is not a {kind} image of {place}.{nearest} The data source damodel_{kind}_images lists them.")
     }
 
     /// Whether it is a public image.
@@ -82,7 +94,7 @@ impl<'a> Address<'a> {
         }
         let (registry_host, path) = address.split_once('/').ok_or(FORM)?;
         if path.contains('@') {
-            return Err("names a digest, and the service knows images by their tags");
+            return Err("names a digest, and the service lists images by their tags");
         }
         let (folders, name) = path.rsplit_once('/').map_or(("", path), |(folders, name)| (folders, name));
         let (repository, tag) = match name.split_once(':') {
@@ -94,8 +106,7 @@ impl<'a> Address<'a> {
             return Err(FORM);
         }
         let public = is_public(path).ok_or(
-            "does not say what kind of image it is: a public one has model_library in its address, a private one \
-             user_private",
+            "does not show its kind: a public image has model_library in its address, a private image user_private",
         )?;
         Ok(Self { registry_host, public, repository, tag })
     }
@@ -115,8 +126,8 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
             Ok(labelled.or_else(guessed).map(|version| Cuda { version, is_labelled }))
         }
         None if listing.complete => {
-            Err("There is no such public image, or it is disabled. The data source damodel_public_images lists them."
-                .to_owned())
+            let addresses = listing.records.iter().filter_map(|image| image.image_url.as_ref());
+            Err(wanted.unknown("this service, or it is disabled", addresses))
         }
         None => Ok(None),
     }
@@ -126,7 +137,8 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
 pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
-            Err("There is no such private image in this account.".to_owned())
+            let addresses = listing.records.iter().filter_map(|image| image.image_tag.as_ref());
+            Err(wanted.unknown("this account", addresses))
         } else {
             Ok(None)
         };

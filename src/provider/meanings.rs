@@ -84,7 +84,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InvalidParameter if endpoint == Endpoint::SpecList => (
             "the service does not accept the query",
             &["region", "capacity_type"],
-            "Check the region (the provider's, where none is set here) and the capacity type (ondemand or spot).",
+            "Check the region (default: the provider's) and the capacity type (ondemand or spot).",
         ),
         Code::InvalidParameter => {
             ("the service does not accept a value", &[], "Correct the value that the service names, then apply again.")
@@ -93,7 +93,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             "the service does not accept the API token",
             &[],
             "Check the provider's api_token (or DAMODEL_API_TOKEN, or api_token_command), that it belongs to \
-             base_url, and this machine's clock: the service refuses requests whose timestamp is off.",
+             base_url, and this computer's clock: the service refuses requests whose timestamp is off.",
         ),
         Code::InternalError => (
             "the service had an internal error",
@@ -146,7 +146,7 @@ fn of_instance(code: Code) -> Row {
              damodel_specs lists what is available.",
         ),
         Code::InstanceNotExistOrNoPrivilege => (
-            "the service does not know the instance",
+            "the instance does not exist in this account",
             &["instance_id"],
             "It does not exist, or it belongs to another account than the provider's api_token. Check base_url and \
              the token.",
@@ -157,9 +157,9 @@ fn of_instance(code: Code) -> Row {
         Code::InstanceCanNotBeReleased => (
             "the service forbids the release",
             &[],
-            "Its status or billing does not allow it now; a prepaid machine can often be released only when its term \
-             ends. Try again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to drop \
-             it from the state and leave it to its term.",
+            "Its status or billing does not allow it now; a prepaid instance can often be released only when its term \
+             ends. Try again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to \
+             remove it from the state and leave it until its term ends.",
         ),
         Code::SpecNotExistOrDisable => (
             "the specification is missing, disabled or sold out",
@@ -191,7 +191,7 @@ fn of_disk(endpoint: Endpoint, code: Code) -> Row {
             "a cloud disk could not be mounted",
             &["exist_disks", "new_disks"],
             "Check that each disk is available, in the same region, and that no two share a mount path. In a \
-             replacement with create_before_destroy the old machine still holds its disks.",
+             replacement with create_before_destroy the old instance still has its disks mounted.",
         ),
         Code::ExceededCloudDiskMaxCount => (
             "too many cloud disks",
@@ -236,7 +236,7 @@ fn of_image(code: Code) -> Row {
             "The service was asked until the timeout of this step ended. Try again when that instance runs.",
         ),
         Code::ImageNotFound => (
-            "the service does not know the image",
+            "the image does not exist in this account",
             &[],
             "It was deleted, or it belongs to another account than the provider's api_token. Check base_url and the \
              token.",
@@ -313,7 +313,7 @@ fn code_of_status(status: u16) -> Option<Code> {
 /// Errors that never were the service's.
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
-        Error::Cancelled { .. } => ("it was stopped", "The run was told to stop."),
+        Error::Cancelled { .. } => ("it was stopped", "The run was stopped."),
         Error::DeadlinePassed { .. } => {
             ("the time ran out", "The service did not answer within the timeout of this step.")
         }
@@ -365,7 +365,7 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Transport { .. } => (
             "no HTTP client could be made",
-            "Check the machine's certificate store and the provider's ca_certificate_file.",
+            "Check this computer's certificate store and the provider's ca_certificate_file.",
         ),
         Error::Undecodable(_) | Error::UndocumentedStatus(_) => (
             "the answer is not the service's",
@@ -373,12 +373,11 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Unsettled(_) => (
             "its outcome is not known",
-            "The answer was lost, or does not say whether anything was made, and nothing by its name has shown up \
-             yet. It is written down: the next apply of the same configuration looks for it before it creates \
-             anything.",
+            "The answer was lost or unclear, and no object with its name has appeared yet. The create is recorded: \
+             the next apply of the same configuration looks for it before it creates anything.",
         ),
         Error::SeveralMatches { .. } => {
-            ("several things carry its name", "None of them was touched. Import the right one and release the others.")
+            ("several objects have its name", "They were left unchanged. Import the right one and release the others.")
         }
         Error::WaitEnded(_) => ("the wait ended", ""),
         _ => ("it failed", ""),

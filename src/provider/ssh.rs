@@ -221,9 +221,8 @@ impl Login {
         if !has_instance && configured.is_null() {
             diagnostics.error_at(
                 Path::to("instance_id"),
-                "Which machine?",
-                "Set instance_id, and the service tells how to log in; or ssh, with a host and something to log in \
-                 with.",
+                "No instance to log in to",
+                "Set instance_id, to log in with the service's values, or ssh, with a host and credentials.",
             );
             return;
         }
@@ -324,19 +323,19 @@ fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, di
 }
 
 fn no_address(access: Option<&Access>) -> Diagnostic {
-    let whose = access.map_or_else(|| "the machine".to_owned(), |access| format!("instance {}", access.uid));
+    let whose = access.map_or_else(|| "the instance".to_owned(), |access| format!("instance {}", access.uid));
     Diagnostic::error(
-        format!("There is no address to log in to {whose}"),
-        "The service tells no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the \
+        format!("No SSH address for {whose}"),
+        "The service shows no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the \
          console shows an address. Nothing was changed.",
     )
 }
 
 fn no_agent(path: Path) -> Diagnostic {
     Diagnostic::error(
-        "There is no SSH agent",
-        "agent = true uses the agent whose socket SSH_AUTH_SOCK names, and that variable is not set here. Start an \
-         agent, or set private_key_file. Nothing was changed.",
+        "No SSH agent",
+        "agent = true uses the agent at SSH_AUTH_SOCK, and that variable is not set. Start an agent, or set \
+         private_key_file. Nothing was changed.",
     )
     .at(path)
 }

@@ -71,7 +71,7 @@ pub enum Error {
     Service(Box<ServiceError>),
     /// A create whose answer was lost left several things with its marker. Usual cause: a proxy that repeats
     /// requests. None of them was touched.
-    #[error("several things carry the name {marker}: {}", found.join(", "))]
+    #[error("several objects have the name {marker}: {}", found.join(", "))]
     SeveralMatches {
         /// The name that the create sent.
         marker: String,

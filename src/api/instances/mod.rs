@@ -141,10 +141,12 @@ impl Object for Instance {
         let listing = objects.fresh(context).await?;
         Ok(match listing.find(uid) {
             Some(record) if record.is_released() => Presence::Released,
-            Some(_) => Presence::Unproved { reason: "its detail says that it does not exist, and the list shows it" },
+            Some(_) => {
+                Presence::Unproved { reason: "its detail reports that it does not exist, and the list shows it" }
+            }
             None if listing.complete => Presence::Absent,
             None => {
-                Presence::Unproved { reason: "its detail says that it does not exist, and the list is not complete" }
+                Presence::Unproved { reason: "its detail reports that it does not exist, and the list is not complete" }
             }
         })
     }

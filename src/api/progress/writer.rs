@@ -223,7 +223,7 @@ fn clear(directory: &Path) -> io::Result<()> {
 }
 
 fn closed(error: &io::Error) -> Output {
-    tracing::debug!(%error, "progress is not told");
+    tracing::debug!(%error, "progress is not reported");
     Output::Closed
 }
 

@@ -65,7 +65,7 @@ impl<P: Provider> Server<P> {
                 ImportResponse { state, private, identity, diagnostics }
             }
             None => {
-                diagnostics.error("Nothing to import", format!("There is no {type_name} with the id {id:?}."));
+                diagnostics.error("Nothing to import", format!("{type_name} {id:?} does not exist."));
                 failed(diagnostics)
             }
         }
@@ -83,7 +83,7 @@ fn import_id<C: Send + Sync>(resource: &Entry<C>, target: &ImportTarget) -> Resu
     })?;
     match schema.missing(identity) {
         Some(attribute) => {
-            let detail = format!("The identity of the import must say {}.", attribute.name);
+            let detail = format!("The identity of the import must have {}.", attribute.name);
             Err(Diagnostic::error("An incomplete identity", detail).into())
         }
         None => resource.steps.import_id(&Identity(identity.clone())),

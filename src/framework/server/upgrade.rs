@@ -28,7 +28,7 @@ impl<P: Provider> Server<P> {
             Some(schema) if schema.version == version => Ok(identity),
             Some(_) => resource.steps.upgrade_identity(version, identity),
             None => Err(Diagnostic::error(
-                "There is no identity",
+                "No identity",
                 format!("This version of the provider has no identity for {type_name}. The state is unchanged."),
             )
             .into()),

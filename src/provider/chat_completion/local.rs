@@ -97,8 +97,8 @@ fn failed(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
         ChatFailure::Ssh(crate::ssh::Error::Refused { .. }) => Diagnostic::error(
             format!("Cannot {tried}: it does not run"),
             format!(
-                "Nobody listens on port {port} of the machine. The plan of damodel_llama_server shows whether it \
-                     died; an apply starts it."
+                "Nothing listens on port {port} of the instance. The plan of damodel_llama_server shows whether the \
+                 server has stopped; an apply starts it."
             ),
         )
         .at(Path::to("llama_server_id")),
@@ -109,10 +109,10 @@ fn failed(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
         )
         .at(Path::to("api_key")),
         _ => Diagnostic::error(
-            format!("Cannot {tried}: there is no answer"),
+            format!("Cannot {tried}: no answer"),
             format!(
-                "The server was asked on port {port} of the machine, and {error}. Its log in the instance may say \
-                     more."
+                "The server was asked on port {port} of the instance, and {error}. Its log in the instance may have \
+                 more."
             ),
         ),
     }

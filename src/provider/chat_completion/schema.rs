@@ -38,8 +38,8 @@ pub(super) fn question() -> Vec<Attribute> {
             AttributeType::Nested(
                 Nesting::List,
                 vec![
-                    Attribute::required("role", Type::String, "Who says it: `system`, `user`, …"),
-                    Attribute::required("content", Type::String, "What is said."),
+                    Attribute::required("role", Type::String, "The role: `system`, `user`, …"),
+                    Attribute::required("content", Type::String, "The text."),
                 ],
             ),
             "The chat so far.",
@@ -70,7 +70,8 @@ fn target() -> Vec<Attribute> {
         })),
         ssh::attribute(
             Replacement::Never,
-            "How to log in to the server's machine, as in `damodel_llama_server`: only what the service does not tell.",
+            "How to log in to the server's instance, as in `damodel_llama_server`: only what the service does not \
+             provide.",
         ),
         ssh::visited_host_key(),
         Attribute::optional(
@@ -97,7 +98,7 @@ fn answer() -> Vec<Attribute> {
                     number("total_tokens", "Both."),
                 ],
             ),
-            "What it took, when the server tells.",
+            "Tokens used, if the server reports them.",
         ),
         Attribute::computed("response_json", Type::String, "The whole answer as JSON."),
     ]

@@ -43,7 +43,8 @@ async fn check_size(size: i64, spec: i64, client: &Client, limits: &api::Context
                 Path::to("spec_id"),
                 "No such disk specification",
                 format!(
-                    "There is no cloud disk specification {spec}. The data source damodel_cloud_disk_specs lists them."
+                    "Cloud disk specification {spec} does not exist. The data source damodel_cloud_disk_specs lists \
+                     them."
                 ),
             ),
             Some(found) if found.max_size_g.is_some_and(|most| size > most) => diagnostics.error_at(
@@ -57,9 +58,9 @@ async fn check_size(size: i64, spec: i64, client: &Client, limits: &api::Context
             _ => {}
         },
         Err(error) => {
-            let now = "The plan goes on without this check.".to_owned();
+            let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the disk's size".to_owned(), now };
-            diagnostics.push(failure.of_a_check());
+            diagnostics.extend(failure.of_a_check(client));
         }
     }
 }

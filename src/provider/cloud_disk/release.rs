@@ -35,7 +35,7 @@ impl Release<'_, CloudDisk> {
             return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
         };
         if !was_seen_held(ended) {
-            let why = if ended.cancelled { "the run was told to stop" } else { "its status was not seen in time" };
+            let why = if ended.cancelled { "the run was stopped" } else { "its status was not seen in time" };
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(

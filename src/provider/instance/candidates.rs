@@ -42,7 +42,7 @@ pub(super) fn attribute() -> Attribute {
         AttributeType::Nested(Nesting::List, candidate),
         "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one \
          that has stock, at or below its quote. The choice is kept: the list's order, stock and prices, and further \
-         candidates, change nothing; taking the chosen one off the list replaces the machine. `specs` of \
+         candidates, change nothing; taking the chosen one off the list replaces the instance. `specs` of \
          `damodel_specs` can be used as it is.",
     )
 }

@@ -137,8 +137,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         Attribute::optional(
             "new_disks",
             AttributeType::Nested(Nesting::List, new()),
-            "Cloud disks to make with the machine. Together with `exist_disks` at most 8. A disk that should outlive \
-             the machine is better made with `damodel_cloud_disk` and mounted with `exist_disks`.",
+            "Cloud disks to make with the instance. Together with `exist_disks` at most 8. A disk that should outlive \
+             the instance is better made with `damodel_cloud_disk` and mounted with `exist_disks`.",
         )
         .replaces(Replacement::IfKnown),
         Attribute::optional(
@@ -162,7 +162,7 @@ fn existing() -> Vec<Attribute> {
             "release_with_instance",
             Type::Bool,
             false,
-            "Whether the disk and its data are deleted when the machine is released.",
+            "Whether the disk and its data are deleted when the instance is released.",
         ),
     ]
 }
@@ -177,7 +177,7 @@ fn new() -> Vec<Attribute> {
             "release_with_instance",
             Type::Bool,
             true,
-            "Whether the disk and its data are deleted when the machine is released. Otherwise it stays, and is \
+            "Whether the disk and its data are deleted when the instance is released. Otherwise it stays, and is \
              billed.",
         ),
     ]

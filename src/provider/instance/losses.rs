@@ -41,13 +41,12 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
 /// Says that a prepaid machine may refuse its release.
 pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
-    let until =
-        instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("a time that it does not tell");
+    let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
     Some(Diagnostic::warning(
-        "A prepaid machine may refuse its release",
+        "The release of a prepaid instance may be refused",
         format!(
             "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and \
-             nothing is paid back. on_unreleasable says what happens then; in the state it is {:?}.",
+             pays nothing back. on_unreleasable decides what happens then; in the state it is {:?}.",
             instance.title(),
             instance.on_unreleasable.as_str().unwrap_or("fail")
         ),

@@ -154,7 +154,7 @@ pub(super) async fn confirm(
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
-            let now = "Nothing was bought: without the live price it cannot be told whether it is above the quote or \
+            let now = "Nothing was bought: without the live price it is not known whether it is above the quote or \
                        the budget.";
             let tried = format!("ask for the price of {}", planned.title());
             return Err(Failure { error: &error, tried, now: now.to_owned() }.whole());

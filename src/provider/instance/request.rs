@@ -81,7 +81,7 @@ pub(super) async fn find_disks(
         if disk.uid.known().is_none() {
             return Err(Diagnostic::error(
                 "The cloud disk cannot be mounted",
-                format!("There is no cloud disk with the id {id} in this account. Nothing was created."),
+                format!("Cloud disk {id} does not exist in this account. Nothing was created."),
             )
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
         }

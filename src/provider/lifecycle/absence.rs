@@ -109,7 +109,7 @@ pub(in crate::provider) async fn refresh<M>(
             let said = if is_late { Diagnostic::warning(doubt.summary, doubt.detail) } else { doubt };
             current.unchanged(said)
         }
-        Err(error) => failed(current, subject, &error),
+        Err(error) => failed(current, subject, &error, client),
     }
 }
 
@@ -142,8 +142,13 @@ pub(in crate::provider) fn unproved<M>(current: State<M>, subject: &Subject, rea
 }
 
 /// A refresh that failed.
-pub(in crate::provider) fn failed<M>(current: State<M>, subject: &Subject, error: &api::Error) -> Outcome<M> {
+pub(in crate::provider) fn failed<M>(
+    current: State<M>,
+    subject: &Subject,
+    error: &api::Error,
+    client: &Client,
+) -> Outcome<M> {
     let tried = format!("refresh {}", subject.title);
-    let diagnostic = Failure { error, tried, now: "The state is unchanged.".to_owned() }.whole();
-    current.unchanged(diagnostic)
+    let failure = Failure { error, tried, now: "The state is unchanged.".to_owned() };
+    current.unchanged(failure.of_a_refresh(client))
 }

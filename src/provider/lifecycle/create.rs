@@ -363,8 +363,8 @@ fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) 
         api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => Diagnostic::warning(
             format!("Stopped waiting for {title}"),
             format!(
-                "The run was told to stop: {error}. The {noun} exists and is billed; the state holds it. The next \
-                 plan shows its status."
+                "The run was stopped: {error}. The {noun} exists and is billed; the state holds it. The next plan \
+                 shows its status."
             ),
         ),
         error => {

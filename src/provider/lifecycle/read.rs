@@ -26,7 +26,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Cl
         Ok(Presence::Released) => absence::released(&subject, client),
         Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
-        Err(error) => absence::failed(current, &subject, &error),
+        Err(error) => absence::failed(current, &subject, &error, client),
     }
 }
 

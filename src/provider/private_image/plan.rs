@@ -61,7 +61,7 @@ async fn check_name(
         Err(error) => {
             let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the image's name".to_owned(), now };
-            diagnostics.push(failure.of_a_check());
+            diagnostics.extend(failure.of_a_check(client));
         }
     }
 }

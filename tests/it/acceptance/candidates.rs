@@ -239,7 +239,7 @@ fn the_choice_is_kept() {
         workspace.write(&without);
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, "deletes the machine's disks"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
         let plan = workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
         assert_eq!(plan.change(X).actions(), "delete, create");
         assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));

@@ -149,7 +149,7 @@ fn a_prepaid_machine_is_warned_of() {
         for (gpus, arguments) in [(1, &["-destroy"][..]), (2, &[])] {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);
-            let warning = warning(&said, "A prepaid machine may refuse its release");
+            let warning = warning(&said, "The release of a prepaid instance may be refused");
             for word in ["paid for Monthly", &until, "160012", "on_unreleasable", "\"abandon\""] {
                 assert!(warning.detail.contains(word), "{word}: {warning:?}");
             }

@@ -215,11 +215,14 @@ async fn check_access(config: &LlamaServer, client: &Client, limits: &api::Conte
         Err(error) => {
             let tried = format!("check {}", title("instance", None, Some(id)));
             let is_missing = error.code() == Some(api::Code::InstanceNotExistOrNoPrivilege);
-            let now = if is_missing { WILL_FAIL } else { "The plan goes on without this check." };
+            let now = if is_missing { WILL_FAIL } else { "The plan continues without this check." };
             let failure = Failure { error: &error, tried, now: now.to_owned() };
             // A destroy, too, begins with such a plan when the refresh found the instance gone: an error would end it.
-            let diagnostic = if is_missing { as_warning(failure.whole()) } else { failure.of_a_check() };
-            diagnostics.push(diagnostic.at(Path::to("instance_id")));
+            if is_missing {
+                diagnostics.push(as_warning(failure.whole()).at(Path::to("instance_id")));
+            } else {
+                diagnostics.extend(failure.of_a_check(client));
+            }
             return;
         }
     };
