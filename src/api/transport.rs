@@ -166,13 +166,13 @@ impl Options {
             None => Vec::new(),
         };
         if self.plain {
-            // No certificate store is needed, and a machine without one must not fail.
+            // No certificate store is needed, and a computer without one must not fail.
             return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
         let merged = self.builder(effect).tls_certs_merge(roots.clone()).build();
         match merged {
             Ok(client) => Ok(client),
-            // A machine without a store of its own can still trust the roots it was given.
+            // A computer without a store of its own can still trust the roots it was given.
             Err(_) if !roots.is_empty() => {
                 self.builder(effect).tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
             }

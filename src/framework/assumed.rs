@@ -13,7 +13,7 @@ use super::{
 
 const KEY: &str = ".assumed";
 
-/// Notes which arguments an import left open that a change would otherwise replace the thing for.
+/// Notes which arguments an import left open that a change would otherwise replace the object for.
 pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
     let assumed: Vec<&str> = schema
         .attributes

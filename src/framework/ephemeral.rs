@@ -9,8 +9,8 @@ use super::{
     server::DEFAULT_TIMEOUT,
 };
 
-/// A thing that is there while a run uses it and is never stored: opened in the plan, opened again in the apply, and
-/// closed at the end of each (plugin protocol, ephemeral resources).
+/// An ephemeral resource: it is there while a run uses it and is never stored: opened in the plan, opened again in the
+/// apply, and closed at the end of each (plugin protocol, ephemeral resources).
 pub trait EphemeralResource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;

@@ -4,8 +4,8 @@
 use super::schema::{Attribute, AttributeType, Nesting, Schema};
 use super::value::{Type, Value};
 
-/// What tells one thing of a type from all others, for imports and lists (plugin protocol, identity). It never changes
-/// while the thing lives.
+/// What tells one object of a type from all others, for imports and lists (plugin protocol, identity). It never changes
+/// while the object lives.
 #[derive(Clone, Debug)]
 pub struct IdentitySchema {
     /// Version of the identity's layout, from 0; a stored identity of an older version is upgraded.

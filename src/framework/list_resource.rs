@@ -15,7 +15,7 @@ use super::{
     value::Value,
 };
 
-/// The things of a resource's type that exist, whoever made them (plugin protocol, list resources).
+/// The objects of a resource's type that exist, whoever made them (plugin protocol, list resources).
 pub trait ListResource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;
@@ -49,7 +49,7 @@ pub trait ListResource: Send + Sync + 'static {
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
-/// One thing that exists.
+/// One object that exists.
 #[derive(Debug)]
 pub struct Listed<M> {
     /// What the operator knows it by.
@@ -96,7 +96,7 @@ impl<'a, M: Model> Found<'a, M> {
 /// One event of a list.
 #[derive(Clone, Debug)]
 pub struct ListEvent {
-    /// What identifies the thing.
+    /// What identifies the object.
     pub identity: Value,
     /// What the operator knows it by.
     pub display_name: String,

@@ -15,7 +15,7 @@ use super::{
     timeouts::DefaultTimeouts,
 };
 
-/// A thing whose life cycle the core manages. One value of the implementing type serves all instances of it.
+/// A resource: its life cycle is managed by Terraform. One value of the implementing type serves all of its objects.
 ///
 /// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and
 /// read-only checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that
@@ -58,28 +58,28 @@ pub trait Resource: Send + Sync + 'static {
         async {}
     }
 
-    /// Makes the thing. Whatever exists afterwards is in the outcome's state, with or without errors.
+    /// Makes the object. Whatever exists afterwards is in the outcome's state, with or without errors.
     fn create(
         &self,
         change: Create<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Looks at the thing. No state means that it is gone for sure.
+    /// Looks at the object. No state means that it is gone for sure.
     fn read(
         &self,
         current: State<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Changes the thing in place. The outcome's state is what was really reached.
+    /// Changes the object in place. The outcome's state is what was really reached.
     fn update(
         &self,
         change: Update<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Ends the thing. An outcome with a state says that it is still there, and comes with an error.
+    /// Ends the object. An outcome with a state says that it is still there, and comes with an error.
     fn delete(
         &self,
         current: State<Self::Model>,
@@ -144,9 +144,9 @@ pub struct PlanContext<'a, C> {
 pub enum PlanKind {
     /// Something new; also the second plan of a replacement, whose private data are those of the first.
     Create,
-    /// The end of the thing. There is no configuration and no planned state.
+    /// The end of the object. There is no configuration and no planned state.
     Destroy,
-    /// A change of an existing thing, in place or, with paths in `replace`, by a new one.
+    /// A change of an existing object, in place or, with paths in `replace`, by a new one.
     Update,
 }
 
@@ -162,7 +162,7 @@ pub struct Plan<M> {
     /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be
     /// changed.
     pub planned: Option<M>,
-    /// Attributes whose change needs a new thing.
+    /// Attributes whose change needs a replacement.
     pub replace: Vec<Path>,
     /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the
     /// apply.
@@ -207,7 +207,7 @@ pub struct State<M> {
     pub private: Private,
 }
 
-/// What a step led to. State and diagnostics travel together, so that a thing that half came about cannot be dropped.
+/// What a step led to. State and diagnostics travel together, so that an object that half came about cannot be dropped.
 #[derive(Debug)]
 pub struct Outcome<M> {
     /// What exists now. Unknown parts become null.
@@ -219,12 +219,12 @@ pub struct Outcome<M> {
 }
 
 impl<M> Outcome<M> {
-    /// The thing exists.
+    /// The object exists.
     pub fn present(state: M, private: Private) -> Self {
         Self { state: Some(state), private, diagnostics: Diagnostics::new() }
     }
 
-    /// The thing does not exist.
+    /// The object does not exist.
     pub fn absent() -> Self {
         Self { state: None, private: Private::default(), diagnostics: Diagnostics::new() }
     }

@@ -23,7 +23,7 @@ pub(super) struct Access {
     pub(super) host: Option<String>,
     /// The port for SSH.
     pub(super) port: Option<u16>,
-    /// The password of [`USER`]; none for a machine that takes keys.
+    /// The password of [`USER`]; none for an instance that takes keys.
     pub(super) password: Option<SecretString>,
     /// The GPU model.
     pub(super) gpu_name: Option<String>,
@@ -46,7 +46,7 @@ impl Access {
     ///
     /// # Errors
     /// A diagnostic at `instance_id`: there is no such instance, it does not run, or the service cannot be asked. `now`
-    /// says what state things are in.
+    /// says what the state is.
     pub(super) async fn to_running(
         uid: &InstanceUid,
         now: &str,

@@ -18,7 +18,7 @@ pub(super) struct Failure<'a> {
     pub(super) error: &'a Error,
     /// What was tried, as it reads after "Cannot": `create instance "trainer"`.
     pub(super) tried: String,
-    /// What state things are in now, in a sentence.
+    /// What the state is now, in a sentence.
     pub(super) now: String,
 }
 
@@ -43,7 +43,7 @@ impl Failure<'_> {
         }
     }
 
-    /// The diagnostic about the whole thing.
+    /// The diagnostic about the whole object.
     pub(super) fn whole(&self) -> Diagnostic {
         self.diagnostic(|_| false)
     }

@@ -18,7 +18,7 @@ const HOURS_A_MONTH: u32 = 730;
 /// Digits behind the point of a price that comes of a division.
 const DIGITS: i64 = 6;
 
-/// The cost of a machine. Parts for which the service has no price are null.
+/// The cost of an instance. Parts for which the service has no price are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct EstimatedCost {
     pub(super) payment_type: Attr<String>,
@@ -30,7 +30,7 @@ pub(super) struct EstimatedCost {
     pub(super) discount_status: Attr<String>,
 }
 
-/// What a machine's price depends on beside its specification.
+/// What an instance's price depends on beside its specification.
 #[derive(Clone, Debug)]
 pub(super) struct Order<'a> {
     /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
@@ -43,7 +43,7 @@ pub(super) struct Order<'a> {
     pub(super) data_disk_expand_size_gb: i64,
 }
 
-/// How a machine can be paid for (service API, POST /api/instance/create).
+/// How an instance can be paid for (service API, POST /api/instance/create).
 pub(super) const PAYMENT_TYPES: &[&str] = &["Hourly", "Daily", "Weekly", "Monthly"];
 
 /// What a specification costs for one period of a payment type. The service names no price by the week.

@@ -13,7 +13,7 @@ pub(super) struct SshFailure<'a> {
     pub(super) error: &'a ssh::Error,
     /// What was tried, as it reads after "Cannot".
     pub(super) tried: String,
-    /// What state things are in now, in a sentence.
+    /// What the state is now, in a sentence.
     pub(super) now: String,
 }
 

@@ -90,7 +90,8 @@ fn host_key() -> impl Validator {
     })
 }
 
-/// What leads a visitor into a machine, who keeps nothing there and has no state: `instance_id`, `ssh` and `host_key`.
+/// The login of what only visits an instance and has no state: `instance_id`, `ssh` and
+/// `host_key`.
 pub(super) fn visit() -> Vec<Attribute> {
     vec![
         Attribute::optional(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::framework::Attr;
 
-/// A thing as an error names it, with what is known: `instance "trainer" (ins-…)`.
+/// An object as an error names it, with what is known: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => format!("{noun} {name:?} ({id})"),

@@ -42,7 +42,7 @@ mod chat;
 
 /// How long a change that is in flight may still answer after its operation was cancelled or ran out of time.
 ///
-/// Long enough to learn the id of a thing that is being made, short enough for someone who pressed Ctrl-C.
+/// Long enough to learn the id of an object that is being made, short enough for someone who pressed Ctrl-C.
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// The service's client. Cheap to clone; all clones share connections, limits, snapshots and the poller.

@@ -69,7 +69,7 @@ pub enum Error {
     /// The service refused, with its own error.
     #[error(transparent)]
     Service(Box<ServiceError>),
-    /// A create whose answer was lost left several things with its marker. Usual cause: a proxy that repeats
+    /// A create whose answer was lost left several objects with its marker. Usual cause: a proxy that repeats
     /// requests. None of them was touched.
     #[error("several objects have the name {marker}: {}", found.join(", "))]
     SeveralMatches {
@@ -81,7 +81,7 @@ pub enum Error {
     /// The program that prints the token failed. Usual cause: an expired login.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The HTTP client could not be built. Usual cause: no certificate store on the machine, a broken PEM file.
+    /// The HTTP client could not be built. Usual cause: no certificate store on the computer, a broken PEM file.
     #[error("the HTTP client could not be built: {reason}")]
     Transport {
         /// What the HTTP library says.
@@ -138,7 +138,7 @@ impl Error {
 
     /// Whether the service did nothing, for sure: the connection failed, 429, or 100006.
     ///
-    /// Never for 5xx, 100014 or a timeout: those may hide a thing that was made.
+    /// Never for 5xx, 100014 or a timeout: those may hide an object that was made.
     #[must_use]
     pub fn nothing_was_processed(&self) -> bool {
         match self {

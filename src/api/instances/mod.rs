@@ -121,7 +121,7 @@ impl Object for Instance {
         Request::new(Endpoint::InstanceRename).body(&json!({ "instance_uid": uid.as_str(), "name": name }))
     }
 
-    /// Its machine, system disk and data disk are deleted for good.
+    /// The instance, its system disk and data disk are deleted for good.
     fn release_request(uid: &InstanceUid) -> Request {
         Request::new(Endpoint::InstanceRelease).body(&json!({ "instance_uid": uid.as_str() }))
     }

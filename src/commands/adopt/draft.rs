@@ -3,7 +3,7 @@
 use super::{Kind, hcl};
 use crate::framework::Value;
 
-/// The configuration of one thing.
+/// The configuration of one object.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) kind: Kind,

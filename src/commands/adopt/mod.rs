@@ -40,13 +40,13 @@ pub struct Arguments {
     /// Where the files are written; made if it is not there.
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub out: PathBuf,
-    /// Only things of this kind. May be repeated.
+    /// Only objects of this kind. May be repeated.
     #[arg(long, value_name = "KIND")]
     pub kind: Vec<Kind>,
-    /// Only things whose name matches this regular expression.
+    /// Only objects whose name matches this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub name: Option<Regex>,
-    /// Only things in this region. Cloud disks have none.
+    /// Only objects in this region. Cloud disks have none.
     #[arg(long, value_name = "REGION")]
     pub region: Option<String>,
     /// Allows plain http to any address, as the provider's argument of this name.

@@ -14,10 +14,10 @@ pub(super) struct Summary {
     pub(super) files: Vec<String>,
     /// Whether the configuration there requires providers, and this one not.
     pub(super) lacks_requirement: bool,
-    /// Things that are called like what is configured there already.
+    /// Objects that are called like what is configured there already.
     pub(super) namesakes: Vec<Namesake>,
     pub(super) left_out: Vec<LeftOut>,
-    /// How many things were left out because they have no region.
+    /// How many objects were left out because they have no region.
     pub(super) without_region: usize,
 }
 

@@ -66,7 +66,7 @@ pub enum Error {
     Workspace(#[source] io::Error),
 }
 
-/// Runs the demo until its end or a signal. However it ends, nothing is left on the machine.
+/// Runs the demo until its end or a signal. However it ends, nothing is left on the computer.
 ///
 /// # Errors
 ///

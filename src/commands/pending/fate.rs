@@ -32,7 +32,7 @@ pub(super) enum Lacking {
     Connection,
     /// The address and the token that the create was sent with.
     Credentials,
-    /// A decision of a person: more than one thing bears the name.
+    /// A decision of a person: more than one object bears the name.
     Decision,
     /// A whole answer of the service.
     WholeAnswer,

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists creates that a killed run left behind, and asks the service what became of them.
 ///
-/// A create is written down before it is sent, and the note goes when a state shows the thing. What is listed here was
+/// A create is written down before it is sent, and the note goes when a state shows the object. What is listed here was
 /// sent by a run that ended early, or is about to be taken up. Run it in the folder of the configuration.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
@@ -58,7 +58,7 @@ pub struct Arguments {
     /// Removes the note of this entry. Only when nothing of it is left in the service.
     #[arg(long, value_name = "ENTRY")]
     pub forget: Option<String>,
-    /// Removes it even if the service has the thing, or cannot be asked.
+    /// Removes it even if the service has the object, or cannot be asked.
     #[arg(long, requires = "forget")]
     pub force: bool,
 }
@@ -73,7 +73,7 @@ pub enum Error {
     /// The notes cannot be read or removed.
     #[error(transparent)]
     Journal(#[from] ApiError),
-    /// Forgetting it now might lose a thing that is billed.
+    /// Forgetting it now might lose an object that is billed.
     #[error(
         "{entry} is kept: {status}. With --force its note is removed all the same; the thing itself is not touched"
     )]

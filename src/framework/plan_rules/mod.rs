@@ -1,5 +1,5 @@
 //! The plan of one object, attribute by attribute (plugin protocol, the framework's plan algorithm): defaults, what
-//! becomes unknown, what needs a new thing, and the guard that keeps a plan within what the core accepts.
+//! becomes unknown, what needs a replacement, and the guard that keeps a plan within what the core accepts.
 
 use super::{
     path::Path,
@@ -22,7 +22,7 @@ pub(super) fn planned_state(schema: &Schema, config: &Value, prior: &Value) -> V
     planned
 }
 
-/// The attributes whose change needs a new thing, in order.
+/// The attributes whose change needs a replacement, in order.
 pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> Vec<Path> {
     let mut paths = Vec::new();
     collect_replacements(&schema.attributes, planned, prior, &Path::root(), &mut paths);

@@ -18,7 +18,7 @@ pub enum Presence {
     Required,
 }
 
-/// Whether a changed value needs a new thing.
+/// Whether a changed value needs a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     /// Any change, from and to null included.
@@ -89,7 +89,7 @@ pub struct Attribute {
     pub deprecated: Option<String>,
     /// The value when the configuration has none.
     pub default: Option<Value>,
-    /// Whether a change needs a new thing.
+    /// Whether a change needs a replacement.
     pub replacement: Replacement,
     /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every
     /// other computed value stays known, so that what hangs on it is left alone.
@@ -152,7 +152,7 @@ impl Attribute {
         self
     }
 
-    /// Says when a change needs a new thing.
+    /// Says when a change needs a replacement.
     #[must_use]
     pub fn replaces(mut self, replacement: Replacement) -> Self {
         self.replacement = replacement;

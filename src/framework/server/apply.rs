@@ -26,7 +26,7 @@ pub struct ApplyResponse {
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
-    /// What identifies the thing, as soon as that is known.
+    /// What identifies the object, as soon as that is known.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,

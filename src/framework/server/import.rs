@@ -24,7 +24,7 @@ pub struct ImportResponse {
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
-    /// What identifies the thing.
+    /// What identifies the object.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,

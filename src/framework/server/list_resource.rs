@@ -14,7 +14,7 @@ pub struct ListRequest {
     pub config: Value,
     /// Whether whole states are wanted.
     pub wants_state: bool,
-    /// How many things are wanted at most.
+    /// How many objects are wanted at most.
     pub limit: usize,
 }
 

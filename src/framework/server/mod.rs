@@ -95,7 +95,7 @@ pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
 
-/// A thing and the client to work with it, or why there is none of them.
+/// An offer and the client to work with it, or why there is none of them.
 type Ready<'a, C> = Result<(&'a Entry<C>, Arc<C>), Diagnostics>;
 
 impl<P: Provider> Server<P> {
@@ -166,7 +166,7 @@ impl<P: Provider> Server<P> {
         Context { client, cancel: self.stopping(), unheard, answered, deadline: Instant::now() + timeout }
     }
 
-    /// A thing and the client to work with it.
+    /// An offer and the client to work with it.
     fn ready(&self, kind: Kind, name: &str) -> Ready<'_, P::Client> {
         Ok((self.registry.find(kind, name)?, self.configuration().client()?))
     }

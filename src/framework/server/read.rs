@@ -20,11 +20,11 @@ pub struct ReadRequest {
 /// What a refresh saw.
 #[derive(Debug)]
 pub struct ReadResponse {
-    /// The state now; null says that the thing is gone. With errors, the state as it was.
+    /// The state now; null says that the object is gone. With errors, the state as it was.
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
-    /// What identifies the thing.
+    /// What identifies the object.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// A map or list of the answer, from all things of a kind.
+/// A map or list of the answer, from all objects of a kind.
 fn all<P: Provider, T, C: FromIterator<T>>(server: &Server<P>, kind: Kind, make: fn(&Entry<P::Client>) -> T) -> C {
     server.registry().of(kind).map(make).collect()
 }

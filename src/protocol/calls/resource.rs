@@ -47,7 +47,7 @@ impl Call for read_resource::Request {
         &self.type_name
     }
 
-    /// The state as it was: an empty answer would say that the thing is gone.
+    /// The state as it was: an empty answer would say that the object is gone.
     fn fallback(&self) -> Self::Response {
         read_resource::Response {
             new_state: self.current_state.clone(),

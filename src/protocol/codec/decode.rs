@@ -207,7 +207,7 @@ fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
     if reader.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
 }
 
-/// One thing that is known of an unknown value of a type (plugin protocol, Msgpack rules).
+/// One fact that is known of an unknown value of a type (plugin protocol, Msgpack rules).
 fn refinement(ty: &Type, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     let is_collection = matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(_));
     match reader.head()? {

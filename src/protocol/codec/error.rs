@@ -51,8 +51,8 @@ impl EncodeError {
         Self { steps: steps.rev().collect(), expected, partial }
     }
 
-    /// The encoded value with null for every part that has the wrong type, so that a thing that exists is not lost with
-    /// one of its attributes.
+    /// The encoded value with null for every part that has the wrong type, so that an object that exists is not lost
+    /// with one of its attributes.
     pub fn into_partial(self) -> Vec<u8> {
         self.partial
     }

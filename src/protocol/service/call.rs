@@ -22,7 +22,7 @@ pub(in crate::protocol) trait Call: Send + Sync + Sized + 'static {
     /// The call's name in the protocol.
     const NAME: &'static str;
 
-    /// The type of thing that it is about, where there is one.
+    /// The type of object that it is about, where there is one.
     fn type_name(&self) -> &str {
         ""
     }

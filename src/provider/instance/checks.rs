@@ -56,7 +56,7 @@ pub(super) struct Image {
     region: Option<String>,
 }
 
-/// Checks a planned create of this configuration; `replaced` is the uid of the machine whose place it takes.
+/// Checks a planned create of this configuration; `replaced` is the uid of the instance whose place it takes.
 pub(super) async fn check(
     planned: &mut Instance,
     config: &Instance,

@@ -91,7 +91,7 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     }
 }
 
-/// What only a create needs: an imported machine has it already.
+/// What only a create needs: an imported instance has it already.
 fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.spec_id.is_null() && config.spec_type.is_null() && !candidates::has_choice(config) {
         diagnostics.error_at(
@@ -190,7 +190,7 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     );
 }
 
-/// The term of a machine that is paid by the hour is never sent: a change of it is no reason to delete the machine.
+/// The term of an instance that is paid by the hour is never sent: a change of it is no reason to delete the instance.
 pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
     let is_hourly = |instance: &Option<Instance>| {
         instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))

@@ -26,7 +26,7 @@ const QUOTE: &str = "quote";
 /// Under this key a plan keeps its name in the account's budget.
 const PLAN: &str = "budget";
 
-/// Puts the price of a machine into its plan, and holds the live price to the budget. Of spot capacity only the most
+/// Puts the price of an instance into its plan, and holds the live price to the budget. Of spot capacity only the most
 /// that it may cost is known.
 pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };

@@ -11,7 +11,7 @@ use crate::{
 
 pub(super) const DEFAULT_MOUNT_PATH: &str = "/root/damodel-tmp";
 
-/// Attributes that only a create decides, and that a changed machine would therefore need to be made anew for.
+/// Attributes that only a create decides, and that a changed instance would therefore need to be made anew for.
 fn fixed(attribute: Attribute) -> Attribute {
     attribute.replaces(Replacement::IfKnown)
 }
@@ -139,7 +139,7 @@ fn arguments() -> Vec<Attribute> {
             Type::String,
             "The name of the registered public key. Needed to create an instance with `login_method = \"ssh_key\"`.",
         )),
-        // The service reports it: a machine whose state has none has none, and gets none without being made anew.
+        // The service reports it: an instance whose state has none has none, and gets none without being made anew.
         Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before.")
             .replaces(Replacement::Always)
             .validate(validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),

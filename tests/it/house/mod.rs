@@ -114,11 +114,14 @@ fn no_file_names_the_place_where_it_was_written() {
 }
 
 #[test]
-fn what_the_readme_points_to_exists() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let targets: Vec<&str> = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
-    assert!(!targets.is_empty());
-    for target in targets.into_iter().filter(|target| !target.contains("://") && !target.starts_with('#')) {
-        assert!(root().join(target).exists(), "{target}");
+fn what_the_pages_link_to_exists() {
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let targets: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert!(!targets.is_empty(), "{page}");
+        for target in targets.into_iter().filter(|target| !target.contains("://") && !target.starts_with('#')) {
+            let file = target.split('#').next().unwrap_or_default();
+            assert!(root().join(file).exists(), "{page}: {target}");
+        }
     }
 }
