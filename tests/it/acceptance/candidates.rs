@@ -108,7 +108,7 @@ fn none_that_fits_is_an_error_with_each_reason() {
         let sold_out = |list| choice(list).set("image_id", "901");
         workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
         let said = workspace.try_plan(&[]);
-        refusal(&said, &["has stock now", "max_hourly_price is 5", "cannot be made now", "wait_for_capacity"]);
+        refusal(&said, &["has stock now", "max_hourly_price is 5", "has no stock now", "wait_for_capacity"]);
         workspace.write(&config_with(provider, sold_out("[{ spec_id = 106 }]").text("wait_for_capacity", "1m")));
         let said = workspace.try_plan(&[]);
         assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");

@@ -53,7 +53,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         workspace.write(&whole(&Instance::new("x").set("gpu_num", 2)));
         let said = workspace.try_plan(&[]);
         // What dies with the old machine cannot be mounted in the new one.
-        refusal(&said, &["(dies)", "released with the machine that is replaced", "-replace"]);
+        refusal(&said, &["(dies)", "released with the replaced instance", "-replace"]);
         let warning = warning(&said, "The replacement deletes");
         assert_eq!(warning.attribute.as_deref(), Some("gpu_num"));
         assert!(warning.detail.contains("create_before_destroy"), "{warning:?}");

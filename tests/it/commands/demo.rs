@@ -52,7 +52,7 @@ async fn it_takes_a_served_model_from_nothing_and_back() {
     assert!(output.status.success(), "{stdout}\n{stderr}");
     for line in [
         "Plan: 2 to add, 0 to change, 0 to destroy.",
-        "an hour, or not be bought.",
+        "an hour; the apply buys at no higher price.",
         ": Running, done after ",
         "is Running with 1 x ",
         "The model in it answers: \"You said: Say hello to Terraform.\"",
