@@ -186,7 +186,7 @@ impl Login {
     pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
         let mut warnings = Diagnostics::new();
         if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
-            warnings.push(unpinned("machine", session.host_key(), path));
+            warnings.push(unpinned("instance", session.host_key(), path));
         }
         if let (Some(bastion), Some(key)) = (self.ssh.bastion.known(), session.bastion_host_key())
             && pinned(bastion.pin(), self.known_bastion.as_deref()).is_none()
@@ -375,7 +375,7 @@ impl Tunnel<'_> {
 
 fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
     let summary = format!("The SSH host key of the {whose} is not pinned");
-    let own = if whose == "machine" { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
+    let own = if whose == "instance" { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
     let text =
         format!("It showed {}, which was accepted for this run. Pin it with {own}this text: {key}", key.fingerprint());
     Diagnostic::warning(summary, text).at(path)

@@ -67,7 +67,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             let (title, host, argument) = if *is_bastion {
                 ("the host key of its bastion has changed", "bastion", "ssh.bastion.host_key")
             } else {
-                ("its host key has changed", "machine", "ssh.host_key")
+                ("its host key has changed", "instance", "ssh.host_key")
             };
             return (
                 title,
