@@ -72,7 +72,11 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
         ),
         (with("exist_disks", "[{ disk_id = 805 }]"), "exist_disks", &["Cloud disk 805 does not exist"]),
         (with("new_disks", "[{ size_gb = 4001, spec_id = 31 }]"), "new_disks", &["at most 4000 GB", "4001 GB"]),
-        (with("new_disks", "[{ size_gb = 20, spec_id = 77 }]"), "new_disks", &["Cloud disk specification 77 does not exist"]),
+        (
+            with("new_disks", "[{ size_gb = 20, spec_id = 77 }]"),
+            "new_disks",
+            &["Cloud disk specification 77 does not exist"],
+        ),
     ];
     each_cli(|cli| {
         let site = Site::start();

@@ -98,7 +98,9 @@ fn an_instance_is_bought_whenever_there_is_one() {
         let sum = sum.into_inner().unwrap();
         let mut stderr = std::io::stderr();
         let _ = std::io::Write::write_fmt(&mut stderr, format_args!("seeds {seeds:?}: {sum:?}\n"));
-        assert!(sum.bought * 100 >= sum.with_stock * 99, "{sum:?}");
+        let missed = sum.with_stock + sum.at_once - sum.bought - sum.bought_at_once;
+        // One in a hundred; among few, one.
+        assert!(missed <= ((sum.with_stock + sum.at_once) / 100).max(1), "{sum:?}");
     });
 }
 

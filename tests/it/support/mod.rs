@@ -5,4 +5,4 @@ pub(crate) mod proto;
 pub(crate) mod reattach;
 pub(crate) mod sshd;
 pub(crate) mod terraform;
-mod tls;
+pub(crate) mod tls;

@@ -8,7 +8,7 @@ use rcgen::{
     PKCS_ECDSA_P521_SHA512,
 };
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, SupportedProtocolVersion,
     client::{
         ResolvesClientCert,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -53,6 +53,12 @@ impl ClientIdentity {
     /// This identity's certificate with the key of another: what somebody has who read the environment.
     pub(crate) fn with_key_of(&self, other: &Self) -> Self {
         Self { certificate: self.certificate.clone(), key: other.key.clone_key() }
+    }
+
+    /// As a web server shows it, which asks its clients for no certificate.
+    pub(crate) fn web_server(&self) -> ServerConfig {
+        let builder = ServerConfig::builder().with_no_client_auth();
+        builder.with_single_cert(vec![self.certificate.clone()], self.key.clone_key()).unwrap()
     }
 
     pub(crate) fn pem(&self) -> String {

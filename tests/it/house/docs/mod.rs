@@ -2,6 +2,7 @@
 
 mod blocks;
 mod markdown;
+mod mirrors;
 
 use std::{
     collections::BTreeSet,
