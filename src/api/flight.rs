@@ -26,7 +26,7 @@ pub(super) struct Flight<T> {
 #[derive(Debug)]
 struct State<T> {
     kept: Option<Kept<T>>,
-    flying: Option<Flying<T>>,
+    in_flight: Option<InFlight<T>>,
 }
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Kept<T> {
 }
 
 #[derive(Debug)]
-struct Flying<T> {
+struct InFlight<T> {
     outcome: WeakShared<BoxFuture<'static, Result<Arc<T>, Error>>>,
     asked_at: Instant,
     stamp: u64,
@@ -45,7 +45,7 @@ struct Flying<T> {
 
 impl<T> Default for Flight<T> {
     fn default() -> Self {
-        Self { state: Arc::new(Mutex::new(State { kept: None, flying: None })) }
+        Self { state: Arc::new(Mutex::new(State { kept: None, in_flight: None })) }
     }
 }
 
@@ -92,15 +92,15 @@ impl<T: Send + Sync + 'static> Flight<T> {
         let asked_at = Instant::now();
         loop {
             let caller = Caller { asked_at, stamp: stamp() };
-            match self.board(freshness, &caller, &fetch) {
-                Boarded::Kept(value) => return Ok(value),
-                Boarded::Flying(outcome) => return outcome.await,
-                Boarded::TooOld(outcome) => drop(outcome.await),
+            match self.join(freshness, &caller, &fetch) {
+                Joined::Kept(value) => return Ok(value),
+                Joined::InFlight(outcome) => return outcome.await,
+                Joined::TooOld(outcome) => drop(outcome.await),
             }
         }
     }
 
-    fn board<F>(&self, freshness: Freshness, caller: &Caller, fetch: &impl Fn() -> F) -> Boarded<T>
+    fn join<F>(&self, freshness: Freshness, caller: &Caller, fetch: &impl Fn() -> F) -> Joined<T>
     where
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
@@ -108,36 +108,36 @@ impl<T: Send + Sync + 'static> Flight<T> {
         if let Some(kept) = &state.kept
             && freshness.accepts(kept.asked_at, kept.stamp, caller)
         {
-            return Boarded::Kept(Arc::clone(&kept.value));
+            return Joined::Kept(Arc::clone(&kept.value));
         }
-        if let Some(flying) = &state.flying
-            && let Some(outcome) = flying.outcome.upgrade()
+        if let Some(in_flight) = &state.in_flight
+            && let Some(outcome) = in_flight.outcome.upgrade()
         {
-            if freshness.accepts(flying.asked_at, flying.stamp, caller) {
-                return Boarded::Flying(outcome);
+            if freshness.accepts(in_flight.asked_at, in_flight.stamp, caller) {
+                return Joined::InFlight(outcome);
             }
             if outcome.peek().is_none() {
-                return Boarded::TooOld(outcome);
+                return Joined::TooOld(outcome);
             }
         }
         let (asked_at, stamp) = (Instant::now(), caller.stamp);
         let work = fetch();
-        let home = Arc::clone(&self.state);
+        let shared = Arc::clone(&self.state);
         let outcome = async move {
             let value = Arc::new(work.await?);
-            lock(&home).kept = Some(Kept { value: Arc::clone(&value), asked_at, stamp });
+            lock(&shared).kept = Some(Kept { value: Arc::clone(&value), asked_at, stamp });
             Ok(value)
         }
         .boxed()
         .shared();
-        state.flying = outcome.downgrade().map(|outcome| Flying { outcome, asked_at, stamp });
-        Boarded::Flying(outcome)
+        state.in_flight = outcome.downgrade().map(|outcome| InFlight { outcome, asked_at, stamp });
+        Joined::InFlight(outcome)
     }
 }
 
-enum Boarded<T> {
+enum Joined<T> {
     Kept(Arc<T>),
-    Flying(Shared<BoxFuture<'static, Result<Arc<T>, Error>>>),
+    InFlight(Shared<BoxFuture<'static, Result<Arc<T>, Error>>>),
     TooOld(Shared<BoxFuture<'static, Result<Arc<T>, Error>>>),
 }
 

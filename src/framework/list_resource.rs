@@ -38,7 +38,7 @@ pub trait ListResource: Send + Sync + 'static {
     /// Rules between attributes, judged without the service. Unknown values obey every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Tells what there is, one after another, until all is told or nobody wants more. Errors end the list.
+    /// Sends what exists, one object after another, until all is sent or no more is wanted. Errors end the list.
     ///
     /// It only reads, and is dropped when the core has heard enough.
     fn list(
@@ -62,31 +62,31 @@ pub struct Listed<M> {
 /// Where a list tells what it finds.
 #[derive(Debug)]
 pub struct Found<'a, M> {
-    told: &'a mut Told<'a>,
+    sender: &'a mut EventSender<'a>,
     model: PhantomData<fn(M)>,
 }
 
 impl<'a, M: Model> Found<'a, M> {
-    pub(super) fn new(told: &'a mut Told<'a>) -> Self {
-        Self { told, model: PhantomData }
+    pub(super) fn new(sender: &'a mut EventSender<'a>) -> Self {
+        Self { sender, model: PhantomData }
     }
 
     /// Whether whole states are wanted, and not only names and identities.
     pub fn wants_state(&self) -> bool {
-        self.told.wants_state
+        self.sender.wants_state
     }
 
     /// How many more are wanted.
     pub fn wanted(&self) -> usize {
-        self.told.wanted
+        self.sender.wanted
     }
 
     /// Tells of one. With [`ControlFlow::Break`] nobody wants more.
     pub async fn tell(&mut self, listed: Listed<M>) -> ControlFlow<()> {
         match to_value(&listed.state) {
-            Ok(state) => self.told.tell(listed.display_name, state).await,
+            Ok(state) => self.sender.tell(listed.display_name, state).await,
             Err(error) => {
-                self.told.fault.get_or_insert(error);
+                self.sender.fault.get_or_insert(error);
                 ControlFlow::Break(())
             }
         }
@@ -106,7 +106,7 @@ pub struct ListEvent {
 
 /// Events on their way, made of plain values.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct EventSender<'a> {
     pub(super) schema: &'a Schema,
     pub(super) identity: &'a IdentitySchema,
     pub(super) wants_state: bool,
@@ -117,13 +117,13 @@ pub(super) struct Told<'a> {
     pub(super) fault: &'a mut Option<ModelError>,
 }
 
-impl Told<'_> {
+impl EventSender<'_> {
     async fn tell(&mut self, display_name: String, state: Value) -> ControlFlow<()> {
         if self.wanted == 0 {
             return ControlFlow::Break(());
         }
         let state = state.unknown_as_null();
-        // What nothing identifies cannot be told of.
+        // What nothing identifies cannot be listed.
         let Some(identity) = self.identity.of(&state) else { return ControlFlow::Continue(()) };
         let state = self.wants_state.then(|| without_secrets(self.schema, &fill_defaults(self.schema, &state)));
         self.wanted -= 1;

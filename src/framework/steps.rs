@@ -13,7 +13,7 @@ use super::{
     function::{Function, FunctionError},
     held::Thing,
     identity::Identity,
-    list_resource::{Found, ListResource, Told},
+    list_resource::{EventSender, Found, ListResource},
     model::{ModelError, from_value, to_value},
     resource::{Context, Create, Outcome, Plan, PlanContext, Resource, State, Update},
     value::Value,
@@ -87,7 +87,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     async fn list<'a>(
         &self,
         _config: Value,
-        _told: &'a mut Told<'a>,
+        _sender: &'a mut EventSender<'a>,
         _context: Context<C>,
     ) -> Result<Diagnostics, ModelError> {
         misplaced()
@@ -266,10 +266,10 @@ impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
     async fn list<'a>(
         &self,
         config: Value,
-        told: &'a mut Told<'a>,
+        sender: &'a mut EventSender<'a>,
         context: Context<L::Client>,
     ) -> Result<Diagnostics, ModelError> {
-        Ok(self.0.list(from_value(&config)?, Found::new(told), context).await)
+        Ok(self.0.list(from_value(&config)?, Found::new(sender), context).await)
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) enum Settled<K> {
     },
 }
 
-/// What a look found, and whether what it did not find is not there.
-struct Sought<K> {
+/// What a search found, and whether the list was complete.
+struct Search<K> {
     found: Vec<K>,
     complete: bool,
 }
@@ -54,23 +54,23 @@ impl<C: Creation> Flow<C> {
         while self.context.check().is_ok() {
             let now = Instant::now();
             let is_late = now >= until;
-            let sought = if is_late {
+            let search = if is_late {
                 self.last_look(sent, lacking).await
             } else {
                 let since = now.checked_sub(SHARED_LOOK).map_or(begun, |shared| shared.max(begun));
                 self.look(sent, Freshness::Since(since), &self.context).await
             };
-            match sought {
-                Ok(mut sought) => {
-                    if sought.found.len() > 1 {
-                        let found = sought.found.iter().map(|made| made.key().to_string()).collect();
+            match search {
+                Ok(mut search) => {
+                    if search.found.len() > 1 {
+                        let found = search.found.iter().map(|made| made.key().to_string()).collect();
                         return Err(Error::SeveralMatches { marker: sent.marker.clone(), found });
                     }
-                    if let Some(made) = sought.found.pop() {
+                    if let Some(made) = search.found.pop() {
                         task.done(None);
                         return Ok(Settled::Found(made));
                     }
-                    lacking = if is_late && sought.complete { lacking + 1 } else { 0 };
+                    lacking = if is_late && search.complete { lacking + 1 } else { 0 };
                     (cause, failed) = (None, 0);
                 }
                 Err(error) => {
@@ -100,31 +100,31 @@ impl<C: Creation> Flow<C> {
         Ok(Settled::NotSeen { conclusive: false, cause })
     }
 
-    async fn look(&self, sent: &Record, freshness: Freshness, context: &Context) -> Result<Sought<C::Object>, Error> {
+    async fn look(&self, sent: &Record, freshness: Freshness, context: &Context) -> Result<Search<C::Object>, Error> {
         let listing = self.client.objects::<C::Object>().all(freshness, context).await?;
-        Ok(self.sought(&listing, sent))
+        Ok(self.search(&listing, sent))
     }
 
     /// A look that decides: first a list of all, then a search for what that lacked.
-    async fn last_look(&self, sent: &Record, before: u32) -> Result<Sought<C::Object>, Error> {
+    async fn last_look(&self, sent: &Record, before: u32) -> Result<Search<C::Object>, Error> {
         if before == 0 {
             return self.look(sent, Freshness::Fresh, &self.context).await;
         }
         let listing = self.client.objects::<C::Object>().search(&sent.marker, &self.context).await?;
-        Ok(self.sought(&listing, sent))
+        Ok(self.search(&listing, sent))
     }
 
-    fn sought(&self, listing: &crate::api::Listing<C::Object>, sent: &Record) -> Sought<C::Object> {
+    fn search(&self, listing: &crate::api::Listing<C::Object>, sent: &Record) -> Search<C::Object> {
         let is_made = |object: &&C::Object| self.choices.preferred().made(object, sent, &self.client);
-        Sought { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
+        Search { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
     }
 
     /// The look that an ended operation is given to learn the id of what the service took on: an answer that named
     /// it would have had as long.
     async fn look_in_grace(&self, sent: &Record) -> Option<C::Object> {
         let grace = Context::within(GRACE, &CancellationToken::new());
-        let sought = self.look(sent, Freshness::Fresh, &grace).await.ok()?;
-        let [made] = <[C::Object; 1]>::try_from(sought.found).ok()?;
+        let search = self.look(sent, Freshness::Fresh, &grace).await.ok()?;
+        let [made] = <[C::Object; 1]>::try_from(search.found).ok()?;
         Some(made)
     }
 }

@@ -26,7 +26,7 @@ use crate::api::{
 /// How long one look may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(120);
 
-/// How many looks in a row may fail for good before those who wait are told.
+/// How many looks in a row may fail for good before those who wait get the error.
 const FAILED_LOOKS: u32 = 3;
 
 /// Asks on behalf of all who wait. Its task lives while anybody does.
@@ -47,12 +47,12 @@ struct State<K: Object> {
 struct Wait<K: Object> {
     key: K::Key,
     since: Instant,
-    tell: watch::Sender<Told<K>>,
+    publish: watch::Sender<Published<K>>,
 }
 
-/// What a wait was last told.
+/// What a poll last published to a wait.
 #[derive(Debug)]
-struct Told<T> {
+struct Published<T> {
     seen: Option<(Arc<Sighting<T>>, Instant)>,
     failed: Option<Error>,
     given_up: bool,
@@ -73,20 +73,20 @@ impl<K: Object> Poller<K> {
         context: &Context,
         mut until: impl FnMut(&Sighting<K>) -> bool + Send,
     ) -> Result<Sighting<K>, Error> {
-        let mut place = self.join(client, key);
+        let mut subscription = self.join(client, key);
         let mut task = client.settings().progress.task(noun::<K>(), key);
         let mut has_waited = false;
         loop {
-            let told = context.run(place.told.changed()).await;
-            let news = match told {
-                Ok(Ok(())) => place.take_news(),
-                Ok(Err(_)) => return Err(place.ended(key, Ended::DeadlinePassed)),
-                Err(ended) => return Err(place.ended(key, ended)),
+            let published = context.run(subscription.published.changed()).await;
+            let update = match published {
+                Ok(Ok(())) => subscription.take_update(),
+                Ok(Err(_)) => return Err(subscription.ended(key, Ended::DeadlinePassed)),
+                Err(ended) => return Err(subscription.ended(key, ended)),
             };
-            match news {
-                News::GivenUp(error) => return Err(error),
-                News::Nothing => {}
-                News::Seen(sighting) => {
+            match update {
+                Update::GivenUp(error) => return Err(error),
+                Update::Nothing => {}
+                Update::Seen(sighting) => {
                     if until(&sighting) {
                         task.done(sighting.record().map(K::step));
                         if has_waited {
@@ -104,19 +104,19 @@ impl<K: Object> Poller<K> {
         }
     }
 
-    fn join(self: &Arc<Self>, client: &Client, key: &K::Key) -> Place<K> {
-        let (tell, told) = watch::channel(Told { seen: None, failed: None, given_up: false });
+    fn join(self: &Arc<Self>, client: &Client, key: &K::Key) -> Subscription<K> {
+        let (publish, published) = watch::channel(Published { seen: None, failed: None, given_up: false });
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.waits.insert(number, Wait { key: key.clone(), since: Instant::now(), tell });
+        state.waits.insert(number, Wait { key: key.clone(), since: Instant::now(), publish });
         if !state.running {
             state.running = true;
             tokio::spawn(Arc::clone(self).drive(client.clone()));
         }
         drop(state);
         self.joined.notify_one();
-        Place { poller: Arc::clone(self), number, told }
+        Subscription { poller: Arc::clone(self), number, published }
     }
 
     async fn drive(self: Arc<Self>, client: Client) {
@@ -162,7 +162,7 @@ impl<K: Object> Poller<K> {
                     None
                 }
                 Err(error) => {
-                    keys.iter().for_each(|key| self.tell(key, Err(error.clone())));
+                    keys.iter().for_each(|key| self.publish(key, Err(error.clone())));
                     Some(error)
                 }
             };
@@ -176,7 +176,7 @@ impl<K: Object> Poller<K> {
                 Ok(_) => seen_any = true,
                 Err(error) => failure = Some(error.clone()),
             }
-            self.tell(key, outcome.map(|record| Arc::new(sighting(record))));
+            self.publish(key, outcome.map(|record| Arc::new(sighting(record))));
         }
         failure.filter(|_| !seen_any)
     }
@@ -184,29 +184,29 @@ impl<K: Object> Poller<K> {
     fn tell_all(&self, keys: &BTreeSet<K::Key>, listing: &Listing<K>) {
         for key in keys {
             match listing.find(key) {
-                Some(record) => self.tell(key, Ok(Arc::new(sighting(Some(record.clone()))))),
-                None if listing.complete => self.tell(key, Ok(Arc::new(Sighting::Missing))),
+                Some(record) => self.publish(key, Ok(Arc::new(sighting(Some(record.clone()))))),
+                None if listing.complete => self.publish(key, Ok(Arc::new(Sighting::Missing))),
                 // What an incomplete list lacks may be there.
                 None => {}
             }
         }
     }
 
-    fn tell(&self, key: &K::Key, news: Result<Arc<Sighting<K>>, Error>) {
+    fn publish(&self, key: &K::Key, update: Result<Arc<Sighting<K>>, Error>) {
         for wait in self.lock().waits.values().filter(|wait| wait.key == *key) {
-            wait.tell.send_modify(|told| match &news {
+            wait.publish.send_modify(|published| match &update {
                 Ok(sighting) => {
-                    told.seen = Some((Arc::clone(sighting), Instant::now()));
-                    told.failed = None;
+                    published.seen = Some((Arc::clone(sighting), Instant::now()));
+                    published.failed = None;
                 }
-                Err(error) => told.failed = Some(error.clone()),
+                Err(error) => published.failed = Some(error.clone()),
             });
         }
     }
 
     fn give_up(&self) {
         for wait in self.lock().waits.values() {
-            wait.tell.send_modify(|told| told.given_up = told.failed.is_some());
+            wait.publish.send_modify(|published| published.given_up = published.failed.is_some());
         }
     }
 
@@ -231,7 +231,7 @@ fn sighting<T>(record: Option<T>) -> Sighting<T> {
     record.map_or(Sighting::Missing, |record| Sighting::Present(Box::new(record)))
 }
 
-/// Ends the waits of a poller whose task broke: nobody would tell them anything any more.
+/// Ends the waits of a poller whose task broke: without the poller they would get no update.
 struct Running<'a, K: Object> {
     poller: &'a Poller<K>,
     ended: bool,
@@ -247,46 +247,46 @@ impl<K: Object> Drop for Running<'_, K> {
     }
 }
 
-/// A place among those who wait, given up when dropped.
-struct Place<K: Object> {
+/// One wait. Dropping it removes it from the poller.
+struct Subscription<K: Object> {
     poller: Arc<Poller<K>>,
     number: u64,
-    told: watch::Receiver<Told<K>>,
+    published: watch::Receiver<Published<K>>,
 }
 
-enum News<T> {
+enum Update<T> {
     GivenUp(Error),
     Nothing,
     Seen(Arc<Sighting<T>>),
 }
 
-impl<K: Object> Place<K> {
-    fn take_news(&mut self) -> News<K> {
-        let told = self.told.borrow_and_update();
-        match (&told.failed, &told.seen) {
-            (Some(error), _) if told.given_up => News::GivenUp(error.clone()),
-            (None, Some((sighting, _))) => News::Seen(Arc::clone(sighting)),
-            _ => News::Nothing,
+impl<K: Object> Subscription<K> {
+    fn take_update(&mut self) -> Update<K> {
+        let published = self.published.borrow_and_update();
+        match (&published.failed, &published.seen) {
+            (Some(error), _) if published.given_up => Update::GivenUp(error.clone()),
+            (None, Some((sighting, _))) => Update::Seen(Arc::clone(sighting)),
+            _ => Update::Nothing,
         }
     }
 
     fn ended(&self, key: &K::Key, ended: Ended) -> Error {
-        let told = self.told.borrow();
-        let last = told.seen.as_ref().map(|(sighting, _)| match &**sighting {
+        let published = self.published.borrow();
+        let last = published.seen.as_ref().map(|(sighting, _)| match &**sighting {
             Sighting::Missing => "missing".to_owned(),
             Sighting::Present(record) => record.status_text(),
         });
         Error::WaitEnded(Box::new(WaitEnded {
             what: format!("{} {key}", noun::<K>()),
             last,
-            age: told.seen.as_ref().map(|(_, at)| at.elapsed()),
-            cause: told.failed.clone(),
+            age: published.seen.as_ref().map(|(_, at)| at.elapsed()),
+            cause: published.failed.clone(),
             cancelled: ended == Ended::Cancelled,
         }))
     }
 }
 
-impl<K: Object> Drop for Place<K> {
+impl<K: Object> Drop for Subscription<K> {
     fn drop(&mut self) {
         self.poller.lock().waits.remove(&self.number);
         self.poller.joined.notify_one();

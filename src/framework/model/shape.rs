@@ -35,13 +35,13 @@ pub(in crate::framework) fn shape<M: DeserializeOwned>() -> Result<Shape, ModelE
     let (found, seen) = (RefCell::new(None), RefCell::default());
     M::deserialize(Probe { found: &found, seen: &seen, path: Path::root() })?;
     let ty = found.into_inner().ok_or_else(|| ModelError::custom("the model reads nothing"))?;
-    let Seen { bare, whole } = seen.into_inner();
+    let Noted { bare, whole } = seen.into_inner();
     Ok(Shape { ty, bare, whole })
 }
 
 /// What a probe notes of all places.
 #[derive(Default)]
-struct Seen {
+struct Noted {
     bare: BTreeSet<Path>,
     whole: BTreeSet<Path>,
 }
@@ -49,7 +49,7 @@ struct Seen {
 /// A deserializer that answers every question with some value, and notes what was asked for.
 struct Probe<'a> {
     found: &'a RefCell<Option<Type>>,
-    seen: &'a RefCell<Seen>,
+    seen: &'a RefCell<Noted>,
     path: Path,
 }
 
@@ -175,7 +175,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
 /// A sequence of one element, or a map of one entry.
 struct Once<'a> {
     slot: &'a RefCell<Option<Type>>,
-    seen: &'a RefCell<Seen>,
+    seen: &'a RefCell<Noted>,
     path: Path,
     done: bool,
 }
@@ -217,7 +217,7 @@ struct Fields<'a> {
     names: std::slice::Iter<'static, &'static str>,
     current: &'static str,
     found: &'a RefCell<BTreeMap<String, Type>>,
-    seen: &'a RefCell<Seen>,
+    seen: &'a RefCell<Noted>,
     parent: &'a Path,
 }
 

@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use super::{Server, configure::model_fault};
 use crate::framework::{
-    Diagnostic, Diagnostics, Kind, ListEvent, Provider, Value, fill::fill_defaults, list_resource::Told,
+    Diagnostic, Diagnostics, Kind, ListEvent, Provider, Value, fill::fill_defaults, list_resource::EventSender,
 };
 
 /// A list asked for.
@@ -35,7 +35,7 @@ impl<P: Provider> Server<P> {
             Err(diagnostics) => return diagnostics,
         };
         let mut fault = None;
-        let mut told = Told {
+        let mut sender = EventSender {
             schema,
             identity,
             wants_state: request.wants_state,
@@ -44,7 +44,7 @@ impl<P: Provider> Server<P> {
             fault: &mut fault,
         };
         let config = fill_defaults(&list.schema, &request.config);
-        let listing = list.steps.list(config, &mut told, self.context(client, list.timeout()));
+        let listing = list.steps.list(config, &mut sender, self.context(client, list.timeout()));
         let listed = tokio::select! {
             listed = listing => listed,
             () = events.closed() => return Diagnostics::new(),

@@ -28,12 +28,12 @@ pub fn encode(ty: &Type, value: &Value) -> Result<Vec<u8>, EncodeError> {
 struct Encoder<'a> {
     out: ByteBuf,
     /// Where the value being written is.
-    steps: Vec<Place<'a>>,
+    steps: Vec<Location<'a>>,
     /// The first part that is not of its type.
     misfit: Option<(Vec<Step>, &'static str)>,
 }
 
-enum Place<'a> {
+enum Location<'a> {
     Attribute(&'a str),
     Element,
     Index(usize),
@@ -51,14 +51,14 @@ impl<'a> Encoder<'a> {
             (Type::Number, Value::Number(number)) => self.number(number),
             (Type::String, Value::String(text)) => self.text(text),
             (Type::List(element), Value::List(elements)) => {
-                self.elements(elements.iter().map(|value| (&**element, value)), Place::Index);
+                self.elements(elements.iter().map(|value| (&**element, value)), Location::Index);
             }
             (Type::Set(element), Value::Set(elements)) => {
                 let element = elements.iter().map(|value| (&**element, value));
-                self.elements(element, |_| Place::Element);
+                self.elements(element, |_| Location::Element);
             }
             (Type::Tuple(types), Value::Tuple(elements)) if types.len() == elements.len() => {
-                self.elements(types.iter().zip(elements), Place::Index);
+                self.elements(types.iter().zip(elements), Location::Index);
             }
             (Type::Map(element), Value::Map(elements)) => self.map(element, elements),
             (Type::Object(types), Value::Object(attributes)) => self.object(types, attributes),
@@ -87,7 +87,7 @@ impl<'a> Encoder<'a> {
     fn elements<'t>(
         &mut self,
         elements: impl ExactSizeIterator<Item = (&'t Type, &'a Value)>,
-        place: fn(usize) -> Place<'a>,
+        place: fn(usize) -> Location<'a>,
     ) {
         self.array(elements.len());
         for (index, (ty, value)) in elements.enumerate() {
@@ -99,7 +99,7 @@ impl<'a> Encoder<'a> {
         done(encode::write_map_len(&mut self.out, length(elements.len())).map(drop));
         for (key, value) in elements {
             self.text(key);
-            self.at(Place::Key(key), element, value);
+            self.at(Location::Key(key), element, value);
         }
     }
 
@@ -111,13 +111,13 @@ impl<'a> Encoder<'a> {
         for (name, ty) in types {
             self.text(name);
             match attributes.get_key_value(name) {
-                Some((name, value)) => self.at(Place::Attribute(name), ty, value),
+                Some((name, value)) => self.at(Location::Attribute(name), ty, value),
                 None => self.nil(),
             }
         }
     }
 
-    fn at(&mut self, place: Place<'a>, ty: &Type, value: &'a Value) {
+    fn at(&mut self, place: Location<'a>, ty: &Type, value: &'a Value) {
         self.steps.push(place);
         self.value(ty, value);
         self.steps.pop();
@@ -125,7 +125,7 @@ impl<'a> Encoder<'a> {
 
     fn misfit(&mut self, expected: &'static str) {
         if self.misfit.is_none() {
-            let steps = self.steps.iter().map_while(Place::step).collect();
+            let steps = self.steps.iter().map_while(Location::step).collect();
             self.misfit = Some((steps, expected));
         }
     }
@@ -143,7 +143,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// The step to here; none into a set, where paths end.
     fn step(&self) -> Option<Step> {
         match *self {

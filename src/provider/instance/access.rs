@@ -20,7 +20,7 @@ pub(in crate::provider) struct Access;
 
 /// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Way {
+pub(in crate::provider) struct InstanceAccess {
     id: Attr<String>,
     ssh_host: Attr<String>,
     ssh_port: Attr<i64>,
@@ -32,7 +32,7 @@ pub(in crate::provider) struct Way {
 
 impl EphemeralResource for Access {
     type Client = Client;
-    type Model = Way;
+    type Model = InstanceAccess;
     type Held = ();
 
     fn type_name(&self) -> &'static str {
@@ -61,7 +61,7 @@ impl EphemeralResource for Access {
         Duration::from_secs(10 * 60)
     }
 
-    async fn open(&self, config: Way, context: Context<Client>) -> Opened<Way, ()> {
+    async fn open(&self, config: InstanceAccess, context: Context<Client>) -> Opened<InstanceAccess, ()> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
         let found = access::running(&uid, "Nothing was opened.", &context.client, &limits(&context)).await;
         let record = match found {
@@ -70,7 +70,7 @@ impl EphemeralResource for Access {
         };
         let mut instance = Instance::default();
         instance.take_instance(&record);
-        Opened::ready(Way {
+        Opened::ready(InstanceAccess {
             id: config.id,
             ssh_host: instance.ssh_host,
             ssh_port: instance.ssh_port,

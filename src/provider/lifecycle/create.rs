@@ -70,27 +70,27 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
     let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());
     let accepted = objects.create_one_of(requests, &key, &client.journal, options, &limits).await;
-    let mut said = guard.end();
-    if let Some(marker) = said.marker.as_deref().filter(|_| !matches!(accepted, Err(api::Error::Unsettled(_)))) {
+    let mut answers = guard.end();
+    if let Some(marker) = answers.marker.as_deref().filter(|_| !matches!(accepted, Err(api::Error::Unsettled(_)))) {
         M::create_ended(marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
     }
     // Asked after the create, which may have waited for the end of the run that left them.
-    let mut diagnostics = std::mem::take(&mut said.diagnostics);
+    let mut diagnostics = std::mem::take(&mut answers.diagnostics);
     diagnostics.extend(leftovers::never_shown::<M>(&key, client));
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            if !said.withheld.is_empty() {
+            if !answers.withheld.is_empty() {
                 M::forget_promise(&config, &planned, client);
             }
             if !diagnostics.has_errors() {
-                let refused = Refused { planned: &planned, error: &error, withheld: said.withheld, candidates };
+                let refused = Refused { planned: &planned, error: &error, withheld: answers.withheld, candidates };
                 diagnostics.extend(refused.diagnostics(client, &limits, |name| is_set(&config, name)).await);
             }
             return Outcome::absent().with(diagnostics);
         }
     };
-    let state = said.confirmed.or_else(|| said.choices.get(accepted.choice).map(|choice| choice.object.clone()));
+    let state = answers.confirmed.or_else(|| answers.choices.get(accepted.choice).map(|choice| choice.object.clone()));
     let limits = Limits { deadline: accepted.deadline, ..limits };
     let mut creation = Creation {
         state: state.unwrap_or(planned),
@@ -122,11 +122,11 @@ async fn requests<M: Managed>(
 struct Guard<M> {
     key: String,
     client: Arc<Client>,
-    said: Arc<Mutex<Said<M>>>,
+    answers: Arc<Mutex<Answers<M>>>,
 }
 
 /// What the questions came to.
-struct Said<M> {
+struct Answers<M> {
     choices: Arc<Vec<Choice<M>>>,
     /// What is to be created, as it was last confirmed.
     confirmed: Option<M>,
@@ -140,7 +140,7 @@ struct Said<M> {
 
 impl<M: Managed> Guard<M> {
     fn new(choices: Vec<Choice<M>>, key: &str, client: &Arc<Client>) -> Self {
-        let said = Said {
+        let answers = Answers {
             choices: Arc::new(choices),
             confirmed: None,
             withheld: BTreeMap::new(),
@@ -148,27 +148,27 @@ impl<M: Managed> Guard<M> {
             diagnostics: Diagnostics::new(),
             has_looked_for_leftovers: false,
         };
-        Self { key: key.to_owned(), client: Arc::clone(client), said: Arc::new(Mutex::new(said)) }
+        Self { key: key.to_owned(), client: Arc::clone(client), answers: Arc::new(Mutex::new(answers)) }
     }
 
     fn question(&self) -> BeforeSending<M::Object> {
-        let (key, client, said) = (self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.said));
+        let (key, client, answers) = (self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.answers));
         BeforeSending::asks(move |attempt, limits| {
-            let (key, client, said) = (key.clone(), Arc::clone(&client), Arc::clone(&said));
-            async move { ask(&attempt, &key, &client, &said, &limits).await }
+            let (key, client, answers) = (key.clone(), Arc::clone(&client), Arc::clone(&answers));
+            async move { ask(&attempt, &key, &client, &answers, &limits).await }
         })
     }
 
     /// What the questions came to.
-    fn end(self) -> Said<M> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        Said {
-            choices: Arc::clone(&said.choices),
-            confirmed: said.confirmed.take(),
-            withheld: std::mem::take(&mut said.withheld),
-            marker: said.marker.take(),
-            diagnostics: std::mem::take(&mut said.diagnostics),
-            has_looked_for_leftovers: said.has_looked_for_leftovers,
+    fn end(self) -> Answers<M> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        Answers {
+            choices: Arc::clone(&answers.choices),
+            confirmed: answers.confirmed.take(),
+            withheld: std::mem::take(&mut answers.withheld),
+            marker: answers.marker.take(),
+            diagnostics: std::mem::take(&mut answers.diagnostics),
+            has_looked_for_leftovers: answers.has_looked_for_leftovers,
         }
     }
 }
@@ -177,18 +177,19 @@ async fn ask<M: Managed>(
     attempt: &Attempt,
     key: &str,
     client: &Client,
-    said: &Mutex<Said<M>>,
+    answers: &Mutex<Answers<M>>,
     limits: &Limits,
 ) -> Permission<M::Object> {
-    let lock = || said.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
     let choices = Arc::clone(&lock().choices);
     let is_first = !std::mem::replace(&mut lock().has_looked_for_leftovers, true);
     if is_first {
         let decision = leftovers::decide(&choices, key, client, limits).await;
-        let mut said = lock();
-        said.diagnostics.extend(decision.diagnostics);
+        let mut answers = lock();
+        answers.diagnostics.extend(decision.diagnostics);
         if !matches!(decision.permission, Permission::Send) {
-            said.confirmed = decision.adopted.and_then(|place| choices.get(place)).map(|choice| choice.object.clone());
+            answers.confirmed =
+                decision.adopted.and_then(|place| choices.get(place)).map(|choice| choice.object.clone());
             return decision.permission;
         }
     }
@@ -200,16 +201,16 @@ async fn ask<M: Managed>(
         Some(reason) => Err(Diagnostic::error("The plan ruled it out", reason.clone())),
         None => choice.object.confirm(attempt, client, limits).await,
     };
-    let mut said = lock();
+    let mut answers = lock();
     match confirmed {
         Ok(confirmed) => {
-            said.withheld.remove(&attempt.choice);
-            said.confirmed = Some(confirmed);
-            said.marker = Some(attempt.marker.clone());
+            answers.withheld.remove(&attempt.choice);
+            answers.confirmed = Some(confirmed);
+            answers.marker = Some(attempt.marker.clone());
             Permission::Send
         }
         Err(diagnostic) => {
-            said.withheld.insert(attempt.choice, diagnostic);
+            answers.withheld.insert(attempt.choice, diagnostic);
             Permission::Refuse
         }
     }
