@@ -44,12 +44,9 @@ impl Default for Options {
 /// An option that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOption {
-    /// There is no such option.
-    #[error("{name:?} is no option; there are {}", NAMES.join(", "))]
-    Name {
-        /// Its name.
-        name: String,
-    },
+    /// There is no such option. Its name is not told: it may be a secret.
+    #[error("an option is unknown; the options are {}", NAMES.join(", "))]
+    Name,
     /// It cannot have this value.
     #[error("{name} must be {rule}")]
     Value {
@@ -96,7 +93,7 @@ impl Options {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidOption> {
         let known = NAMES.iter().find(|known| **known == name);
-        let name = *known.ok_or_else(|| InvalidOption::Name { name: name.to_owned() })?;
+        let name = *known.ok_or(InvalidOption::Name)?;
         let value = value.trim();
         let invalid = |rule| InvalidOption::Value { name, rule };
         let number = |least: u64, rule| {

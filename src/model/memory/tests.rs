@@ -175,7 +175,7 @@ fn the_largest_context_fits_and_a_step_more_does_not() {
 #[test]
 fn options_that_are_not_understood_are_refused() {
     let refused = |name, value| Options::parse([(name, value)]).unwrap_err().to_string();
-    assert!(refused("ctx", "1").starts_with("\"ctx\" is no option; there are context_size, parallel,"));
+    assert!(refused("ctx", "1").starts_with("an option is unknown; the options are context_size, parallel,"));
     assert_eq!(refused("context_size", "-1"), "context_size must be a whole number, or 0 for the trained context");
     assert_eq!(refused("context_size", "1e9"), "context_size must be a whole number, or 0 for the trained context");
     assert_eq!(refused("parallel", "0"), "parallel must be a whole number above 0, or -1 for the server's choice");
