@@ -124,7 +124,8 @@ impl RemoteFile {
     }
 
     async fn piece(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
-        let pauses = ExponentialBuilder::new().with_min_delay(Duration::from_millis(250)).with_jitter().with_max_times(3);
+        let pauses =
+            ExponentialBuilder::new().with_min_delay(Duration::from_millis(250)).with_jitter().with_max_times(3);
         (|| self.request(path, offset, length)).retry(pauses).when(RemoteError::may_pass).await
     }
 

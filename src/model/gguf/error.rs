@@ -55,7 +55,9 @@ pub enum Fault {
         key: String,
     },
     /// The name does not say which part of a split model it is, or this is not the first.
-    #[error("the file is part {number} of {count} of a split model; give the first, whose name ends in -00001-of-{count:05}.gguf")]
+    #[error(
+        "the file is part {number} of {count} of a split model; give the first, whose name ends in -00001-of-{count:05}.gguf"
+    )]
     NotFirstPart {
         /// Which part it is, from 1.
         number: u64,

@@ -40,11 +40,7 @@ pub(super) struct Tensors {
 
 impl Header {
     /// Reads a file as far as its header goes.
-    pub(super) async fn read<S: Source>(
-        source: &S,
-        name: &str,
-        budget: &mut Budget,
-    ) -> Result<Self, Error<S::Error>> {
+    pub(super) async fn read<S: Source>(source: &S, name: &str, budget: &mut Budget) -> Result<Self, Error<S::Error>> {
         let mut stream = Stream::open(source, name, budget).await?;
         let stream = &mut stream;
         let magic = if stream.size() < 4 { &[] } else { stream.take(4).await? };
@@ -76,11 +72,7 @@ fn alignment(keys: &Keys) -> Result<u64, Fault> {
 }
 
 impl Tensors {
-    async fn read<S: Source>(
-        stream: &mut Stream<'_, S>,
-        count: u64,
-        alignment: u64,
-    ) -> Result<Self, Error<S::Error>> {
+    async fn read<S: Source>(stream: &mut Stream<'_, S>, count: u64, alignment: u64) -> Result<Self, Error<S::Error>> {
         let mut all = Self::default();
         let mut last: Option<Tensor> = None;
         for _ in 0..count {

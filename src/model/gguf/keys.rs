@@ -182,11 +182,7 @@ fn width(number: u32) -> Option<u64> {
 }
 
 /// A number or a flag; none for a fraction and for a negative number.
-async fn scalar<S: Source>(
-    stream: &mut Stream<'_, S>,
-    key: &str,
-    number: u32,
-) -> Result<Option<u64>, Error<S::Error>> {
+async fn scalar<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) -> Result<Option<u64>, Error<S::Error>> {
     Ok(match number {
         0 | 7 => Some(u64::from(stream.byte().await?)),
         1 => u64::try_from(stream.byte().await?.cast_signed()).ok(),

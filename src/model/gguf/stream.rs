@@ -21,7 +21,12 @@ pub trait Source: Sync {
     fn size(&self, name: &str) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
     /// Exactly these bytes of a file; at most half a MiB is asked for at once, and never beyond the file's size.
-    fn bytes(&self, name: &str, offset: u64, length: usize) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
+    fn bytes(
+        &self,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
 }
 
 /// What all files of a model may take together, and what was read of them.

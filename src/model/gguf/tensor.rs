@@ -70,10 +70,7 @@ impl TensorType {
 
 impl Tensor {
     /// Reads an entry.
-    pub(super) async fn read<S: Source>(
-        stream: &mut Stream<'_, S>,
-        alignment: u64,
-    ) -> Result<Self, Error<S::Error>> {
+    pub(super) async fn read<S: Source>(stream: &mut Stream<'_, S>, alignment: u64) -> Result<Self, Error<S::Error>> {
         let name = stream.text("tensor", LONGEST_NAME).await?;
         let dimensions = stream.u32().await?;
         if dimensions > DIMENSIONS {

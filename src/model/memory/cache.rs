@@ -46,7 +46,8 @@ impl Cache {
         let slots = options.slots();
         let streams = if options.is_unified() { 1 } else { slots };
         let padded = asked.checked_next_multiple_of(PADDING).ok_or("the context is too large")?;
-        let cells = (padded / streams).checked_next_multiple_of(PADDING).ok_or("the context is too large")?.max(PADDING);
+        let cells =
+            (padded / streams).checked_next_multiple_of(PADDING).ok_or("the context is too large")?.max(PADDING);
         let micro_batch = options.ubatch.min(options.batch).min(asked);
         let windows = windows(architecture, model)?;
         let windowed = windows.map(|(window, _)| {

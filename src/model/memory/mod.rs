@@ -9,8 +9,8 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-pub use self::options::{CacheType, InvalidOption, Options};
 use self::cache::Cache;
+pub use self::options::{CacheType, InvalidOption, Options};
 use super::{
     Model,
     architecture::{self, Architecture},
@@ -75,7 +75,8 @@ pub fn memory(model: &Model, options: &Options) -> Memory {
     };
     let (on_card, on_host) = match &cache {
         Some(cache) => {
-            let (card, host): (Vec<_>, Vec<_>) = cache.layers.iter().enumerate().partition(|(layer, _)| offload.has(*layer));
+            let (card, host): (Vec<_>, Vec<_>) =
+                cache.layers.iter().enumerate().partition(|(layer, _)| offload.has(*layer));
             let sum = |layers: Vec<(usize, &u64)>| layers.iter().map(|(_, bytes)| **bytes).fold(0, u64::saturating_add);
             (Some(sum(card)), Some(sum(host)))
         }
@@ -98,7 +99,12 @@ pub fn memory(model: &Model, options: &Options) -> Memory {
 /// The largest context, in tokens, with which a model needs at most `most` bytes on one card; none when no context fits or a part is not
 /// known. It is a multiple of 256 for each slot, as the server rounds it.
 #[must_use]
-pub fn largest_context(model: &Model, options: &Options, needed: impl Fn(&Memory) -> Option<u64>, most: u64) -> Option<u64> {
+pub fn largest_context(
+    model: &Model,
+    options: &Options,
+    needed: impl Fn(&Memory) -> Option<u64>,
+    most: u64,
+) -> Option<u64> {
     const STEP: u64 = 256;
     const MOST_STEPS: u64 = i32::MAX as u64 / STEP;
     let step = STEP * options.slots();

@@ -149,17 +149,8 @@ pub enum CacheType {
 }
 
 impl CacheType {
-    const ALL: [Self; 9] = [
-        Self::Bf16,
-        Self::F16,
-        Self::F32,
-        Self::Iq4Nl,
-        Self::Q4_0,
-        Self::Q4_1,
-        Self::Q5_0,
-        Self::Q5_1,
-        Self::Q8_0,
-    ];
+    const ALL: [Self; 9] =
+        [Self::Bf16, Self::F16, Self::F32, Self::Iq4Nl, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0];
 
     /// The type of a name that the server takes.
     #[must_use]

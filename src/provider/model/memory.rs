@@ -129,7 +129,8 @@ impl Shape {
             Some(number) => u64::try_from(*number).map(Some).map_err(|_| format!("{name} must not be negative")),
         };
         let each = |name: &str, values: &Attr<Vec<Attr<i64>>>| {
-            let numbers = values.known().into_iter().flatten().map(|value| one(name, value).map(Option::unwrap_or_default));
+            let numbers =
+                values.known().into_iter().flatten().map(|value| one(name, value).map(Option::unwrap_or_default));
             numbers.collect::<Result<Vec<u64>, String>>()
         };
         Ok(Model {

@@ -139,8 +139,9 @@ async fn read(config: &Described, context: &Context<Client>) -> Result<(Model, D
     let tried = format!("read model {path}");
     let link = Tunnel { login: &login, access: access.as_ref() }.open(&tried, context).await.map_err(Box::new)?;
     let session = link.session().await;
-    let session = session
-        .map_err(|error| Box::new(SshFailure { error: &error, tried: tried.clone(), now: String::new() }.diagnostic()))?;
+    let session = session.map_err(|error| {
+        Box::new(SshFailure { error: &error, tried: tried.clone(), now: String::new() }.diagnostic())
+    })?;
     let model = in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await?;
     Ok((model, login.unpinned(&session, Path::to("host_key"))))
 }

@@ -97,7 +97,9 @@ mod tests {
     }
 
     fn cheapest_with(specs: Vec<Attr<SpecRecord>>, gpu_num: i64, memory: &[i64]) -> Result<i64, FunctionError> {
-        CheapestSpec.call(Arguments { specs, gpu_num, min_gpu_mem_mb: memory.to_vec() }).map(|spec| *spec.spec_id.known().unwrap())
+        CheapestSpec
+            .call(Arguments { specs, gpu_num, min_gpu_mem_mb: memory.to_vec() })
+            .map(|spec| *spec.spec_id.known().unwrap())
     }
 
     #[test]
