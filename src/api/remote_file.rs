@@ -1,4 +1,5 @@
-//! A file at any https address, read in pieces (RFC 9110, section 14). No credential of the service is sent, and no file is read whole.
+//! A file at any https address, read in pieces (RFC 9110, section 14). No credential of the service is sent, and no
+//! file is read whole.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub enum RemoteError {
         reason: &'static str,
     },
     /// The server has no such bytes.
-    #[error("the server has fewer bytes than it said")]
+    #[error("the file ended before the requested bytes")]
     BeyondTheEnd,
     /// No connection, or one that broke.
     #[error("the connection failed: {0}")]

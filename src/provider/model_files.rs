@@ -1,4 +1,5 @@
-//! Where model files lie: on this machine, at an address, or in an instance; for the data source and for the plan of a server.
+//! Where model files lie: on this machine, at an address, or in an instance; for the data source and for the plan of a
+//! server.
 
 use std::path::PathBuf;
 

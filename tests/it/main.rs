@@ -16,6 +16,7 @@ mod house;
 mod install;
 mod layers;
 mod lives;
+mod model;
 mod pending;
 mod plugin;
 mod plugin_end;

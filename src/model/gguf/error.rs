@@ -1,3 +1,5 @@
+//! Why a model was not read.
+
 use super::stream::LARGEST_HEADER;
 
 /// Why a model was not read.
@@ -55,9 +57,7 @@ pub enum Fault {
         key: String,
     },
     /// The name does not say which part of a split model it is, or this is not the first.
-    #[error(
-        "the file is part {number} of {count} of a split model; give the first, whose name ends in -00001-of-{count:05}.gguf"
-    )]
+    #[error("the file is part {number} of {count} of a split model; give the first, named …-00001-of-{count:05}.gguf")]
     NotFirstPart {
         /// Which part it is, from 1.
         number: u64,
@@ -72,8 +72,8 @@ pub enum Fault {
         /// How many there are.
         count: u64,
     },
-    /// A key stands twice.
-    #[error("the key {key:?} stands twice")]
+    /// A key occurs twice.
+    #[error("the key {key:?} occurs twice")]
     RepeatedKey {
         /// The key.
         key: String,

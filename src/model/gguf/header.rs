@@ -1,3 +1,5 @@
+//! The header of one file: its keys and what its tensors add up to.
+
 use std::collections::BTreeMap;
 
 use super::{

@@ -1,3 +1,5 @@
+//! The keys of a header and their values.
+
 use std::collections::BTreeMap;
 
 use super::{Error, Fault, Source, stream::Stream};
@@ -146,7 +148,8 @@ async fn array<S: Source>(stream: &mut Stream<'_, S>, key: &str) -> Result<Value
     match number {
         ARRAY => Err(stream.fault(Fault::NestedArray { key: key.to_owned() })),
         STRING => {
-            // Each takes eight bytes at least, so that a count beyond the file ends there.
+            // Each has a length of eight bytes at least.
+            stream.has_room(count.saturating_mul(8))?;
             for _ in 0..count {
                 let length = stream.u64().await?;
                 stream.skip(length).await?;

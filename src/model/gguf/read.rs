@@ -1,3 +1,5 @@
+//! From the headers of all files to the description of a model.
+
 use super::{
     Error, Fault, Source,
     header::{Header, Tensors},
@@ -40,7 +42,7 @@ pub struct Model {
     pub sliding_window_pattern: Option<u64>,
     /// How many tokens the vocabulary has.
     pub vocabulary_size: Option<u64>,
-    /// The width of the feed-forward part; the most of any layer, and of one expert where there is no other.
+    /// The width of the feed-forward part that a token passes, with experts of all that are used. The largest layer.
     pub feed_forward_length: Option<u64>,
     /// Whether the token embeddings are the output, too.
     pub tied_output: bool,
@@ -62,7 +64,7 @@ pub struct Model {
 
 /// Reads the header of a model, and those of the other files of a split one, which lie beside the first.
 ///
-/// At most [`LARGEST_HEADER`](super::LARGEST_HEADER) is read, and less than a MiB of it is kept at a time. May be dropped.
+/// At most [`LARGEST_HEADER`](super::LARGEST_HEADER) is read, less than a MiB of it at a time. May be dropped.
 ///
 /// # Errors
 ///
@@ -133,10 +135,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
         sliding_window: sliding_window.filter(|window| *window > 0),
         sliding_window_pattern: pattern,
         vocabulary_size: keys.length("tokenizer.ggml.tokens").or(number("vocab_size")?),
-        feed_forward_length: match numbers("feed_forward_length")?.as_ref().and_then(Numbers::largest) {
-            None | Some(0) => numbers("expert_feed_forward_length")?.as_ref().and_then(Numbers::largest),
-            width => width,
-        },
+        feed_forward_length: feed_forward_length(keys, &own)?,
         tied_output: !tensors.has_output && tensors.embedding > 0,
         layer_bytes: layer_bytes(&tensors, blocks),
         embedding_bytes: tensors.embedding,
@@ -149,12 +148,22 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
     })
 }
 
+/// With experts, a token passes several at once, and in some models a layer without experts first.
+fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, Fault> {
+    let largest = |key: &str| keys.numbers(&own(key)).map(|numbers| numbers.as_ref().and_then(Numbers::largest));
+    let dense = largest("feed_forward_length")?.filter(|width| *width > 0);
+    let Some(used) = largest("expert_used_count")?.filter(|used| *used > 0) else { return Ok(dense) };
+    let (expert, leading) = (largest("expert_feed_forward_length")?, largest("leading_dense_block_count")?);
+    let together = expert.or(dense).map(|width| width.saturating_mul(used));
+    Ok(if leading.unwrap_or_default() > 0 { together.max(dense) } else { together })
+}
+
 fn layer_bytes(tensors: &Tensors, blocks: Option<u64>) -> Vec<u64> {
     let last = tensors.layers.last_key_value().map_or(0, |(layer, _)| layer + 1);
     (0..last.max(blocks.unwrap_or_default())).map(|layer| tensors.layers.get(&layer).copied().unwrap_or(0)).collect()
 }
 
-/// The period of a pattern of layers. A list says of each layer whether it has the window; one that has no period has none.
+/// The period of a pattern of layers. A list has a flag for each layer; one without a period gives none.
 fn period(pattern: &Numbers) -> Option<u64> {
     match pattern {
         Numbers::One(number) => Some(*number),

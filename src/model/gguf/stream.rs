@@ -1,3 +1,5 @@
+//! A file as a stream of bytes, within a budget.
+
 use std::future::Future;
 
 use sha2::{Digest, Sha256};
@@ -93,14 +95,20 @@ impl<'a, S: Source> Stream<'a, S> {
         Ok(bytes)
     }
 
-    /// Steps over bytes, of which no more than a piece is kept at a time.
-    pub(super) async fn skip(&mut self, mut length: u64) -> Result<(), Error<S::Error>> {
+    /// Sees that so many bytes can follow, before each of them is read.
+    pub(super) fn has_room(&self, length: u64) -> Result<(), Error<S::Error>> {
         if length > self.size - self.position() {
             return Err(self.fault(Fault::Truncated));
         }
         if length > self.budget.left + (self.buffer.len() - self.at) as u64 {
             return Err(self.fault(Fault::TooLarge));
         }
+        Ok(())
+    }
+
+    /// Steps over bytes, of which no more than a piece is kept at a time.
+    pub(super) async fn skip(&mut self, mut length: u64) -> Result<(), Error<S::Error>> {
+        self.has_room(length)?;
         while length > 0 {
             let step = length.min(FIRST_PIECE as u64);
             self.take(usize::try_from(step).unwrap_or(FIRST_PIECE)).await?;

@@ -1,3 +1,5 @@
+//! The entry of a tensor in a header, and ggml's types.
+
 use super::{Error, Fault, Source, stream::Stream};
 
 /// The longest name of a tensor, as ggml has it.

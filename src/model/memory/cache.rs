@@ -1,3 +1,5 @@
+//! Keys and values of a context.
+
 use super::{
     super::{Model, architecture::Architecture},
     CacheType, Options, unknown,
@@ -17,7 +19,7 @@ pub(super) struct Cache {
     pub(super) cells: u64,
     streams: u64,
     /// The cells of a layer with a window.
-    windowed: Option<u64>,
+    pub(super) windowed: Option<u64>,
 }
 
 /// What layers of one kind need.

@@ -1,7 +1,7 @@
 //! How much memory a llama-server needs for a model.
 //!
-//! The rules are those of llama.cpp as measured on a build of 2026: weights and cache follow from the header to the byte, compute buffers
-//! from a formula that was fitted to what the server prints.
+//! The rules are those of llama.cpp as measured on a build of 2026: weights and cache follow from the header to the
+//! byte, compute buffers from a formula that was fitted to what the server prints.
 
 mod cache;
 mod options;
@@ -96,8 +96,8 @@ pub fn memory(model: &Model, options: &Options) -> Memory {
     memory
 }
 
-/// The largest context, in tokens, with which a model needs at most `most` bytes on one card; none when no context fits or a part is not
-/// known. It is a multiple of 256 for each slot, as the server rounds it.
+/// The largest context, in tokens, with which `needed` is at most `most` bytes; none when no context fits or a part is
+/// not known. It is a multiple of 256 for each slot, as the server rounds it.
 #[must_use]
 pub fn largest_context(
     model: &Model,
@@ -148,26 +148,42 @@ fn weights(model: &Model, offload: Offload, notes: &mut Vec<String>) -> Weights 
     weights
 }
 
-/// What the largest step of a batch needs at once. The coefficients are fitted to what the server prints.
+/// Experts that are used for a token are not known here; no common model uses more.
+const MOST_EXPERTS: u64 = 8;
+
+/// What the largest step of a batch needs, beside the mask of its tokens. The steps were fitted to what a server prints.
 fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<String>) -> Option<u64> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
         notes.push("compute: not known, because multi-latent attention was not measured".to_owned());
         return None;
     }
-    let (Some(width), Some(wide), Some(heads)) = (model.embedding_length, model.feed_forward_length, model.head_count)
-    else {
+    let widths = (model.embedding_length, model.feed_forward_length, model.head_count, model.key_length);
+    let (Some(width), Some(wide), Some(heads), Some(key_length)) = widths else {
         notes.push("compute: not known, because the file does not name the widths of its layers".to_owned());
         return None;
     };
     let batch = cache.micro_batch;
-    let attention = if options.flash_attention { 2 } else { heads.checked_mul(4)?.checked_add(4)? };
-    let states = batch.checked_mul(4)?.checked_mul(wide.checked_mul(3)?.checked_add(width.checked_mul(3)?)?)?;
-    let scores = cache.cells.checked_mul(batch)?.checked_mul(attention)?;
+    let cells = cache.cells.checked_add(cache.windowed.unwrap_or_default())?;
+    let sum = |parts: &[(u64, u64)]| {
+        parts.iter().try_fold(0_u64, |sum, (count, size)| sum.checked_add(count.checked_mul(*size)?))
+    };
+    let feed_forward = sum(&[(3, wide), (4, width)])?;
+    let experts = match model.expert_count.min(MOST_EXPERTS) {
+        0 => 0,
+        used => sum(&[(1, wide), (2 * used + 3, width)])?,
+    };
+    let (mask, scores) = if options.flash_attention {
+        (2, 0)
+    } else {
+        let keys = model.head_count_kv.iter().max().copied().unwrap_or_default();
+        let projections = sum(&[(3, width), (key_length.checked_mul(2)?, heads), (key_length.checked_mul(2)?, keys)])?;
+        (4, sum(&[(heads, cache.cells), (1, projections)])?)
+    };
     notes.push(format!(
         "compute: an estimate for {batch} tokens at a time, from the widths of the layers and {} cells",
         cache.cells
     ));
-    states.checked_add(scores)
+    sum(&[(cells.checked_mul(mask)?, batch), (feed_forward.max(experts).max(scores).checked_mul(4)?, batch)])
 }
 
 /// Why an architecture is not known.

@@ -1,3 +1,5 @@
+//! The options of a server that its memory depends on.
+
 /// Slots of a server that is told none: they share one cache.
 const AUTOMATIC_SLOTS: u64 = 4;
 
@@ -182,7 +184,7 @@ impl CacheType {
         }
     }
 
-    /// The bytes of so many heads of this width; none when a head is no whole number of blocks, or for more than there can be.
+    /// The bytes of so many heads of this width; none when a head is no whole number of blocks, or beyond all measure.
     pub(super) fn row(self, width: u64, heads: u64) -> Option<u64> {
         let (_, block, bytes) = self.layout();
         let blocks = width.is_multiple_of(block).then_some(width / block)?;

@@ -1,3 +1,5 @@
+//! The rules of the server, each with numbers that follow from it by hand.
+
 use super::*;
 
 /// A model of 32 layers as large ones are: 8 of 32 heads have keys and values.

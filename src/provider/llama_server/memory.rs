@@ -1,4 +1,4 @@
-//! The check of a plan that the model fits on the GPUs. What cannot be seen now is not checked: it keeps no plan from being made.
+//! The check of a plan that the model fits on the GPUs. What cannot be seen now is not checked, and stops no plan.
 
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ const UNCOMPUTED: &[&str] = &[
     "--device-draft",
     "--fit",
     "--kv-offload",
+    "--kv-unified-per-slot",
     "--lora",
     "--main-gpu",
     "--mmproj",
@@ -166,9 +167,9 @@ fn judge(path: &Attr<String>, model: &Model, options: &Options, cards: &[u64]) -
     let weights = found.weights.unwrap_or_default();
     if weights > room {
         let text = format!(
-            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with more GPU memory, a \
-             smaller quantization, or fewer gpu_layers. The argument preflight = false of the provider turns this check off; \
-             terraform destroy -refresh=false works without it.",
+            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with more \
+             GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns this check off. \
+             To destroy while this error stands, use terraform destroy -refresh=false.",
             gib(weights),
             gib(room)
         );
@@ -187,7 +188,8 @@ fn judge(path: &Attr<String>, model: &Model, options: &Options, cards: &[u64]) -
     let parts = [("weights", found.weights), ("cache", found.cache), ("compute buffers", found.compute)];
     let parts = parts.map(|(part, bytes)| format!("{part} {}", gib(bytes.unwrap_or_default()))).join(", ");
     let text = format!(
-        "It needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to start. {fits}",
+        "It needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to start. \
+         {fits}",
         gib(total),
         gib(room)
     );

@@ -1,4 +1,5 @@
-//! The data source `damodel_model` and the function `model_memory`: what a model file says of itself, and the memory that it needs.
+//! The data source `damodel_model` and the function `model_memory`: the header of a model file, and the memory that it
+//! needs.
 
 mod memory;
 mod record;
@@ -70,9 +71,9 @@ impl DataSource for File {
         all.extend(ssh_schema::visit());
         all.extend(attributes());
         Schema::new(
-            "What the header of a GGUF file says of its model. Only the header is read, at most 256 MiB, and of a split model \
-             (`…-00001-of-00003.gguf`) the headers of all files. The function `model_memory` computes from it how much memory a server \
-             needs.",
+            "The header of a GGUF model file. Nothing else of the file is read, and at most 256 MiB; of a split model \
+             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from it how much memory \
+             a server needs.",
             all,
         )
     }

@@ -1,3 +1,5 @@
+//! The attributes of a model.
+
 use crate::framework::{Attr, Type, schema::Attribute};
 
 /// A struct with what a header says, under the attribute names of the data source, and some of its own.
@@ -86,7 +88,7 @@ pub(super) fn attributes() -> Vec<Attribute> {
     let flag = |name: &str, description: &str| Attribute::computed(name, Type::Bool, description);
     vec![
         text("architecture", "The architecture, such as `llama` or `qwen3moe`."),
-        text("name", "The name that the model has of itself."),
+        text("name", "The model's name (`general.name`)."),
         number("parameters", "How many parameters all tensors hold."),
         text("quantization", "The quantization, such as `Q4_K_M`."),
         number("layers", "How many layers a token passes."),
@@ -103,7 +105,10 @@ pub(super) fn attributes() -> Vec<Attribute> {
             "Every so many layers one has the whole context, and the others have the window.",
         ),
         number("vocabulary_size", "The tokens of the vocabulary."),
-        number("feed_forward_length", "The width of the feed-forward part; the most of any layer."),
+        number(
+            "feed_forward_length",
+            "The width of the feed-forward part that a token passes; with experts, of all that are used. The largest layer.",
+        ),
         flag("tied_output", "Whether the token embeddings are also the output."),
         numbers("layer_bytes", "The bytes of the tensors of each layer."),
         number("embedding_bytes", "The bytes of the token embeddings."),

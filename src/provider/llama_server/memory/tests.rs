@@ -1,3 +1,5 @@
+//! What a plan reports about models of known sizes.
+
 use super::*;
 
 const GIB: u64 = 1 << 30;
@@ -40,13 +42,13 @@ fn weights_that_do_not_fit_are_an_error_that_names_both_sizes() {
 
 #[test]
 fn what_hardly_fits_is_a_warning_that_says_how_much_context_does() {
-    let found = judged(&model(), 131_072, &[21 * GIB]).unwrap();
+    let found = judged(&model(), 131_072, &[20 * GIB]).unwrap();
     assert!(!found.is_error());
     assert!(found.summary.starts_with("Model big.gguf needs 10") && found.summary.ends_with("% of the GPU memory"));
     let (_, rest) = found.detail.split_once("A context_size of ").unwrap();
     let context: u64 = rest.split(' ').next().unwrap().parse().unwrap();
-    assert!(judged(&model(), context, &[21 * GIB]).is_none(), "{context}");
-    assert!(judged(&model(), context + 256, &[21 * GIB]).is_some(), "{context}");
+    assert!(judged(&model(), context, &[20 * GIB]).is_none(), "{context}");
+    assert!(judged(&model(), context + 256, &[20 * GIB]).is_some(), "{context}");
     let full = judged(&model(), 256, &[16 * GIB]).unwrap();
     assert!(full.detail.ends_with("No context_size stays below 95 %."), "{}", full.detail);
 }
