@@ -1,6 +1,6 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
-//! Each folder is a layer, and the arrows between them point one way (`tests/it/layers.rs` holds the table):
+//! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers/mod.rs` holds the table):
 //! `plugin`, `framework`, `api`, `model`, `review`, `sandbox` and `ssh` stand alone; `protocol` drives `framework`;
 //! `provider` is written in `framework` on top of `api`, `model` and `ssh`; `commands` may use everything.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]

@@ -8,7 +8,7 @@ use std::{
 /// How far two clocks must be apart to be called different: a `Date` has whole seconds, and travels.
 const TOLERANCE: i64 = 2;
 
-/// This machine's clock with the correction that the service taught us.
+/// This computer's clock with the correction that the service taught us.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     offset: AtomicI64,

@@ -47,7 +47,7 @@ pub enum Endpoint {
 /// What sending a request twice does, which decides what may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Makes something new: two requests make two things, so it is sent once.
+    /// Makes something new: two requests make two objects, so it is sent once.
     Creates,
     /// Changes nothing.
     Reads,
@@ -108,7 +108,7 @@ impl Endpoint {
 
     /// What a second, equal request would do.
     ///
-    /// A release, rename, resize or delete names its thing and its end: done twice it is done. A create and an
+    /// A release, rename, resize or delete names its object and its end: done twice it is done. A create and an
     /// image save each make (and bill) something per request. A chat is billed, but leaves nothing behind: until
     /// its answer begins it is asked again like any question.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Field readers that take what a service may really send.
 //!
 //! A field may be missing, null, empty, a float or a string where an integer was promised, a number where text
-//! was. What makes no sense is read as absent: one odd field must not hide a paid machine.
+//! was. What makes no sense is read as absent: one odd field must not hide a paid instance.
 
 use bigdecimal::BigDecimal;
 use secrecy::SecretString;
@@ -60,7 +60,7 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     Ok(values(from)?.iter().filter_map(read_text).collect())
 }
 
-/// A list whose elements the service does not describe; a single thing counts as a list of one.
+/// A list whose elements the service does not describe; a single object counts as a list of one.
 pub(super) fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Null => Vec::new(),

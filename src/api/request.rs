@@ -11,7 +11,7 @@ use crate::api::endpoint::Endpoint;
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) endpoint: Endpoint,
-    /// What the path ends with, where it names its thing.
+    /// What the path ends with, where it names its object.
     id: Option<i64>,
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) body: Option<Bytes>,
@@ -22,7 +22,7 @@ impl Request {
         Self { endpoint, id: None, query: Vec::new(), body: None }
     }
 
-    /// Names the thing in the path (service API, DELETE /api/image/delete/{image_id}).
+    /// Names the object in the path (service API, DELETE /api/image/delete/{image_id}).
     pub(super) fn id(mut self, id: i64) -> Self {
         self.id = Some(id);
         self

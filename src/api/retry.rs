@@ -33,7 +33,7 @@ pub(super) fn busy(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(2), Duration::from_secs(20), random).without_max_times().build()
 }
 
-/// The waits between looks for a thing whose create named none: 0.5 s, doubling up to `longest`, with jitter,
+/// The waits between looks for an object whose create named none: 0.5 s, doubling up to `longest`, with jitter,
 /// without end.
 pub(super) fn looks(longest: Duration, random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_millis(500), longest, random).without_max_times().build()

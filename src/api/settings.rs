@@ -39,7 +39,7 @@ pub struct Settings {
     pub max_concurrent_requests: NonZeroUsize,
     /// How many requests may start per second. Default: no limit.
     pub requests_per_second: Option<RequestRate>,
-    /// A PEM bundle of roots that are trusted besides the machine's own.
+    /// A PEM bundle of roots that are trusted besides the computer's own.
     pub extra_roots_pem: Option<Vec<u8>>,
     /// Who we say we are.
     pub user_agent: UserAgent,

@@ -1,4 +1,4 @@
-//! Lists that many readers share (a plan of a thousand things asks for each list a few times, not a thousand).
+//! Lists that many readers share (a plan of a thousand objects asks for each list a few times, not a thousand).
 
 use std::{
     collections::BTreeMap,

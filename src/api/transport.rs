@@ -161,7 +161,7 @@ impl Http {
 impl Options {
     fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
         if self.plain {
-            // No certificate store is needed, and a machine without one must not fail.
+            // No certificate store is needed, and a computer without one must not fail.
             return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
         trusting(self.extra_roots_pem.as_deref(), || self.builder(effect))
@@ -182,7 +182,7 @@ impl Options {
     }
 }
 
-/// A client that trusts the machine's roots and those of a PEM bundle.
+/// A client that trusts this computer's roots and those of a PEM bundle.
 ///
 /// # Errors
 ///
@@ -199,7 +199,7 @@ pub(super) fn trusting(
     let merged = builder().tls_certs_merge(roots.clone()).build();
     match merged {
         Ok(client) => Ok(client),
-        // A machine without a store of its own can still trust the roots it was given.
+        // A computer without a store of its own can still trust the roots it was given.
         Err(_) if !roots.is_empty() => {
             builder().tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
         }

@@ -1,3 +1,5 @@
+//! Data sources, as their authors write them.
+
 use std::{future::Future, time::Duration};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
     server::DEFAULT_TIMEOUT,
 };
 
-/// A thing that is only read.
+/// A data source: it is only read.
 pub trait DataSource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;

@@ -1,3 +1,5 @@
+//! Errors and warnings for the operator.
+
 use super::path::Path;
 
 /// How grave a diagnostic is.
@@ -16,7 +18,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What happened, in one line without a full stop.
     pub summary: String,
-    /// Why, what state things are in now, and what to do. Never holds a secret or a body.
+    /// Why, what the state is now, and what to do. Never holds a secret or a body.
     pub detail: String,
     /// The attribute to blame, where one is.
     pub path: Option<Path>,
@@ -63,7 +65,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds an error about the whole thing.
+    /// Adds an error about the whole object.
     pub fn error(&mut self, summary: impl Into<String>, detail: impl Into<String>) {
         self.push(Diagnostic::error(summary, detail));
     }
@@ -73,7 +75,7 @@ impl Diagnostics {
         self.push(Diagnostic::error(summary, detail).at(path));
     }
 
-    /// Adds a warning about the whole thing.
+    /// Adds a warning about the whole object.
     pub fn warning(&mut self, summary: impl Into<String>, detail: impl Into<String>) {
         self.push(Diagnostic::warning(summary, detail));
     }

@@ -13,10 +13,10 @@ use super::private::Private;
 /// Anything whose end is its drop.
 pub(super) type Thing = dyn Any + Send + Sync;
 
-/// Under this key the private data say which thing is meant.
+/// Under this key the private data say which object is meant.
 const KEY: &str = ".held";
 
-/// The things of this process.
+/// The objects of this process.
 #[derive(Debug, Default)]
 pub(super) struct Holder(Arc<Mutex<Things>>);
 
@@ -24,7 +24,8 @@ pub(super) struct Holder(Arc<Mutex<Things>>);
 type Things = HashMap<String, (Arc<Thing>, AbortOnDropHandle<()>)>;
 
 impl Holder {
-    /// Holds a thing, and notes in the private data which. When `disconnected` is cancelled nobody will close it, and it is dropped.
+    /// Holds an object, and notes in the private data which. When `disconnected` is cancelled nobody will close it, and
+    /// it is dropped.
     pub(super) fn hold(&self, thing: Arc<Thing>, private: &mut Private, disconnected: CancellationToken) {
         let key = format!("{:016x}", rand::random::<u64>());
         private.insert(KEY, &key);
@@ -38,7 +39,7 @@ impl Holder {
         lock(&self.0).insert(key, (thing, AbortOnDropHandle::new(watch)));
     }
 
-    /// The thing that the private data mean.
+    /// The object that the private data mean.
     pub(super) fn find(&self, private: &Private) -> Option<Arc<Thing>> {
         lock(&self.0).get(&private.entry::<String>(KEY)?).map(|(thing, _)| Arc::clone(thing))
     }
@@ -48,7 +49,7 @@ impl Holder {
         lock(&self.0).remove(&private.entry::<String>(KEY)?).map(|(thing, _)| thing)
     }
 
-    /// Lets new private data mean the same thing as those before.
+    /// Lets new private data mean the same object as those before.
     pub(super) fn follow(before: &Private, private: &mut Private) {
         if let Some(key) = before.entry::<String>(KEY) {
             private.insert(KEY, key);
@@ -64,7 +65,7 @@ fn lock(things: &Mutex<Things>) -> MutexGuard<'_, Things> {
 mod tests {
     use super::*;
 
-    /// A thing, and what is cancelled when it is dropped.
+    /// An object, and what is cancelled when it is dropped.
     fn thing() -> (Arc<Thing>, CancellationToken) {
         let dropped = CancellationToken::new();
         (Arc::new(dropped.clone().drop_guard()), dropped)

@@ -1,3 +1,5 @@
+//! List resources, as their authors write them.
+
 use std::{future::Future, marker::PhantomData, ops::ControlFlow, time::Duration};
 
 use tokio::sync::mpsc;
@@ -13,7 +15,7 @@ use super::{
     value::Value,
 };
 
-/// The things of a resource's type that exist, whoever made them (plugin protocol, list resources).
+/// The objects of a resource's type that exist, whoever made them (plugin protocol, list resources).
 pub trait ListResource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;
@@ -47,12 +49,13 @@ pub trait ListResource: Send + Sync + 'static {
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
-/// One thing that exists.
+/// One object that exists.
 #[derive(Debug)]
 pub struct Listed<M> {
     /// What the operator knows it by.
     pub display_name: String,
-    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh would show.
+    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh
+    /// would show.
     pub state: M,
 }
 
@@ -93,7 +96,7 @@ impl<'a, M: Model> Found<'a, M> {
 /// One event of a list.
 #[derive(Clone, Debug)]
 pub struct ListEvent {
-    /// What identifies the thing.
+    /// What identifies the object.
     pub identity: Value,
     /// What the operator knows it by.
     pub display_name: String,

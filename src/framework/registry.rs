@@ -1,4 +1,4 @@
-//! What a provider offers: one entry for each thing, in one ordered map.
+//! What a provider offers: one entry for each offer, in one ordered map.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -20,7 +20,7 @@ use super::{
     value::{Type, Value},
 };
 
-/// The kinds of things that a provider offers.
+/// The kinds of what a provider offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// What the core manages.
@@ -50,7 +50,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One thing that a provider offers.
+/// One offer of a provider.
 pub struct Entry<C: Send + Sync + 'static> {
     /// The kind.
     pub kind: Kind,
@@ -66,8 +66,8 @@ pub struct Entry<C: Send + Sync + 'static> {
     pub signature: Option<Signature>,
     timeouts: DefaultTimeouts,
     pub(super) steps: Box<dyn Steps<C>>,
-    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a function's
-    /// result.
+    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a
+    /// function's result.
     #[cfg(test)]
     pub(super) shapes: Vec<fn() -> Result<Shape, ModelError>>,
 }
@@ -200,17 +200,17 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self
     }
 
-    /// All things, by kind and name.
+    /// All offers, by kind and name.
     pub fn entries(&self) -> impl Iterator<Item = &Entry<C>> {
         self.entries.values()
     }
 
-    /// All things of a kind, by name.
+    /// All offers of a kind, by name.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry<C>> {
         self.entries().filter(move |entry| entry.kind == kind)
     }
 
-    /// One thing.
+    /// One offer.
     ///
     /// # Errors
     ///

@@ -1,3 +1,5 @@
+//! Resources, as their authors write them.
+
 use std::{future::Future, sync::Arc};
 
 use tokio::time::Instant;
@@ -13,11 +15,11 @@ use super::{
     timeouts::DefaultTimeouts,
 };
 
-/// A thing whose life cycle the core manages. One value of the implementing type serves all instances of it.
+/// A resource: its life cycle is managed by Terraform. One value of the implementing type serves all of its objects.
 ///
-/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and read-only
-/// checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that are wholly known
-/// and equal to their plan. What is left here is the life cycle itself.
+/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and
+/// read-only checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that
+/// are wholly known and equal to their plan. What is left here is the life cycle itself.
 pub trait Resource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;
@@ -30,19 +32,19 @@ pub trait Resource: Send + Sync + 'static {
     /// The schema, without the `timeouts` block.
     fn schema(&self) -> Schema;
 
-    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a field
-    /// `timeouts: Attr<Timeouts>`.
+    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a
+    /// field `timeouts: Attr<Timeouts>`.
     fn timeouts(&self) -> DefaultTimeouts;
 
     /// Rules between attributes, judged without the service. Unknown values obey every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no care:
-    /// unknown attributes are ignored and missing ones become null.
+    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no
+    /// care: unknown attributes are ignored and missing ones become null.
     fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }
@@ -56,28 +58,28 @@ pub trait Resource: Send + Sync + 'static {
         async {}
     }
 
-    /// Makes the thing. Whatever exists afterwards is in the outcome's state, with or without errors.
+    /// Makes the object. Whatever exists afterwards is in the outcome's state, with or without errors.
     fn create(
         &self,
         change: Create<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Looks at the thing. No state means that it is gone for sure.
+    /// Looks at the object. No state means that it is gone for sure.
     fn read(
         &self,
         current: State<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Changes the thing in place. The outcome's state is what was really reached.
+    /// Changes the object in place. The outcome's state is what was really reached.
     fn update(
         &self,
         change: Update<Self::Model>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Ends the thing. An outcome with a state says that it is still there, and comes with an error.
+    /// Ends the object. An outcome with a state says that it is still there, and comes with an error.
     fn delete(
         &self,
         current: State<Self::Model>,
@@ -93,22 +95,23 @@ pub trait Resource: Send + Sync + 'static {
     fn upgrade_identity(&self, version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The identity is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }
 
-    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the schema tells
-    /// that need not be said, and knows nothing of arguments that exclude each other.
+    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the
+    /// schema tells that need not be said, and knows nothing of arguments that exclude each other.
     fn generate(&self, _config: &mut Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that is said.
+    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that
+    /// is said.
     fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
         Ok(identity.texts().join("/"))
     }
 
-    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in by the
-    /// framework.
+    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in
+    /// by the framework.
     fn import(&self, id: &str, context: Context<Self::Client>) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
@@ -141,9 +144,9 @@ pub struct PlanContext<'a, C> {
 pub enum PlanKind {
     /// Something new; also the second plan of a replacement, whose private data are those of the first.
     Create,
-    /// The end of the thing. There is no configuration and no planned state.
+    /// The end of the object. There is no configuration and no planned state.
     Destroy,
-    /// A change of an existing thing, in place or, with paths in `replace`, by a new one.
+    /// A change of an existing object, in place or, with paths in `replace`, by a new one.
     Update,
 }
 
@@ -156,11 +159,13 @@ pub struct Plan<M> {
     pub config: Option<M>,
     /// The state before. None for a create.
     pub prior: Option<M>,
-    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be changed.
+    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be
+    /// changed.
     pub planned: Option<M>,
-    /// Attributes whose change needs a new thing.
+    /// Attributes whose change needs a replacement.
     pub replace: Vec<Path>,
-    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the apply.
+    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the
+    /// apply.
     pub private: Private,
     /// What the same plan kept when it was made before the apply; only newer cores store that
     /// (plugin protocol, store_planned_private).
@@ -202,7 +207,7 @@ pub struct State<M> {
     pub private: Private,
 }
 
-/// What a step led to. State and diagnostics travel together, so that a thing that half came about cannot be dropped.
+/// What a step led to. State and diagnostics travel together, so that an object that half came about cannot be dropped.
 #[derive(Debug)]
 pub struct Outcome<M> {
     /// What exists now. Unknown parts become null.
@@ -214,12 +219,12 @@ pub struct Outcome<M> {
 }
 
 impl<M> Outcome<M> {
-    /// The thing exists.
+    /// The object exists.
     pub fn present(state: M, private: Private) -> Self {
         Self { state: Some(state), private, diagnostics: Diagnostics::new() }
     }
 
-    /// The thing does not exist.
+    /// The object does not exist.
     pub fn absent() -> Self {
         Self { state: None, private: Private::default(), diagnostics: Diagnostics::new() }
     }

@@ -1,4 +1,4 @@
-//! The steps of every offered thing on plain values: behind one trait that can be an object, each kind with its own.
+//! The steps of everything offered, on plain values: one trait object for each, and each kind has its own steps.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub(super) enum Step {
     Update(Update<Value>),
 }
 
-/// What can be done with an offered thing. A step of another kind is an error; the registry keeps it from being asked for.
+/// What can be done with an offer. A step of another kind is an error; the registry keeps it from being asked
+/// for.
 #[async_trait]
 pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     /// Judges a configuration.

@@ -2,7 +2,7 @@
 
 use crate::framework::Diagnostic;
 
-/// How many things an error lists.
+/// How many objects an error lists.
 const LISTED: usize = 20;
 
 /// How one is chosen.

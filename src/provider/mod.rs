@@ -1,6 +1,6 @@
-//! damodel itself: the provider's configuration, the list of what it offers, and a folder for each thing.
+//! damodel itself: the provider's configuration, the list of what it offers, and a folder for each resource.
 //!
-//! A thing never uses another thing's folder; what several need lies here.
+//! A resource never uses another resource's folder; what several need is here.
 
 mod access;
 mod account_budget;

@@ -18,7 +18,7 @@ const HOURS_A_MONTH: u32 = 730;
 /// Digits behind the point of a price that comes of a division.
 const DIGITS: i64 = 6;
 
-/// The cost of a machine. Parts for which the service has no price are null.
+/// The cost of an instance. Parts for which the service has no price are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct EstimatedCost {
     pub(super) payment_type: Attr<String>,
@@ -30,7 +30,7 @@ pub(super) struct EstimatedCost {
     pub(super) discount_status: Attr<String>,
 }
 
-/// What a machine's price depends on beside its specification.
+/// What an instance's price depends on beside its specification.
 #[derive(Clone, Debug)]
 pub(super) struct Order<'a> {
     /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
@@ -43,7 +43,7 @@ pub(super) struct Order<'a> {
     pub(super) data_disk_expand_size_gb: i64,
 }
 
-/// How a machine can be paid for (service API, POST /api/instance/create).
+/// How an instance can be paid for (service API, POST /api/instance/create).
 pub(super) const PAYMENT_TYPES: &[&str] = &["Hourly", "Daily", "Weekly", "Monthly"];
 
 /// What a specification costs for one period of a payment type. The service names no price by the week.
@@ -142,7 +142,7 @@ fn attributes() -> Vec<Attribute> {
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         Attribute::computed("payment_type", Type::String, "How it is paid for."),
-        number("unit_price", "The GPU price of the whole machine for one period."),
+        number("unit_price", "The GPU price of the whole instance for one period."),
         number("data_disk_price", "The price of the extra data disk for one period."),
         number("period_total", "Both, for all periods that are bought; for one hour when paid by the hour."),
         number("hourly_equivalent", "Both, for one hour; a month has 730 hours."),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::framework::Attr;
 
-/// A thing as an error names it, with what is known: `instance "trainer" (ins-…)`.
+/// An object as an error names it, with what is known: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => format!("{noun} {name:?} ({id})"),
@@ -13,6 +13,14 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
         (None, Some(id)) => format!("{noun} {id}"),
         (None, None) => format!("the {noun}"),
     }
+}
+
+/// The known value that a wrong one resembles most, as a sentence; empty if none resembles it.
+pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
+    let best = known.map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
+    let near = best.filter(|(likeness, _)| *likeness > 0.85);
+    near.map(|(_, known)| format!(" The nearest is {known:?}.")).unwrap_or_default()
 }
 
 /// Takes over what the service reports; what it leaves out stays as it is.

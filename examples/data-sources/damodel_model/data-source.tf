@@ -9,7 +9,7 @@ terraform {
 provider "damodel" {}
 
 variable "model" {
-  description = "A GGUF file on the machine that runs Terraform."
+  description = "A GGUF file on the computer that runs Terraform."
   type        = string
   default     = "model.gguf"
 }

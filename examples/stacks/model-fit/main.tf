@@ -1,7 +1,7 @@
-# A model and the cheapest machine that it fits on: the file is measured first, and its memory chooses the cards.
+# A model and the cheapest instance that it fits on: its memory is computed from the file, and chooses the cards.
 #
 # terraform plan     the memory that the model needs, and the candidates that have it
-# terraform apply    a machine with one of them, and the server
+# terraform apply    an instance with one of them, and the server
 # terraform apply    no changes, however stock and prices move: the choice is kept
 
 terraform {
@@ -33,7 +33,8 @@ locals {
   gpu_mem_mb = local.memory.total == null ? null : ceil(local.memory.total / 0.95 / 1048576)
 }
 
-# The cards that the model fits on, cheapest first. One that is sold out stays in the list: a machine that was made of it keeps it.
+# The cards that the model fits on, cheapest first. One that is sold out stays in the list: an
+# instance that was made of it keeps it.
 data "damodel_specs" "fitting" {
   capacity_type  = "ondemand"
   gpu_name       = var.gpus

@@ -7,7 +7,7 @@ output "memory" {
 }
 
 output "spec_type" {
-  description = "What the machine was bought as."
+  description = "What the instance was bought as."
   value       = damodel_instance.server.spec_type
 }
 

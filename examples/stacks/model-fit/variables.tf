@@ -1,11 +1,11 @@
 variable "name" {
-  description = "What the machine is called."
+  description = "What the instance is called."
   type        = string
   default     = "model-fit"
 }
 
 variable "model_file" {
-  description = "The GGUF file on the machine that runs Terraform."
+  description = "The GGUF file on the computer that runs Terraform."
   type        = string
   default     = "model.gguf"
 }
@@ -35,7 +35,7 @@ variable "gpus" {
 }
 
 variable "hourly_budget" {
-  description = "The most that the machine may cost an hour."
+  description = "The most that the instance may cost an hour."
   type        = number
   default     = 15
 }

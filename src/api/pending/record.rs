@@ -15,7 +15,7 @@ pub struct Record {
     pub kind: Kind,
     /// How far it is.
     pub phase: Phase,
-    /// What identifies the wanted thing between runs: a fingerprint that the caller made.
+    /// What identifies the wanted object between runs: a fingerprint that the caller made.
     pub key: String,
     /// The name that was sent.
     pub marker: String,
@@ -102,7 +102,7 @@ pub enum Phase {
     HandedOver,
 }
 
-/// What the service calls a thing.
+/// What the service calls an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
     /// The id that operations use, as text.

@@ -1,3 +1,5 @@
+//! Writes the progress file of a run.
+
 use std::{
     fmt,
     fs::{self, DirBuilder, File, OpenOptions},
@@ -20,7 +22,7 @@ use crate::api::Journal;
 /// A run writes no more than this, in bytes.
 const MOST: usize = 512 * 1024;
 
-/// So many files of earlier runs are kept: they tell how long things take.
+/// So many files of earlier runs are kept: they tell how long waits take.
 const KEPT: usize = 16;
 
 /// How many runs this process has told of.
@@ -90,7 +92,7 @@ impl Progress {
         Self { shared: Some(Arc::new(shared)) }
     }
 
-    /// Begins a wait for a thing: what one calls its kind, and its id or name.
+    /// Begins a wait for an object: what one calls its kind, and its id or name.
     #[must_use]
     pub fn task(&self, kind: &str, id: impl fmt::Display) -> Task {
         let number = self.shared.as_ref().map_or(0, |shared| shared.tasks.fetch_add(1, Ordering::Relaxed));
@@ -126,7 +128,7 @@ impl Progress {
 }
 
 impl Task {
-    /// Tells how far the thing is, and what it is called, when that is news.
+    /// Tells how far the object is, and what it is called, when that is news.
     pub fn sees(&mut self, step: Step, name: Option<&str>) {
         let next = Event { name: name.map(short).or_else(|| self.event.name.clone()), ..self.at(step) };
         if !self.is_told || next != self.event {
@@ -221,7 +223,7 @@ fn clear(directory: &Path) -> io::Result<()> {
 }
 
 fn closed(error: &io::Error) -> Output {
-    tracing::debug!(%error, "progress is not told");
+    tracing::debug!(%error, "progress is not reported");
     Output::Closed
 }
 

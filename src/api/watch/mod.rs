@@ -9,7 +9,7 @@ pub(super) use poller::Poller;
 
 use crate::api::records::{CloudDisk, Instance, PrivateImage};
 
-/// What a poll saw of the thing that is waited for.
+/// What a poll saw of the object that is waited for.
 #[derive(Debug, Clone)]
 pub enum Sighting<T> {
     /// The service does not show it: its complete list lacks it.

@@ -90,7 +90,7 @@ impl<K: Object> Poller<K> {
                     if until(&sighting) {
                         task.done(sighting.record().map(K::step));
                         if has_waited {
-                            // What was asked before shows the thing as it was.
+                            // What was asked before shows the object as it was.
                             client.note_change();
                         }
                         return Ok(Sighting::clone(&sighting));

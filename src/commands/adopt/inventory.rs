@@ -14,7 +14,7 @@ use crate::{
     provider::{Damodel, Environment},
 };
 
-/// How many things may be on their way from a list.
+/// How many objects may be on their way from a list.
 const ON_THEIR_WAY: usize = 16;
 
 /// The provider, configured.
@@ -25,7 +25,7 @@ pub(super) struct Inventory {
     arguments: Vec<(&'static str, Value)>,
 }
 
-/// A thing of the account.
+/// An object of the account.
 #[derive(Debug)]
 pub(super) struct Thing {
     /// Its import id.
@@ -42,7 +42,7 @@ pub(super) struct Found {
     pub(super) without_region: usize,
 }
 
-/// A thing for which no configuration can be written.
+/// An object for which no configuration can be written.
 #[derive(Debug)]
 pub(super) struct LeftOut {
     pub(super) kind: Kind,
@@ -81,7 +81,7 @@ impl Inventory {
         self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
-    /// The things of a kind that the filters select, in the order of the list.
+    /// The objects of a kind that the filters select, in the order of the list.
     pub(super) async fn things(&self, kind: Kind, filters: &Arguments) -> Result<Found, Error> {
         let Ok(list) = self.server.registry().find(Offered::ListResource, kind.type_name()) else {
             return Ok(Found::default());
@@ -104,9 +104,10 @@ impl Inventory {
         Ok(found)
     }
 
-    /// The configuration of a thing that its own plan leaves as it is, or why there is none.
+    /// The configuration of an object that its own plan leaves as it is, or why there is none.
     ///
-    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it can be.
+    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it
+    /// can be.
     pub(super) fn draft(&self, kind: Kind, thing: &Thing) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(Offered::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));

@@ -1,3 +1,5 @@
+//! The temporary folder that the demo runs Terraform in.
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -18,7 +20,7 @@ const QUICKSTART: [(&str, &str); 3] = [
     ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
 ];
 
-/// What the machine is to serve: a model of the sandbox's public storage.
+/// What the instance is to serve: a model of the sandbox's public storage.
 pub(super) const MODEL: &str = "~/public-storage/model/tiny.gguf";
 
 /// A temporary folder with the example and a mirror. Removed when dropped.

@@ -1,8 +1,8 @@
 //! `terraform-provider-damodel docs`: docs/ in the layout of the registry, made from the schemas and the examples
 //! (plugin protocol, documentation layout).
 //!
-//! A page is a list of paragraphs; what stands in them comes from the schema that the core gets too, so that a new thing needs
-//! nothing here. Guides are written by hand and left alone.
+//! A page is a list of paragraphs; what stands in them comes from the schema that the core gets too, so that a new
+//! resource needs nothing here. Guides are written by hand and left alone.
 
 mod attribute;
 mod examples;
@@ -49,7 +49,8 @@ pub struct Arguments {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file is out of reach. Usual cause: another directory than the root of the repository, or a thing without its example.
+    /// A file is out of reach. Usual cause: another directory than the root of the repository, or a resource without
+    /// its example.
     #[error("read {}", path.display())]
     Read {
         /// The file.

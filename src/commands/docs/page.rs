@@ -1,3 +1,5 @@
+//! The page of a resource, data source, ephemeral resource, list resource or action.
+
 use std::path::{Path, PathBuf};
 
 use super::{Error, attribute::plain_type, examples::Examples, schema};
@@ -10,7 +12,7 @@ use crate::{
 pub(super) const MARK: &str =
     "<!-- Made by `terraform-provider-damodel docs` from the schema. Change the texts there. -->";
 
-/// A kind of thing that is configured, each of which has a page.
+/// A kind of offer, each of which has a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     /// What it is for the framework.
@@ -88,14 +90,14 @@ impl Kind {
     pub(super) const ALL: [Self; 5] =
         [Self::RESOURCE, Self::DATA_SOURCE, Self::EPHEMERAL_RESOURCE, Self::LIST_RESOURCE, Self::ACTION];
 
-    /// The page of a thing: its type without the provider's name.
+    /// The page of an offer: its type without the provider's name.
     pub(super) fn path(&self, type_name: &str) -> PathBuf {
         let prefix = format!("{}_", provider_name());
         Path::new(self.folder).join(type_name.strip_prefix(&prefix).unwrap_or(type_name)).with_extension("md")
     }
 }
 
-/// The page of one thing.
+/// The page of one offer.
 pub(super) fn page(
     kind: Kind,
     type_name: &str,
@@ -125,14 +127,14 @@ pub(super) fn provider_name() -> &'static str {
     ADDRESS.rsplit('/').next().unwrap_or(ADDRESS)
 }
 
-/// What the registry's navigation and search show (plugin protocol, documentation layout). It is plain text, so that code is not
-/// marked there.
+/// What the registry's navigation and search show (plugin protocol, documentation layout). It is plain text, so that
+/// code is not marked there.
 pub(super) fn front_matter(title: &str, description: &str) -> String {
     let first = first_paragraph(description).replace('`', "");
     format!("---\npage_title: \"{title}\"\nsubcategory: \"\"\ndescription: |-\n  {first}\n---")
 }
 
-/// What a thing is, in a paragraph.
+/// What it is, in a paragraph.
 pub(super) fn first_paragraph(description: &str) -> &str {
     description.split("\n\n").next().unwrap_or(description)
 }

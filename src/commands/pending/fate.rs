@@ -1,3 +1,5 @@
+//! What became of a create that a run left behind.
+
 use std::fmt;
 
 use crate::api::{
@@ -30,7 +32,7 @@ pub(super) enum Lacking {
     Connection,
     /// The address and the token that the create was sent with.
     Credentials,
-    /// A decision of a person: more than one thing bears the name.
+    /// A decision of a person: more than one object bears the name.
     Decision,
     /// A whole answer of the service.
     WholeAnswer,
@@ -146,8 +148,8 @@ impl Service {
 }
 
 impl Fate {
-    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not seen may be
-    /// in another account.
+    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not
+    /// seen may be in another account.
     fn under_another_token(self) -> Self {
         let why = match &self {
             Self::Alive { .. } | Self::Owned => return self,

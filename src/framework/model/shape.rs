@@ -1,3 +1,5 @@
+//! Finds out what a model can read, to compare it with its schema.
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +30,7 @@ pub(in crate::framework) struct Shape {
 
 /// What a model can read, found out by letting it read itself from a value that has every field.
 ///
-/// A test compares it with the schema of every registered thing, so that the two cannot drift apart unnoticed.
+/// A test compares it with the schema of everything registered, so that the two cannot drift apart unnoticed.
 pub(in crate::framework) fn shape<M: DeserializeOwned>() -> Result<Shape, ModelError> {
     let (found, seen) = (RefCell::new(None), RefCell::default());
     M::deserialize(Probe { found: &found, seen: &seen, path: Path::root() })?;

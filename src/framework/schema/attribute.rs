@@ -1,3 +1,5 @@
+//! Attributes of schemas.
+
 use std::sync::Arc;
 
 use super::{Validator, object_type};
@@ -16,13 +18,13 @@ pub enum Presence {
     Required,
 }
 
-/// Whether a changed value needs a new thing.
+/// Whether a changed value needs a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     /// Any change, from and to null included.
     Always,
-    /// Any change, but for what an import could not know because the service never reports it: saying that is an update in
-    /// place.
+    /// Any change, but for what an import could not know because the service never reports it: saying that is an update
+    /// in place.
     IfKnown,
     /// None: changes are made in place.
     Never,
@@ -87,10 +89,10 @@ pub struct Attribute {
     pub deprecated: Option<String>,
     /// The value when the configuration has none.
     pub default: Option<Value>,
-    /// Whether a change needs a new thing.
+    /// Whether a change needs a replacement.
     pub replacement: Replacement,
-    /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every other
-    /// computed value stays known, so that what hangs on it is left alone.
+    /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every
+    /// other computed value stays known, so that what hangs on it is left alone.
     pub follows: Vec<String>,
     /// What a configured value must obey.
     pub validators: Vec<Arc<dyn Validator>>,
@@ -150,7 +152,7 @@ impl Attribute {
         self
     }
 
-    /// Says when a change needs a new thing.
+    /// Says when a change needs a replacement.
     #[must_use]
     pub fn replaces(mut self, replacement: Replacement) -> Self {
         self.replacement = replacement;

@@ -1,5 +1,5 @@
-//! What a configuration may say: attributes with their types, presence and rules, from which the core's schema, the checks, the
-//! plan and the docs are made.
+//! What a configuration may say: attributes with their types, presence and rules, from which the core's schema, the
+//! checks, the plan and the docs are made.
 
 mod attribute;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use super::value::Type;
 pub struct Schema {
     /// Version of the state's layout, from 0; a state of an older version is upgraded.
     pub version: i64,
-    /// What the thing is, in Markdown.
+    /// What is configured, in Markdown.
     pub description: String,
     /// The attributes, in the order in which the docs list them.
     pub attributes: Vec<Attribute>,
@@ -28,7 +28,7 @@ pub struct Schema {
 
 /// A block that appears once or not at all.
 ///
-/// Lists of things are nested attributes here, which may be null, computed and have defaults; the only block is the
+/// Lists of objects are nested attributes here, which may be null, computed and have defaults; the only block is the
 /// customary `timeouts`.
 #[derive(Clone, Debug)]
 pub struct Block {

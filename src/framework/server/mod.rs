@@ -1,5 +1,5 @@
-//! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes, calls in here,
-//! and encodes.
+//! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes,
+//! calls in here, and encodes.
 
 mod action;
 mod apply;
@@ -68,9 +68,9 @@ pub struct Server<P: Provider> {
 pub struct Ends {
     /// Cancelled when the process is going to end. Waits end then, and what is known is answered.
     pub stopping: CancellationToken,
-    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left where a later run
-    /// finds it. A process that is told to end may have a core that goes on and stores what it hears, as one of the same process
-    /// group does after SIGTERM.
+    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left
+    /// where a later run finds it. A process that is told to end may have a core that goes on and stores what it hears,
+    /// as one of the same process group does after SIGTERM.
     pub caller_gone: CancellationToken,
 }
 
@@ -95,7 +95,7 @@ pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
 
-/// A thing and the client to work with it, or why there is none of them.
+/// An offer and the client to work with it, or why there is none of them.
 type Ready<'a, C> = Result<(&'a Entry<C>, Arc<C>), Diagnostics>;
 
 impl<P: Provider> Server<P> {
@@ -166,7 +166,7 @@ impl<P: Provider> Server<P> {
         Context { client, cancel: self.stopping(), unheard, answered, deadline: Instant::now() + timeout }
     }
 
-    /// A thing and the client to work with it.
+    /// An offer and the client to work with it.
     fn ready(&self, kind: Kind, name: &str) -> Ready<'_, P::Client> {
         Ok((self.registry.find(kind, name)?, self.configuration().client()?))
     }

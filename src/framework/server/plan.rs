@@ -1,3 +1,5 @@
+//! The call that plans a change.
+
 use super::{
     Server,
     configure::{Configuration, model_fault},
@@ -29,12 +31,12 @@ pub struct PlanRequest {
 pub struct PlanResponse {
     /// The state to come; null for a destroy.
     pub planned: Value,
-    /// The attributes that need a new thing.
+    /// The attributes that need a replacement.
     pub replace: Vec<Path>,
     /// What the plan keeps for the apply.
     pub private: Private,
-    /// What identifies the thing, where that is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an identity that
-    /// is not, though the protocol allows it.
+    /// What identifies the object, where that is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an
+    /// identity that is not, though the protocol allows it.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
@@ -99,7 +101,7 @@ impl<P: Provider> Server<P> {
             replace.sort();
             replace.dedup();
         }
-        // While it lives, a thing is the one that it was.
+        // While it lives, an object is the one that it was.
         let lives = if request.prior.is_null() { &planned } else { &request.prior };
         let identity =
             resource.identity.as_ref().and_then(|identity| identity.of(lives)).filter(Value::is_wholly_known);

@@ -1,3 +1,5 @@
+//! The call that refreshes a state.
+
 use super::{
     Server,
     configure::{Configuration, model_fault},
@@ -18,18 +20,19 @@ pub struct ReadRequest {
 /// What a refresh saw.
 #[derive(Debug)]
 pub struct ReadResponse {
-    /// The state now; null says that the thing is gone. With errors, the state as it was.
+    /// The state now; null says that the object is gone. With errors, the state as it was.
     pub state: Value,
     /// What is kept beside it.
     pub private: Private,
-    /// What identifies the thing.
+    /// What identifies the object.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
 
 impl<P: Provider> Server<P> {
-    /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as they are.
+    /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as
+    /// they are.
     pub async fn read(&self, type_name: &str, request: ReadRequest) -> ReadResponse {
         let ReadRequest { state, private } = request;
         let identity = |state: &Value| self.identity(type_name, state);

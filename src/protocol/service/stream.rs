@@ -1,3 +1,5 @@
+//! Runs calls that answer with a stream of events.
+
 use std::{
     future::Future,
     pin::Pin,
@@ -27,7 +29,7 @@ pub(in crate::protocol) trait StreamCall: Send + Sync + Sized + 'static {
     /// The call's name in the protocol.
     const NAME: &'static str;
 
-    /// The type of thing that it is about.
+    /// The type of object that it is about.
     fn type_name(&self) -> &str;
 
     /// Answers. What is returned goes into the last event.

@@ -1,4 +1,5 @@
-//! What goes with a machine: its own disks, the cloud disks that are released with it, and what stays and is billed on.
+//! What goes with an instance: its own disks, the cloud disks that are released with it, and what stays and is billed
+//! on.
 
 use super::{
     disks::{New, is_bound},
@@ -10,7 +11,7 @@ use crate::{
     provider::{Client, lifecycle::ManagedExt as _},
 };
 
-/// What the release of a machine deletes, and what it leaves, in sentences.
+/// What the release of an instance deletes, and what it leaves, in sentences.
 pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &api::Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
     let own = format!("Its system disk and its local data disk ({mount_path}) are deleted for good.");
@@ -38,29 +39,29 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
     parts.join(" ")
 }
 
-/// Says that a prepaid machine may refuse its release.
+/// Says that a prepaid instance may refuse its release.
 pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
-    let until =
-        instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("a time that it does not tell");
+    let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
     Some(Diagnostic::warning(
-        "A prepaid machine may refuse its release",
+        "The release of a prepaid instance may be refused",
         format!(
-            "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and nothing is paid \
-             back. on_unreleasable says what happens then; in the state it is {:?}.",
+            "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and \
+             pays nothing back. on_unreleasable decides what happens then; in the state it is {:?}.",
             instance.title(),
             instance.on_unreleasable.as_str().unwrap_or("fail")
         ),
     ))
 }
 
-/// A cloud disk that is mounted in the machine.
+/// A cloud disk that is mounted in the instance.
 struct Mounted {
     name: String,
     dies: bool,
 }
 
-/// The cloud disks of a machine: those that its state names, and those that the service shows as bound to it, whoever manages them.
+/// The cloud disks of an instance: those that its state names, and those that the service shows as bound to it, whoever
+/// manages them.
 fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mounted> {
     let stated = || instance.exist_disks.elements().map(|(_, disk)| disk);
     let of_state = |id: i64| stated().find(|disk| disk.disk_id.known() == Some(&id));
@@ -94,7 +95,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
     disks
 }
 
-/// A disk that was made with the machine: the state knows neither its number nor its name.
+/// A disk that was made with the instance: the state knows neither its number nor its name.
 fn made_with(disk: &New) -> Mounted {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let place = disk.mount_path.as_str().map(|path| format!(" at {path}")).unwrap_or_default();

@@ -1,3 +1,5 @@
+//! Plans of instances.
+
 use super::{
     candidates, checks,
     disks::{find_uids, keep_uids, recall_uids},
@@ -74,8 +76,8 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
     let billed = match client.billed_for_plan(replaced, limits).await {
         Ok(billed) => billed,
-        Err(diagnostic) => {
-            plan.diagnostics.push(diagnostic);
+        Err(diagnostics) => {
+            plan.diagnostics.extend(diagnostics);
             None
         }
     };
@@ -89,7 +91,7 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     }
 }
 
-/// What only a create needs: an imported machine has it already.
+/// What only a create needs: an imported instance has it already.
 fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.spec_id.is_null() && config.spec_type.is_null() && !candidates::has_choice(config) {
         diagnostics.error_at(
@@ -102,7 +104,8 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("image"),
             "Missing image",
-            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists images.",
+            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists \
+             images.",
         );
     }
     if config.login_method.as_str() == Some("ssh_key") {
@@ -178,16 +181,16 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     };
     plan.diagnostics.warning_at(
         path.clone(),
-        "The replacement deletes the machine's disks",
+        "The replacement deletes the instance's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice} The machine is released before price and stock are asked again; with \
-             lifecycle {{ create_before_destroy = true }} the new one comes first.",
+            "The change of {path} replaces {}. {losses}{choice} The instance is released before price and stock are \
+             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first.",
             prior.title()
         ),
     );
 }
 
-/// The term of a machine that is paid by the hour is never sent: a change of it is no reason to delete the machine.
+/// The term of an instance that is paid by the hour is never sent: a change of it is no reason to delete the instance.
 pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
     let is_hourly = |instance: &Option<Instance>| {
         instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))
@@ -206,7 +209,7 @@ async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &ap
     let losses = losses::told(prior, client, limits).await;
     plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
     plan.diagnostics.warning(
-        "The destroy deletes the machine's disks",
+        "The destroy deletes the instance's disks",
         format!("{} is destroyed. {losses}", capitalized(&prior.title())),
     );
 }

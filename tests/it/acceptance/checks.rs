@@ -33,34 +33,50 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
     let with = |name: &str, value: &str| Instance::new("").set(name, value);
     let cases: Vec<(Instance, &str, &[&str])> = vec![
         (private(952), "image_id", &["still being made (42 % pushed)"]),
-        (private(954), "image_id", &["no such private image in this account"]),
-        (private(902), "image_id", &["no such private image"]),
-        (public(951), "image_id", &["no such public image", "damodel_public_images"]),
+        (private(954), "image_id", &["image_id 954 is not a private image of this account", "damodel_private_images"]),
+        (private(902), "image_id", &["not a private image"]),
+        (public(951), "image_id", &["image_id 951 is not a public image", "damodel_public_images"]),
         (public(907), "image_id", &["disabled"]),
-        (address("model_library/pytorch:0.1"), "image", &["no such public image"]),
+        (
+            address("model_library/pytorch:0.1"),
+            "image",
+            &["model_library/pytorch:0.1\" is not a public image", "The nearest is", "model_library/pytorch:2"],
+        ),
         (address("user_private/main/half-pushed:v952"), "image", &["still being made"]),
         (public(902).set("spec_id", 105), "image_id", &["CUDA 12.4", "at most 12.2"]),
         (public(901).set("spec_id", 106), "spec_id", &["sold out", "Available now", "103"]),
-        (with("spec_id", "999"), "spec_id", &["none of that number or code"]),
-        (with("spec_id", "107"), "spec_id", &["none of that number or code"]),
+        (
+            with("spec_id", "999"),
+            "spec_id",
+            &["spec_id 999 does not exist in region cn-east-1", "gpu.rtx4090.1 (spec_id 103"],
+        ),
+        (with("spec_id", "107"), "spec_id", &["spec_id 107 does not exist"]),
         (
             public(901).without("spec_id").text("spec_type", "gpu.p40.1"),
             "spec_type",
             &["sold out", "Available now", "103"],
         ),
         (with("spec_type", "\"gpu.none\""), "spec_type", &["103", "\"gpu.rtx4090.1\"", "\"gpu.none\"", "spec_id wins"]),
-        (with("spec_type", "\"gpu.none\"").without("spec_id"), "spec_type", &["none of that number or code"]),
+        (
+            with("spec_type", "\"gpu.rtx409.1\"").without("spec_id"),
+            "spec_type",
+            &["spec_type \"gpu.rtx409.1\" does not exist", "The nearest is \"gpu.rtx4090.1\"", "with 1 GPU: gpu."],
+        ),
         (with("gpu_num", "7"), "gpu_num", &["at most 6 GPUs", "gpu_num is 7"]),
-        (with("region", "\"mars\""), "region", &["no specifications"]),
+        (with("region", "\"mars\""), "region", &["Region \"mars\" has no specifications", "DAMODEL_REGION"]),
         (with("data_disk_expand_size_gb", "1501"), "data_disk_expand_size_gb", &["at most 1500 GB more"]),
         (
             with("exist_disks", "[{ disk_id = 803 }]"),
             "exist_disks",
             &["Disk 803 (unpaid)", "in_arrears, not available"],
         ),
-        (with("exist_disks", "[{ disk_id = 805 }]"), "exist_disks", &["no cloud disk with the id 805"]),
+        (with("exist_disks", "[{ disk_id = 805 }]"), "exist_disks", &["Cloud disk 805 does not exist"]),
         (with("new_disks", "[{ size_gb = 4001, spec_id = 31 }]"), "new_disks", &["at most 4000 GB", "4001 GB"]),
-        (with("new_disks", "[{ size_gb = 20, spec_id = 77 }]"), "new_disks", &["no cloud disk specification 77"]),
+        (
+            with("new_disks", "[{ size_gb = 20, spec_id = 77 }]"),
+            "new_disks",
+            &["Cloud disk specification 77 does not exist"],
+        ),
     ];
     each_cli(|cli| {
         let site = Site::start();

@@ -74,7 +74,7 @@ fn the_arguments_of_a_target_belong_to_it() {
         workspace.write(&config(chat("  llama_server_id = \"ins-1\"")));
         refusal(&workspace.try_plan(&[]), &["the id of a damodel_llama_server"]);
         workspace.write(&config(chat("  llama_server_id = \"ins-nowhere:8000\"")));
-        refusal(&workspace.try_plan(&[]), &["the service does not know the instance"]);
+        refusal(&workspace.try_plan(&[]), &["the instance does not exist in this account"]);
     });
 }
 

@@ -295,15 +295,15 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
             )
         };
         for (ssh, unpinned) in [
-            (forward(""), vec!["machine"]),
+            (forward(""), vec!["instance"]),
             (forward(&format!("host_key = {:?}", guard.pin("ed25519").to_string())), vec![]),
-            (host.ssh_with_key(&format!("bastion = {}", forward(""))), vec!["machine", "bastion"]),
+            (host.ssh_with_key(&format!("bastion = {}", forward(""))), vec!["instance", "bastion"]),
         ] {
             workspace.write(&format!("{server}{}", chat(&ssh)));
             let (done, said) = workspace.try_apply(&[]);
             assert!(done, "{said:#?}");
             assert_eq!(workspace.state().output("said"), "You said: forwarded");
-            for whose in ["machine", "bastion"] {
+            for whose in ["instance", "bastion"] {
                 let words = format!("host key of the {whose} is not pinned");
                 assert_eq!(says(&said, Severity::Warning, &words), unpinned.contains(&whose), "{ssh}: {said:#?}");
             }
@@ -322,7 +322,7 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
             );
             workspace.write(&format!("{server}{tunnel}{asks}"));
             let (done, said) = workspace.try_apply(&[]);
-            assert!(done && says(&said, Severity::Warning, "host key of the machine is not pinned"), "{said:#?}");
+            assert!(done && says(&said, Severity::Warning, "host key of the instance is not pinned"), "{said:#?}");
             let answered = fs::read_to_string(workspace.beside("answer")).unwrap();
             assert!(answered.contains("200"), "{answered}");
         }

@@ -122,7 +122,7 @@ fn an_instance_that_nobody_knows_is_told_in_the_plan_and_refused_by_the_apply() 
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(Server::new().text("instance_id", "ins-nowhere").alone()));
         let said = workspace.try_plan(&[]);
-        let words = "the service does not know the instance";
+        let words = "the instance does not exist in this account";
         assert!(says(&said, Severity::Warning, words) && says(&said, Severity::Warning, "will fail"), "{said:#?}");
         let (done, said) = workspace.try_apply(&[]);
         let error = refusal(&said, &[words]);

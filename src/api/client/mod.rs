@@ -1,0 +1,434 @@
+//! Calls: headers, clock, pacing, retries, and the log of it all.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use backon::ExponentialBackoff;
+use reqwest::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
+};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::api::{
+    clock::Clock,
+    code::Code,
+    context::Context,
+    endpoint::{Effect, Endpoint},
+    envelope::{self, Answer},
+    error::{Cause, Error, Missing},
+    pace::Pace,
+    redact,
+    request::{Change, Request},
+    retry::{self, Retry},
+    settings::{Random, Settings},
+    snapshots::Snapshots,
+    token::{Token, TokenError, Tokens},
+    transport::{Http, Outgoing, Transport},
+    watch::Watch,
+    witness::Witness,
+};
+
+mod chat;
+
+/// How long a change that is in flight may still answer after its operation was cancelled or ran out of time.
+///
+/// Long enough to learn the id of an object that is being made, short enough for someone who pressed Ctrl-C.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// The service's client. Cheap to clone; all clones share connections, limits, snapshots and the poller.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+///
+/// use damodel::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
+/// use tokio_util::sync::CancellationToken;
+///
+/// let client = Client::new(Settings {
+///     base_url: Some(BaseUrl::parse("https://api.example.com", PlainHttp::LoopbackOnly)?),
+///     token: Some(TokenSource::Value("secret".into())),
+///     ..Settings::default()
+/// });
+/// let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
+/// for instance in &client.instances().snapshot(&context).await?.records {
+///     println!("{} {}", instance.uid, instance.name.as_deref().unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+/// For how long a connection is tried to a service that has not answered yet.
+const FIRST_CONTACT: Duration = Duration::from_secs(6);
+
+/// Scheme, host and port, as errors name a service.
+pub(super) fn origin(url: &url::Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+struct Shared {
+    settings: Settings,
+    transport: Arc<dyn Transport>,
+    tokens: Tokens,
+    clock: Clock,
+    pace: Pace,
+    /// Counts changes, each before it is sent and after it was answered, and what waits have seen to change.
+    changes: AtomicU64,
+    snapshots: Snapshots,
+    watch: Watch,
+    witness: Witness,
+    /// Whether the service has answered anything yet.
+    has_answered: AtomicBool,
+    /// When a connection to it failed first.
+    first_failure: OnceLock<Instant>,
+}
+
+impl Client {
+    /// Makes a client that speaks HTTP. Nothing is connected, read or checked before the first call.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let transport = Arc::new(Http::new(&settings));
+        Self::with_transport(settings, transport)
+    }
+
+    /// Makes a client whose requests go through `transport`.
+    #[must_use]
+    pub fn with_transport(settings: Settings, transport: Arc<dyn Transport>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                tokens: Tokens::new(settings.token.clone()),
+                pace: Pace::new(&settings),
+                transport,
+                settings,
+                clock: Clock::default(),
+                changes: AtomicU64::new(0),
+                snapshots: Snapshots::default(),
+                watch: Watch::default(),
+                witness: Witness::default(),
+                has_answered: AtomicBool::new(false),
+                first_failure: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// What this client was made with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// What was seen to exist in this run.
+    #[must_use]
+    pub fn witness(&self) -> &Witness {
+        &self.shared.witness
+    }
+
+    /// Whether a base address and a source of the token are set, so that calls can be made.
+    ///
+    /// # Errors
+    /// The first that is missing.
+    pub fn check_configured(&self) -> Result<(), Missing> {
+        match (&self.settings().base_url, &self.settings().token) {
+            (None, _) => Err(Missing::BaseUrl),
+            (_, None) => Err(Missing::ApiToken),
+            _ => Ok(()),
+        }
+    }
+
+    /// A short text that is the same for the same base address and token, and leads back to neither.
+    ///
+    /// A program that prints another token every time makes another fingerprint every time.
+    ///
+    /// # Errors
+    /// A missing base address or token, a token program that fails, the end of the context.
+    pub async fn fingerprint(&self, context: &Context) -> Result<String, Error> {
+        let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
+        let endpoint = Endpoint::InstanceList;
+        let token = context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(endpoint))??;
+        let mut hash = Sha256::new();
+        hash.update(b"damodel account fingerprint 1\0");
+        hash.update(base.to_string().as_bytes());
+        hash.update(b"\0");
+        hash.update(token.secret.expose_secret().as_bytes());
+        Ok(hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    pub(super) fn random(&self) -> &Random {
+        &self.settings().random
+    }
+
+    /// What the service's clock showed, as far as we know it, when this machine's showed these Unix seconds.
+    pub(super) fn service_time(&self, machine: i64) -> i64 {
+        machine + self.shared.clock.now().1
+    }
+
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.shared.snapshots
+    }
+
+    pub(super) fn poller(&self) -> &Watch {
+        &self.shared.watch
+    }
+
+    /// Makes snapshots old, since something in the service is not as it was.
+    pub(super) fn note_change(&self) {
+        self.shared.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many changes this client has begun and ended, and seen.
+    pub(super) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::SeqCst)
+    }
+
+    /// Asks a question. Cancel-safe.
+    pub(super) async fn read(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
+        context.run(self.persist(context, request, retry)).await.map_err(|ended| ended.error(request.endpoint))?
+    }
+
+    /// Changes something, on a task of its own: a caller that is dropped does not drop the change.
+    pub(super) async fn change(&self, context: &Context, request: Request) -> Result<Answer, Error> {
+        let client = self.clone();
+        let own = context.clone();
+        let endpoint = request.endpoint;
+        detached(endpoint, async move { client.persist(&own, &request, Retry::AsConfigured).await }).await
+    }
+
+    /// Notes that there is a service at this address.
+    pub(super) fn was_reached(&self) {
+        self.shared.has_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends until there is an answer that asking again cannot better.
+    async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
+        let mut waits = retry::schedule(self.settings().max_retries, self.random());
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(context, request, attempt).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if retry == Retry::Never || !error.is_retryable() => return Err(error),
+                Err(error) => error,
+            };
+            tracing::debug!(endpoint = %request.endpoint, attempt, %error, "may be asked again");
+            if !self.pause(context, &mut waits, &error).await {
+                return Err(error);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Waits until it is time to ask again; `false` when it never will be. A service that has not answered yet is not
+    /// tried for long: its address is probably wrong.
+    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
+        let Some(wait) = waits.next() else {
+            return false;
+        };
+        let wait = wait.max(error.retry_after().unwrap_or_default());
+        if matches!(error, Error::NeverSent { .. }) && !self.shared.has_answered.load(Ordering::Relaxed) {
+            let begun = self.shared.first_failure.get_or_init(Instant::now);
+            if begun.elapsed() + wait > FIRST_CONTACT {
+                return false;
+            }
+        }
+        wait < context.remaining() && context.sleep(wait).await.is_ok()
+    }
+
+    /// Sends once, and once more each after the clock was corrected and the token was renewed: the service has
+    /// processed nothing when it says 100006 (service API, Authentication).
+    pub(super) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
+        let (mut corrected, mut renewed) = (false, false);
+        loop {
+            context.check().map_err(|ended| ended.error(request.endpoint))?;
+            let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
+            let token =
+                context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
+            let (now, offset) = self.shared.clock.now();
+            let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
+            let outcome = self.exchange(context, outgoing, attempt, &token).await;
+            let Err(Error::Service(refusal)) = &outcome else {
+                return outcome;
+            };
+            if refusal.code != Code::InvalidToken {
+                return outcome;
+            }
+            let differs = refusal.server_time.is_some_and(|server| self.shared.clock.correct(server, offset));
+            if differs && !corrected {
+                corrected = true;
+                let seconds = refusal.server_time.unwrap_or(now) - now;
+                tracing::info!(endpoint = %request.endpoint, seconds, "the service's clock differs: corrected");
+            } else if !renewed && self.shared.tokens.forget(&token) {
+                renewed = true;
+                tracing::info!(endpoint = %request.endpoint, "the token was refused: its program is run again");
+            } else {
+                return outcome;
+            }
+        }
+    }
+
+    fn outgoing(&self, request: &Request, mut url: url::Url, token: &Token, now: i64) -> Result<Outgoing, Error> {
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        let mut secret =
+            HeaderValue::from_str(token.secret.expose_secret()).map_err(|_| Error::Token(TokenError::Unsendable))?;
+        secret.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-service-token", secret);
+        headers.insert("x-service-timestamp", HeaderValue::from(now));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Ok(agent) = HeaderValue::from_str(&self.settings().user_agent.to_string()) {
+            headers.insert(USER_AGENT, agent);
+        }
+        if request.body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        Ok(Outgoing {
+            endpoint: request.endpoint,
+            method: Method::from_bytes(request.endpoint.method().as_bytes()).unwrap_or_default(),
+            url,
+            headers,
+            body: request.body.clone(),
+        })
+    }
+
+    /// One request and its answer, within the limits.
+    async fn exchange(
+        &self,
+        context: &Context,
+        outgoing: Outgoing,
+        attempt: u32,
+        token: &Token,
+    ) -> Result<Answer, Error> {
+        let endpoint = outgoing.endpoint;
+        let slot = context.run(self.shared.pace.enter()).await.map_err(|ended| ended.error(endpoint))?;
+        let (address, path) = (origin(&outgoing.url), outgoing.url.path().to_owned());
+        if let Some(body) = &outgoing.body
+            && tracing::enabled!(tracing::Level::TRACE)
+        {
+            tracing::trace!(
+                method = endpoint.method(),
+                path,
+                attempt,
+                body = self.loggable(body, Some(&token.secret)),
+                "request"
+            );
+        }
+        let change = endpoint.mutates().then(|| Change::begin(&self.shared.changes));
+        let start = Instant::now();
+        let sending = tokio::time::timeout(self.settings().request_timeout, self.shared.transport.send(outgoing));
+        let sent = tokio::select! {
+            biased;
+            sent = sending => match sent {
+                Ok(sent) => sent.map_err(|failure| failure.into_error(endpoint, &address)),
+                Err(_) => Err(no_answer(endpoint, "the request timed out")),
+            },
+            () = grace_ended(context) => Err(no_answer(endpoint, "the operation ended while it was in flight")),
+        };
+        drop(change);
+        drop(slot);
+        let duration_ms = start.elapsed().as_millis();
+        let (now, _) = self.shared.clock.now();
+        let status = sent.as_ref().ok().map(|incoming| incoming.status);
+        if sent.is_ok() {
+            self.was_reached();
+        }
+        if let Ok(incoming) = &sent
+            && tracing::enabled!(tracing::Level::TRACE)
+        {
+            tracing::trace!(
+                method = endpoint.method(),
+                path,
+                attempt,
+                body = self.loggable(&incoming.body, Some(&token.secret)),
+                "answer"
+            );
+        }
+        let outcome = sent
+            .and_then(|incoming| envelope::open(endpoint, &incoming, now))
+            .map_err(|error| self.without_secrets(error, Some(&token.secret)));
+        let ids = match &outcome {
+            Ok(answer) => answer.ids.clone(),
+            Err(error) => error.request_ids(),
+        };
+        tracing::debug!(
+            method = endpoint.method(),
+            path,
+            status,
+            duration_ms,
+            request_id = ids.request_id,
+            trace_id = ids.trace_id,
+            attempt,
+            error = outcome.as_ref().err().map(tracing::field::display),
+            "request"
+        );
+        outcome
+    }
+
+    /// A service may repeat in its message what it was sent.
+    fn without_secrets(&self, error: Error, token: Option<&SecretString>) -> Error {
+        let Error::Service(mut refusal) = error else {
+            return error;
+        };
+        for text in [Some(&mut refusal.message), refusal.name.as_mut()].into_iter().flatten() {
+            *text = self.cut_secrets(std::mem::take(text), token);
+        }
+        Error::Service(refusal)
+    }
+
+    /// A body for the log. What may be shown of it may still repeat a credential.
+    fn loggable(&self, body: &[u8], token: Option<&SecretString>) -> String {
+        self.cut_secrets(redact::body(body), token)
+    }
+
+    fn cut_secrets(&self, text: String, token: Option<&SecretString>) -> String {
+        let secrets = [token, self.settings().api_key.as_ref()];
+        let secrets = secrets.into_iter().flatten().map(ExposeSecret::expose_secret);
+        secrets
+            .filter(|secret| !secret.is_empty())
+            .fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "…") } else { text })
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("base_url", &self.settings().base_url).finish_non_exhaustive()
+    }
+}
+
+/// Runs a change on its own task, in the caller's span.
+pub(super) async fn detached<T: Send + 'static>(
+    endpoint: Endpoint,
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(outcome) => outcome,
+        // What was begun is not known: that must not look like an answer.
+        Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
+        Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
+    }
+}
+
+async fn grace_ended(context: &Context) {
+    context.ended().await;
+    tokio::time::sleep(GRACE).await;
+}
+
+fn no_answer(endpoint: Endpoint, reason: &'static str) -> Error {
+    Error::NoAnswer { endpoint, cause: Cause::new(reason) }
+}
+
+#[cfg(test)]
+mod tests;
