@@ -1,4 +1,4 @@
-//! Where model files lie: on this machine, at an address, or in an instance; for the data source and for the plan of a
+//! Where model files lie: on this computer, at an address, or in an instance; for the data source and for the plan of a
 //! server.
 
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(super) enum FileError {
     Unreadable,
 }
 
-/// Files of the machine that runs Terraform.
+/// Files of the computer that runs Terraform.
 #[derive(Debug)]
 pub(super) struct LocalFiles;
 

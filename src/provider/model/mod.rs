@@ -57,7 +57,7 @@ impl DataSource for File {
             Attribute::optional(
                 "path",
                 Type::String,
-                "The GGUF file: on the machine that runs Terraform, or, with `instance_id` or `ssh`, in the instance. `~/` is the \
+                "The GGUF file: on the computer that runs Terraform, or, with `instance_id` or `ssh`, in the instance. `~/` is the \
                  user's home.",
             )
             .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains(['\n', '\r', '\0']))),

@@ -63,7 +63,7 @@ const UNCOMPUTED: &[&str] = &[
     "-ts",
 ];
 
-/// Holds the model of a planned server against the memory of the machine's GPUs, where both can be seen.
+/// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
 pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
     let Some(client) = context.client.filter(|client| client.preflight) else { return };
     let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
@@ -127,7 +127,7 @@ async fn look(
 ) -> Result<(Model, Vec<u64>), String> {
     let path = planned.model.as_str().ok_or("the path of the model is not known yet")?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
-        return Err("the machine is not known yet".to_owned());
+        return Err("the instance is not known yet".to_owned());
     }
     let access = match planned.instance_id.as_str() {
         Some(id) => {
@@ -137,7 +137,7 @@ async fn look(
         }
         None => None,
     };
-    let target = login.target(access.as_ref(), client).map_err(|_| "the machine cannot be logged in to yet")?;
+    let target = login.target(access.as_ref(), client).map_err(|_| "nothing to log in with yet")?;
     let limits = ssh::Limits { denied: Duration::ZERO, ..ssh::Limits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session = ssh::connect(&target, &limits, patience, &context.cancel).await.map_err(|error| error.to_string())?;
