@@ -15,6 +15,7 @@
 //! - `object`, `presence`, `witness`: what all kinds of objects share; whether one is gone, or only not shown;
 //! - `reservations`: what creates in flight are about to spend, for other runs;
 //! - `progress`: what waits tell of themselves, for another process;
+//! - `remote_file`: a file at any address, read in pieces and without credentials;
 //! - `instances`, `create_instance`, `public_images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
 //!   `create_cloud_disk`: one file or two an endpoint group.
 //!
@@ -66,6 +67,7 @@ mod public_images;
 mod quotes;
 mod records;
 mod redact;
+mod remote_file;
 mod request;
 mod reservations;
 mod retry;
@@ -111,6 +113,7 @@ pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,
 };
+pub use remote_file::{RemoteError, RemoteFile};
 pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};

@@ -241,7 +241,8 @@ impl BaseUrl {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether an address is of this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),

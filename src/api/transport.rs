@@ -160,24 +160,11 @@ impl Http {
 
 impl Options {
     fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
-        let roots = match &self.extra_roots_pem {
-            Some(pem) => Certificate::from_pem_bundle(pem)
-                .map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?,
-            None => Vec::new(),
-        };
         if self.plain {
             // No certificate store is needed, and a computer without one must not fail.
             return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
-        let merged = self.builder(effect).tls_certs_merge(roots.clone()).build();
-        match merged {
-            Ok(client) => Ok(client),
-            // A computer without a store of its own can still trust the roots it was given.
-            Err(_) if !roots.is_empty() => {
-                self.builder(effect).tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
-            }
-            Err(error) => Err(Cause::new(error).to_string()),
-        }
+        trusting(self.extra_roots_pem.as_deref(), || self.builder(effect))
     }
 
     fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
@@ -192,6 +179,31 @@ impl Options {
             .pool_idle_timeout(Duration::from_secs(20));
         let builder = if self.loopback { builder.no_proxy() } else { builder };
         if effect == Effect::Creates { builder.http1_only().pool_max_idle_per_host(0) } else { builder }
+    }
+}
+
+/// A client that trusts this computer's roots and those of a PEM bundle.
+///
+/// # Errors
+///
+/// Why there is none: a bundle that is none, or no roots at all.
+pub(super) fn trusting(
+    roots_pem: Option<&[u8]>,
+    builder: impl Fn() -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, String> {
+    let roots = match roots_pem {
+        Some(pem) => Certificate::from_pem_bundle(pem)
+            .map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?,
+        None => Vec::new(),
+    };
+    let merged = builder().tls_certs_merge(roots.clone()).build();
+    match merged {
+        Ok(client) => Ok(client),
+        // A computer without a store of its own can still trust the roots it was given.
+        Err(_) if !roots.is_empty() => {
+            builder().tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
+        }
+        Err(error) => Err(Cause::new(error).to_string()),
     }
 }
 

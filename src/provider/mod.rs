@@ -20,6 +20,8 @@ mod lifecycle;
 mod llama_chat;
 mod llama_server;
 mod meanings;
+mod model;
+mod model_files;
 mod pricing;
 mod private_image;
 mod protection;
@@ -80,6 +82,7 @@ impl framework::Provider for Damodel {
             .data_source(lifecycle::Singular::<private_image::SingleImage>::default())
             .data_source(lifecycle::Plural::<instance::Instances>::default())
             .data_source(lifecycle::Singular::<instance::SingleInstance>::default())
+            .data_source(model::File)
             .data_source(public_images::List)
             .data_source(public_images::Single)
             .data_source(specs::List)
@@ -87,6 +90,7 @@ impl framework::Provider for Damodel {
             .ephemeral_resource(instance::Access)
             .function(functions::EstimateCost)
             .function(functions::ParseImageAddress)
+            .function(model::ModelMemory)
             .function(specs::CheapestSpec)
             .ephemeral_resource(llama_server::Tunnel)
             .list_resource(lifecycle::ListAll::<cloud_disk::Filters>::default())

@@ -7,6 +7,7 @@ mod commands;
 mod framework;
 mod house;
 mod lives;
+mod model;
 mod plugin;
 mod protocol;
 mod sandbox;

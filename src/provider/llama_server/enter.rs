@@ -117,7 +117,7 @@ impl Attempt {
 
 impl LlamaServer {
     /// Where its bastion is, as the notes of it say.
-    fn bastion_address(&self) -> Option<String> {
+    pub(super) fn bastion_address(&self) -> Option<String> {
         self.ssh.known()?.bastion.known()?.address()
     }
 

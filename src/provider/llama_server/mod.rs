@@ -1,7 +1,8 @@
 //! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance inference server
 //! guide).
 //!
-//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance;
+//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance; `memory`: whether
+//!   the model fits there;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
 //! - `decide`, `recipe`: what is done next, and with what a source is compiled; `follow`, `trial`, `work`: how a server is followed and asked, and the
 //!   work of an apply;
@@ -21,6 +22,7 @@ mod health;
 mod import;
 mod job;
 mod machine;
+mod memory;
 mod model;
 mod options;
 mod plan;

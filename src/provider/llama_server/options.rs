@@ -84,7 +84,7 @@ pub(super) fn argument_in(text: &str) -> Option<&'static str> {
 }
 
 /// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp, common/arg.cpp).
-fn name(word: &str) -> Cow<'_, str> {
+pub(super) fn name(word: &str) -> Cow<'_, str> {
     let name = word.split('=').next().unwrap_or(word);
     if name.starts_with("--") { name.replace('_', "-").into() } else { name.into() }
 }

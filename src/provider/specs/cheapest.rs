@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::record::{self, SpecRecord};
 use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
 
-/// `cheapest_spec(specs, gpu_num)`.
+/// `cheapest_spec(specs, gpu_num, min_gpu_mem_mb...)`.
 #[derive(Debug)]
 pub(in crate::provider) struct CheapestSpec;
 
@@ -14,6 +14,7 @@ pub(in crate::provider) struct CheapestSpec;
 pub(in crate::provider) struct Arguments {
     specs: Vec<Attr<SpecRecord>>,
     gpu_num: i64,
+    min_gpu_mem_mb: Vec<i64>,
 }
 
 impl Function for CheapestSpec {
@@ -31,7 +32,8 @@ impl Function for CheapestSpec {
             summary: "The cheapest specification that can be created now".to_owned(),
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
                           available in one instance now; of several at the same price the one with the lowest \
-                          `spec_id`. Stock and prices move: an instance that is made of the result keeps its \
+                          `spec_id`. With `min_gpu_mem_mb` only those whose GPUs have that much memory count. \
+                          Stock and prices move: an instance that is made of the result keeps its \
                           specification with `ignore_changes = [spec_id]`."
                 .to_owned(),
             parameters: vec![
@@ -43,16 +45,28 @@ impl Function for CheapestSpec {
                 Parameter::new("gpu_num", Type::Number, "How many GPUs the instance is to have.")
                     .validate(validator::between(1..=i64::MAX)),
             ],
-            variadic: None,
+            variadic: Some(
+                Parameter::new("min_gpu_mem_mb", Type::Number, "The least memory of one GPU in MB.")
+                    .validate(validator::between(0..=i64::MAX)),
+            ),
             returns: record,
         }
     }
 
     fn call(&self, arguments: Arguments) -> Result<SpecRecord, FunctionError> {
-        let specs: Vec<SpecRecord> = arguments.specs.into_iter().filter_map(Attr::into_known).collect();
+        let least = arguments.min_gpu_mem_mb.iter().max().copied();
+        let has_memory = |spec: &SpecRecord| {
+            least.is_none_or(|least| spec.gpu_mem_mb.known().is_some_and(|memory| *memory >= least))
+        };
+        let specs = arguments.specs.into_iter().filter_map(Attr::into_known).filter(has_memory);
+        let specs: Vec<SpecRecord> = specs.collect();
         let most = specs.iter().filter_map(|spec| spec.max_gpu_count.known()).max().copied().unwrap_or(0);
         if most <= 0 {
-            return Err(FunctionError::on("specs", "none of these specifications can be created now"));
+            let text = match least {
+                Some(least) => format!("none with {least} MB of memory for each GPU can be created now"),
+                None => "none of these specifications can be created now".to_owned(),
+            };
+            return Err(FunctionError::on("specs", text));
         }
         let fits = |spec: &SpecRecord| spec.max_gpu_count.known().is_some_and(|count| *count >= arguments.gpu_num);
         if most < arguments.gpu_num {
@@ -80,7 +94,13 @@ mod tests {
     }
 
     fn cheapest(specs: Vec<Attr<SpecRecord>>, gpu_num: i64) -> Result<i64, FunctionError> {
-        CheapestSpec.call(Arguments { specs, gpu_num }).map(|spec| *spec.spec_id.known().unwrap())
+        cheapest_with(specs, gpu_num, &[])
+    }
+
+    fn cheapest_with(specs: Vec<Attr<SpecRecord>>, gpu_num: i64, memory: &[i64]) -> Result<i64, FunctionError> {
+        CheapestSpec
+            .call(Arguments { specs, gpu_num, min_gpu_mem_mb: memory.to_vec() })
+            .map(|spec| *spec.spec_id.known().unwrap())
     }
 
     #[test]
@@ -96,6 +116,20 @@ mod tests {
         };
         assert_eq!(cheapest(specs(), 1), Ok(2));
         assert_eq!(cheapest(specs(), 2), Ok(3), "of equal prices the first by number");
+    }
+
+    #[test]
+    fn only_cards_with_the_memory_count() {
+        let with = |id: i64, price, memory: i64| {
+            Attr::Known(SpecRecord { gpu_mem_mb: memory.into(), ..spec(id, 8, Some(price)).into_known().unwrap() })
+        };
+        let specs = || vec![with(1, "1", 24_576), with(2, "2", 81_920), spec(3, 8, Some("0.1"))];
+        assert_eq!(cheapest_with(specs(), 1, &[24_577]), Ok(2));
+        assert_eq!(cheapest_with(specs(), 1, &[10, 24_576]), Ok(1));
+        assert_eq!(cheapest(specs(), 1), Ok(3));
+        let none = cheapest_with(specs(), 1, &[81_921]).unwrap_err();
+        assert_eq!(none.parameter.as_deref(), Some("specs"));
+        assert!(none.text.contains("81921 MB"), "{}", none.text);
     }
 
     #[test]

@@ -3,7 +3,12 @@
 //! The format: magic, version, number of tensors and of keys, the keys with typed values, the tensors' shapes and
 //! offsets, padding to 32 bytes, the data. Little-endian throughout.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
 /// The type of a 32-bit unsigned value.
 const U32: u32 = 4;
@@ -11,6 +16,11 @@ const U32: u32 = 4;
 const STRING: u32 = 8;
 /// The type of an array.
 const ARRAY: u32 = 9;
+
+/// The type of a tensor of 16-bit floats.
+const F16: u32 = 1;
+/// The most of a file that is read: the data behind the header may be of any size.
+const LONGEST_HEADER: u64 = 1 << 20;
 
 /// Where the data of tensors begins is a multiple of this.
 const ALIGNMENT: usize = 32;
@@ -43,11 +53,11 @@ impl Gguf {
         }
     }
 
-    /// A file with these keys and one tensor.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// A file with these keys and tensors, as far as its data, and the length that it has with them.
+    pub(super) fn to_bytes(&self, tensors: &[Tensor]) -> (Vec<u8>, u64) {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(3_u32.to_le_bytes());
-        bytes.extend(1_u64.to_le_bytes());
+        bytes.extend((tensors.len() as u64).to_le_bytes());
         bytes.extend((self.keys.len() as u64).to_le_bytes());
         for (key, value) in &self.keys {
             put_text(&mut bytes, key);
@@ -62,14 +72,19 @@ impl Gguf {
                 }
             }
         }
-        put_text(&mut bytes, "token_embd.weight");
-        bytes.extend(1_u32.to_le_bytes());
-        bytes.extend((TENSOR as u64).to_le_bytes());
-        // 32-bit floats, from the beginning of the data.
-        bytes.extend(0_u32.to_le_bytes());
-        bytes.extend(0_u64.to_le_bytes());
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT) + TENSOR * 4, 0);
-        bytes
+        let mut offset = 0_u64;
+        for tensor in tensors {
+            put_text(&mut bytes, &tensor.name);
+            bytes.extend((tensor.shape.len() as u32).to_le_bytes());
+            tensor.shape.iter().for_each(|length| bytes.extend(length.to_le_bytes()));
+            bytes.extend(F16.to_le_bytes());
+            bytes.extend(offset.to_le_bytes());
+            let size = tensor.shape.iter().product::<u64>() * 2;
+            offset += size.next_multiple_of(ALIGNMENT as u64);
+        }
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        let length = bytes.len() as u64 + offset;
+        (bytes, length)
     }
 
     /// Reads a file.
@@ -80,9 +95,14 @@ impl Gguf {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         const FUNCTION: &str = "gguf_init_from_file";
         let name = path.display();
-        let bytes = std::fs::read(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::IsADirectory => "gguf_init_from_reader: failed to read magic".to_owned(),
-            std::io::ErrorKind::PermissionDenied => {
+        let opened = File::open(path).and_then(|file| {
+            let (length, mut bytes) = (file.metadata()?.len(), Vec::new());
+            file.take(LONGEST_HEADER).read_to_end(&mut bytes)?;
+            Ok((bytes, length))
+        });
+        let (bytes, length) = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::IsADirectory => "gguf_init_from_reader: failed to read magic".to_owned(),
+            io::ErrorKind::PermissionDenied => {
                 format!("{FUNCTION}: failed to open GGUF file '{name}' (Permission denied)")
             }
             _ => format!("{FUNCTION}: failed to open GGUF file '{name}' (No such file or directory)"),
@@ -93,12 +113,16 @@ impl Gguf {
             let magic = String::from_utf8_lossy(magic);
             return Err(format!("gguf_init_from_reader: invalid magic characters: '{magic}', expected 'GGUF'"));
         }
-        reader.keys().ok_or("gguf_init_from_reader: failed to read key-value pairs")?.fits(&bytes)
+        reader.keys().ok_or("gguf_init_from_reader: failed to read key-value pairs")?.fits(length)
     }
 }
 
-/// How many numbers the one tensor has.
-const TENSOR: usize = 16;
+/// A tensor of 16-bit floats.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub(super) name: String,
+    pub(super) shape: Vec<u64>,
+}
 
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend((text.len() as u64).to_le_bytes());
@@ -113,8 +137,8 @@ struct Header {
 }
 
 impl Header {
-    fn fits(self, bytes: &[u8]) -> Result<Gguf, String> {
-        let length = bytes.len().saturating_sub(self.data) as u64;
+    fn fits(self, length: u64) -> Result<Gguf, String> {
+        let length = length.saturating_sub(self.data as u64);
         match self.ends.into_iter().find(|(_, end)| *end > length) {
             Some((name, _)) => Err(format!(
                 "llama_model_load: error loading model: tensor '{name}' data is not within the file bounds, model is \
@@ -215,6 +239,16 @@ mod tests {
         Gguf { keys: keys.into() }
     }
 
+    fn tensors() -> [Tensor; 1] {
+        [Tensor { name: "token_embd.weight".to_owned(), shape: vec![32] }]
+    }
+
+    fn whole() -> Vec<u8> {
+        let (mut bytes, length) = model().to_bytes(&tensors());
+        bytes.resize(usize::try_from(length).unwrap(), 0);
+        bytes
+    }
+
     fn read(bytes: &[u8]) -> Result<Gguf, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
@@ -223,12 +257,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        assert_eq!(read(&model().to_bytes()), Ok(model()));
+        assert_eq!(read(&whole()), Ok(model()));
     }
 
     #[test]
     fn a_file_that_is_cut_says_where() {
-        let bytes = model().to_bytes();
+        let bytes = whole();
         for length in 0..4 {
             assert!(read(&bytes[..length]).unwrap_err().ends_with("failed to read magic"), "{length}");
         }

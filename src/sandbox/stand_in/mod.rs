@@ -41,6 +41,7 @@
 //! | `busy-on-second-chat` | is healthy, and answers chats from the second on with 503: its queue is full |
 //! | `hang-on-chat` | is healthy, and never answers a chat |
 //! | `empty-chat` | answers with an empty text |
+//! | `large` | is one of 70 billion parameters, which fits on no single GPU; its data are a hole |
 //! | `truncated`, `header-cut`, `not-gguf`, `empty`, `directory` | refuses the file: cut in its data or header, a Git LFS pointer, empty, a folder |
 //! | `newer`, `missing-key` | refuses the file: an architecture that it does not know, a key that is missing |
 //!

@@ -28,6 +28,7 @@ mod life_cycle;
 mod lists;
 mod llama;
 mod losses;
+mod model;
 mod names;
 mod notes;
 mod owners;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use damodel::{
     api::{CloudDisk, CloudDiskSpec, EventStream, Instance, InstanceDetail, PrivateImage, PublicImage, Spec},
     framework::{Ends, Kind, Server, Type},
+    model,
     protocol::codec::{Unsaid, decode, decode_json, decode_type, encode},
     provider::{Damodel, Environment},
     review::{Format, Plan, Policy, Review, Reviewed, Style, render},
@@ -16,7 +17,11 @@ use damodel::{
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proptest::{prelude::*, sample::Index};
 
-use crate::framework::conformance::{cases, vectors::recorded_values};
+use crate::{
+    framework::conformance::{cases, vectors::recorded_values},
+    model::Files,
+    support::gguf::Size,
+};
 
 /// A piece of the input, what becomes of it, and a byte for that.
 type Edit = (Index, Index, u8, u8);
@@ -111,6 +116,22 @@ proptest! {
             let _ = serde_json::from_value::<PrivateImage>(record());
             let _ = serde_json::from_value::<PublicImage>(record());
             let _ = serde_json::from_value::<Spec>(record());
+        }
+    }
+
+    /// A model's header is read in less than a MiB at a time, and never beyond the file's end: the source sees to that.
+    #[test]
+    fn a_model_file(edits in edits(), is_split: bool) {
+        let file = Size { heads_kv: 2, experts: 4, window: 128, ..Size::dense() }.model();
+        let file = if is_split { file.number("split.count", 2).number("split.no", 0) } else { file };
+        let (header, length) = (damaged(file.header(), &edits), file.length());
+        let files = Files::default()
+            .with("m-00001-of-00002.gguf", header.clone(), length.max(header.len() as u64))
+            .with("m-00002-of-00002.gguf", header.clone(), length.max(header.len() as u64));
+        if let Ok(model) = model::read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
+            let found = model::memory(&model, &model::Options::default());
+            prop_assert_eq!(found.total.is_some(), found.cache.is_some() && found.compute.is_some());
+            prop_assert!(!found.notes.is_empty());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Plans: what an update changes in the instance.
 
-use super::{failure::as_warning, model::LlamaServer, status};
+use super::{failure::as_warning, memory, model::LlamaServer, status};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext, PlanKind},
@@ -128,11 +128,13 @@ pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_,
             if let (Some(config), Some(client)) = (&plan.config, client) {
                 check_access(config, client, &planning_limits(context), &mut plan.diagnostics).await;
             }
+            memory::check(plan, context).await;
         }
         PlanKind::Destroy => {}
         PlanKind::Update => {
             if restarts(plan) {
                 warn_without_key(plan);
+                memory::check(plan, context).await;
             }
             update(plan);
         }

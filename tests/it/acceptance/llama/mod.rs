@@ -8,6 +8,7 @@ mod import;
 mod interruptions;
 mod life;
 mod login;
+mod memory;
 mod plain;
 mod random;
 mod restart;

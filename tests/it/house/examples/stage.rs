@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::files;
-use crate::support::plugin::BINARY;
+use crate::support::{gguf::Size, plugin::BINARY};
 
 /// An example on a stage of its own.
 pub(super) struct Stage {
@@ -46,6 +46,8 @@ impl Stage {
         for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
             fs::copy(file, stage.configuration().join(file.file_name().unwrap())).unwrap();
         }
+        // The file that those read which are about a model.
+        Size::dense().model().write(&stage.configuration().join("model.gguf"));
         stage
     }
 

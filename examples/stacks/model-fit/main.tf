@@ -1,0 +1,76 @@
+# A model and the cheapest instance that it fits on: its memory is computed from the file, and chooses the cards.
+#
+# terraform plan     the memory that the model needs, and the candidates that have it
+# terraform apply    an instance with one of them, and the server
+# terraform apply    no changes, however stock and prices move: the choice is kept
+
+terraform {
+  required_version = ">= 1.8" # for functions of providers; OpenTofu: >= 1.7
+
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {
+  max_hourly_price = var.hourly_budget
+}
+
+# Only the header of the file is read.
+data "damodel_model" "this" {
+  path = var.model_file
+}
+
+locals {
+  memory = provider::damodel::model_memory(data.damodel_model.this, {
+    context_size = var.context_size
+    parallel     = var.parallel
+  })
+
+  # 5 % stay free.
+  gpu_mem_mb = local.memory.total == null ? null : ceil(local.memory.total / 0.95 / 1048576)
+}
+
+# The cards that the model fits on, cheapest first. One that is sold out stays in the list: an
+# instance that was made of it keeps it.
+data "damodel_specs" "fitting" {
+  capacity_type  = "ondemand"
+  gpu_name       = var.gpus
+  min_gpu_mem_mb = local.gpu_mem_mb
+  sort_by        = "price"
+}
+
+data "damodel_public_image" "llama" {
+  name = "llama.cpp"
+}
+
+resource "damodel_instance" "server" {
+  name       = var.name
+  gpu_num    = 1
+  candidates = [for spec in data.damodel_specs.fitting.specs : { spec_id = spec.spec_id }]
+  image_id   = data.damodel_public_image.llama.id
+  image_type = "public"
+
+  # Nothing to leak from the state: the server's address and password come from the service.
+  store_credentials = false
+
+  lifecycle {
+    # Tomorrow the image may be another one.
+    ignore_changes = [image_id]
+
+    precondition {
+      condition     = local.memory.total != null
+      error_message = "The memory of the model is not known: ${join("; ", local.memory.notes)}."
+    }
+  }
+}
+
+resource "damodel_llama_server" "model" {
+  instance_id  = damodel_instance.server.id
+  model        = var.model
+  context_size = var.context_size
+  parallel     = var.parallel
+  host         = "127.0.0.1" # reachable through SSH only
+}

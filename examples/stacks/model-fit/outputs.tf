@@ -1,0 +1,17 @@
+output "memory" {
+  description = "The GPU memory that the model needs, in MiB by part."
+  value = {
+    for part in ["weights", "cache", "compute", "overhead", "total"] :
+    part => local.memory[part] == null ? null : ceil(local.memory[part] / 1048576)
+  }
+}
+
+output "spec_type" {
+  description = "What the instance was bought as."
+  value       = damodel_instance.server.spec_type
+}
+
+output "server" {
+  description = "The server's id, for damodel_chat_completion and damodel_llama_tunnel."
+  value       = damodel_llama_server.model.id
+}

@@ -1,0 +1,279 @@
+//! A file at any https address, read in pieces (RFC 9110, section 14). No credential of the service is sent, and no
+//! file is read whole.
+
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use reqwest::{
+    StatusCode,
+    header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE, USER_AGENT},
+    redirect, retry,
+};
+use url::Url;
+
+use crate::api::{
+    error::Cause,
+    settings::{Settings, is_loopback},
+    transport::trusting,
+};
+
+/// How many redirects are followed.
+const REDIRECTS: usize = 10;
+
+/// Why a piece of a file was not read. The address is not named: it may hold a key.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// The address cannot be used. Usual cause: http instead of https.
+    #[error("{reason}")]
+    BadAddress {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The server has no such bytes.
+    #[error("the file ended before the requested bytes")]
+    BeyondTheEnd,
+    /// No connection, or one that broke.
+    #[error("the connection failed: {0}")]
+    Connection(Cause),
+    /// The client could not be made. Usual cause: no certificate store on this machine.
+    #[error("{0}")]
+    Impossible(String),
+    /// The server sends the file whole or not at all.
+    #[error("the server does not support range requests")]
+    NoRanges,
+    /// Another answer than the bytes.
+    #[error("the server answered {0}")]
+    Status(StatusCode),
+}
+
+impl RemoteError {
+    /// Whether the same request may succeed a moment later.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Connection(_) => true,
+            Self::Status(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+            Self::BadAddress { .. } | Self::BeyondTheEnd | Self::Impossible(_) | Self::NoRanges => false,
+        }
+    }
+}
+
+/// A file at an address, and the files beside it.
+#[derive(Debug, Clone)]
+pub struct RemoteFile {
+    client: reqwest::Client,
+    url: Url,
+    user_agent: String,
+}
+
+impl RemoteFile {
+    /// A file at an address: https, or http on a loopback address. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::BadAddress`], [`RemoteError::Impossible`].
+    pub fn new(address: &str, settings: &Settings) -> Result<Self, RemoteError> {
+        let bad = |reason| RemoteError::BadAddress { reason };
+        let url = Url::parse(address).map_err(|_| bad("the address is not a URL"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad("the address holds credentials, which would be stored in the state"));
+        }
+        if !is_permitted(&url) {
+            return Err(bad("the address must begin with https, or with http on a loopback address"));
+        }
+        let (timeout, is_local) = (settings.request_timeout, is_loopback(&url));
+        let builder = || {
+            let builder = reqwest::Client::builder()
+                .redirect(redirect::Policy::custom(follow))
+                .retry(retry::never())
+                .referer(false)
+                .connect_timeout((timeout / 2).min(Duration::from_secs(10)))
+                .timeout(timeout);
+            if is_local { builder.no_proxy() } else { builder }
+        };
+        let client = if url.scheme() == "http" {
+            builder().tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string())
+        } else {
+            trusting(settings.extra_roots_pem.as_deref(), builder)
+        };
+        let client = client.map_err(RemoteError::Impossible)?;
+        Ok(Self { client, url, user_agent: settings.user_agent.to_string() })
+    }
+
+    /// The path of the address, which names the file.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.url.path()
+    }
+
+    /// The size in bytes of the file with this path on the same server.
+    ///
+    /// # Errors
+    ///
+    /// All of [`RemoteError`].
+    pub async fn size(&self, path: &str) -> Result<u64, RemoteError> {
+        self.piece(path, 0, 1).await.map(|(_, size)| size)
+    }
+
+    /// Exactly these bytes of the file with this path.
+    ///
+    /// # Errors
+    ///
+    /// All of [`RemoteError`].
+    pub async fn bytes(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, RemoteError> {
+        self.piece(path, offset, length).await.map(|(bytes, _)| bytes)
+    }
+
+    async fn piece(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
+        let pauses =
+            ExponentialBuilder::new().with_min_delay(Duration::from_millis(250)).with_jitter().with_max_times(3);
+        (|| self.request(path, offset, length)).retry(pauses).when(RemoteError::may_pass).await
+    }
+
+    async fn request(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
+        let connection = |error: reqwest::Error| RemoteError::Connection(Cause::new(error.without_url()));
+        let mut url = self.url.clone();
+        url.set_path(path);
+        let last = offset.saturating_add(length as u64).saturating_sub(1);
+        let request = self
+            .client
+            .get(url)
+            .header(RANGE, format!("bytes={offset}-{last}"))
+            .header(ACCEPT_ENCODING, "identity")
+            .header(USER_AGENT, &self.user_agent);
+        let mut answer = request.send().await.map_err(connection)?;
+        match answer.status() {
+            StatusCode::PARTIAL_CONTENT => {}
+            // The whole file: it is not read.
+            StatusCode::OK => return Err(RemoteError::NoRanges),
+            // An empty file has no range.
+            StatusCode::RANGE_NOT_SATISFIABLE if offset == 0 => return Ok((Vec::new(), 0)),
+            StatusCode::RANGE_NOT_SATISFIABLE => return Err(RemoteError::BeyondTheEnd),
+            status => return Err(RemoteError::Status(status)),
+        }
+        let (first, size) = content_range(answer.headers()).ok_or(RemoteError::NoRanges)?;
+        if first != offset {
+            return Err(RemoteError::NoRanges);
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(connection)? {
+            let room = length - bytes.len();
+            bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+            if bytes.len() == length {
+                return Ok((bytes, size));
+            }
+        }
+        Err(RemoteError::BeyondTheEnd)
+    }
+}
+
+/// Follows a redirect to https, or from one loopback address to another.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let from_local = attempt.previous().iter().all(is_loopback);
+    let leads_on = attempt.url().scheme() == "https" || (from_local && is_permitted(attempt.url()));
+    if !leads_on {
+        return attempt.error("a redirect to an address without https");
+    }
+    if attempt.previous().len() > REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    attempt.follow()
+}
+
+fn is_permitted(url: &Url) -> bool {
+    url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url))
+}
+
+/// The first byte that is sent, and the size of the file: `bytes 0-9/100`.
+fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
+    let (range, size) = headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, _) = range.split_once('-')?;
+    Some((first.trim().parse().ok()?, size.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::{
+        Mock, MockServer, ResponseTemplate,
+        matchers::{header, method, path},
+    };
+
+    use super::*;
+
+    fn file(server: &MockServer, path: &str) -> RemoteFile {
+        RemoteFile::new(&format!("{}{path}", server.uri()), &Settings::default()).unwrap()
+    }
+
+    async fn answers(server: &MockServer, at: &str, answer: ResponseTemplate) {
+        Mock::given(method("GET")).and(path(at)).respond_with(answer).mount(server).await;
+    }
+
+    fn part(range: &str, body: &[u8]) -> ResponseTemplate {
+        ResponseTemplate::new(206).insert_header("Content-Range", range).set_body_bytes(body)
+    }
+
+    #[tokio::test]
+    async fn only_the_bytes_that_are_asked_for_are_requested() {
+        let server = MockServer::start().await;
+        Mock::given(header("Range", "bytes=3-6")).respond_with(part("bytes 3-6/10", b"defg")).mount(&server).await;
+        Mock::given(header("Range", "bytes=0-0")).respond_with(part("bytes 0-0/10", b"a")).mount(&server).await;
+        let file = file(&server, "/m.gguf");
+        assert_eq!(file.size("/m.gguf").await.unwrap(), 10);
+        assert_eq!(file.bytes("/m.gguf", 3, 4).await.unwrap(), b"defg");
+        let requests = server.received_requests().await.unwrap();
+        assert!(requests.iter().all(|request| !request.headers.contains_key("authorization")));
+        assert!(requests.iter().all(|request| !request.headers.contains_key("x-service-token")));
+    }
+
+    #[tokio::test]
+    async fn a_server_without_ranges_is_an_error() {
+        let server = MockServer::start().await;
+        answers(&server, "/whole", ResponseTemplate::new(200).set_body_bytes(b"abc")).await;
+        answers(&server, "/other", part("bytes 5-8/10", b"abcd")).await;
+        answers(&server, "/unsized", part("bytes 0-3/*", b"abcd")).await;
+        for path in ["/whole", "/other", "/unsized"] {
+            let error = file(&server, path).bytes(path, 0, 4).await.unwrap_err();
+            assert!(matches!(error, RemoteError::NoRanges), "{path}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_none_is_an_error_and_passing_ones_are_asked_again() {
+        let server = MockServer::start().await;
+        answers(&server, "/missing", ResponseTemplate::new(404)).await;
+        answers(&server, "/short", part("bytes 0-3/10", b"ab")).await;
+        Mock::given(path("/busy")).respond_with(ResponseTemplate::new(503)).up_to_n_times(1).mount(&server).await;
+        answers(&server, "/busy", part("bytes 0-3/10", b"abcd")).await;
+        let status = file(&server, "/missing").size("/missing").await.unwrap_err();
+        assert_eq!(status.to_string(), "the server answered 404 Not Found");
+        let short = file(&server, "/short").bytes("/short", 0, 4).await.unwrap_err();
+        assert!(matches!(short, RemoteError::BeyondTheEnd), "{short}");
+        assert_eq!(file(&server, "/busy").bytes("/busy", 0, 4).await.unwrap(), b"abcd");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_followed_and_never_to_plain_http_elsewhere() {
+        let server = MockServer::start().await;
+        let to = |address: &str| ResponseTemplate::new(302).insert_header("Location", address);
+        answers(&server, "/here", to(&format!("{}/file", server.uri()))).await;
+        answers(&server, "/file", part("bytes 0-3/10", b"abcd")).await;
+        answers(&server, "/away", to("http://models.test/file")).await;
+        answers(&server, "/loop", to("/loop")).await;
+        assert_eq!(file(&server, "/here").bytes("/here", 0, 4).await.unwrap(), b"abcd");
+        let away = file(&server, "/away").size("/away").await.unwrap_err();
+        assert!(away.to_string().contains("a redirect to an address without https"), "{away}");
+        let endless = file(&server, "/loop").size("/loop").await.unwrap_err();
+        assert!(endless.to_string().contains("too many redirects"), "{endless}");
+    }
+
+    #[test]
+    fn an_address_needs_https_and_no_credentials() {
+        let refused = |address| RemoteFile::new(address, &Settings::default()).unwrap_err().to_string();
+        assert!(refused("http://models.test/m.gguf").contains("must begin with https"));
+        assert!(refused("file:///m.gguf").contains("must begin with https"));
+        assert!(refused("m.gguf").contains("not a URL"));
+        let error = refused("https://planted:secret@models.test/m.gguf");
+        assert!(error.contains("credentials") && !error.contains("planted") && !error.contains("secret"), "{error}");
+        assert!(RemoteFile::new("https://models.test/m.gguf?key=k", &Settings::default()).is_ok());
+    }
+}

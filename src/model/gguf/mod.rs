@@ -1,0 +1,15 @@
+//! The header of a GGUF file.
+
+mod error;
+mod header;
+mod keys;
+mod read;
+mod split;
+mod stream;
+mod tensor;
+
+pub use self::{
+    error::{Error, Fault},
+    read::{Model, read},
+    stream::{LARGEST_HEADER, Source},
+};

@@ -1,0 +1,222 @@
+//! From the headers of all files to the description of a model.
+
+use super::{
+    Error, Fault, Source,
+    header::{Header, Tensors},
+    keys::{Keys, MOST_LAYERS, Numbers},
+    split::{self, MOST_PARTS},
+    stream::Budget,
+};
+use crate::model::architecture::Architecture;
+
+/// What the header of a model says. What a model has not, or does not say, is none, empty or 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// The architecture's name, such as `llama`.
+    pub architecture: String,
+    /// The model's own name.
+    pub name: Option<String>,
+    /// How many numbers its tensors hold.
+    pub parameters: u64,
+    /// The kind of its quantization, such as `Q4_K_M`.
+    pub quantization: Option<String>,
+    /// How many layers a token passes. Layers that only predict further tokens are not counted.
+    pub layers: Option<u64>,
+    /// The context that it was trained for, in tokens.
+    pub context_length: Option<u64>,
+    /// The width of a token.
+    pub embedding_length: Option<u64>,
+    /// Heads of attention; the most of any layer.
+    pub head_count: Option<u64>,
+    /// Heads that keys and values have, for each layer.
+    pub head_count_kv: Vec<u64>,
+    /// The width of a key in a head.
+    pub key_length: Option<u64>,
+    /// The width of a value in a head.
+    pub value_length: Option<u64>,
+    /// How many experts a layer has; 0 for a model without.
+    pub expert_count: u64,
+    /// How many tokens a sliding window holds.
+    pub sliding_window: Option<u64>,
+    /// Every so many layers one has the whole context, and the others the window.
+    pub sliding_window_pattern: Option<u64>,
+    /// How many tokens the vocabulary has.
+    pub vocabulary_size: Option<u64>,
+    /// The width of the feed-forward part that a token passes, with experts of all that are used. The largest layer.
+    pub feed_forward_length: Option<u64>,
+    /// Whether the token embeddings are the output, too.
+    pub tied_output: bool,
+    /// The bytes of each layer that the file has.
+    pub layer_bytes: Vec<u64>,
+    /// The bytes of the token embeddings.
+    pub embedding_bytes: u64,
+    /// The bytes of what stands behind the layers.
+    pub output_bytes: u64,
+    /// The bytes of all tensors.
+    pub tensor_bytes: u64,
+    /// The bytes of all files.
+    pub file_bytes: u64,
+    /// Whether it has a chat template.
+    pub has_chat_template: bool,
+    /// A hash of the headers and the files' sizes.
+    pub fingerprint: String,
+}
+
+/// Reads the header of a model, and those of the other files of a split one, which lie beside the first.
+///
+/// At most [`LARGEST_HEADER`](super::LARGEST_HEADER) is read, less than a MiB of it at a time. May be dropped.
+///
+/// # Errors
+///
+/// The source's, and what is wrong with a file.
+pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::Error>> {
+    let fault_in = |file: &str| {
+        let file = file.to_owned();
+        move |fault| Error::Fault { file, fault }
+    };
+    let mut budget = Budget::new();
+    let Header { keys, mut tensors, mut file_bytes } = Header::read(source, name, &mut budget).await?;
+    let count = keys.number("split.count").map_err(fault_in(name))?.unwrap_or_default();
+    if count > 1 {
+        let number = keys.number("split.no").map_err(fault_in(name))?.unwrap_or_default().saturating_add(1);
+        if count > MOST_PARTS {
+            return Err(fault_in(name)(Fault::TooMany { what: "files of a split model", count, most: MOST_PARTS }));
+        }
+        for next in 2..=count {
+            let file = split::part(name, next, count)
+                .filter(|_| number == 1)
+                .ok_or_else(|| fault_in(name)(Fault::NotFirstPart { number, count }))?;
+            let part = Header::read(source, &file, &mut budget).await?;
+            let own = (part.keys.number("split.no"), part.keys.number("split.count"));
+            if own != (Ok(Some(next - 1)), Ok(Some(count))) || !tensors.merge(part.tensors) {
+                return Err(fault_in(&file)(Fault::OtherPart { number: next, count }));
+            }
+            file_bytes = file_bytes.saturating_add(part.file_bytes);
+        }
+    }
+    model(&keys, tensors, file_bytes, budget.fingerprint()).map_err(fault_in(name))
+}
+
+fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) -> Result<Model, Fault> {
+    const ARCHITECTURE: &str = "general.architecture";
+    let architecture = keys.text(ARCHITECTURE).ok_or(Fault::MissingKey { key: ARCHITECTURE })?.to_owned();
+    let own = |key: &str| format!("{architecture}.{key}");
+    let number = |key: &str| keys.number(&own(key));
+    let numbers = |key: &str| keys.numbers(&own(key));
+    let blocks = number("block_count")?;
+    if let Some(count) = blocks.filter(|count| *count > MOST_LAYERS) {
+        return Err(Fault::TooMany { what: "layers", count, most: MOST_LAYERS });
+    }
+    let predicting = number("nextn_predict_layers")?.unwrap_or_default();
+    let heads = numbers("attention.head_count")?;
+    let heads_kv = numbers("attention.head_count_kv")?.or_else(|| heads.clone());
+    let embedding_length = number("embedding_length")?;
+    // As the server has it: the width divided by the heads of the first layer (llama.cpp, load_hparams).
+    let first_heads = heads.as_ref().and_then(|heads| heads.for_layers(1)?.first().copied());
+    let head_length = embedding_length.zip(first_heads).and_then(|(width, heads)| width.checked_div(heads));
+    let windows = Architecture::of(&architecture).and_then(Architecture::windows);
+    let sliding_window = number("attention.sliding_window")?.or(windows.and_then(|windows| windows.length));
+    let pattern = match numbers("attention.sliding_window_pattern")? {
+        Some(pattern) => period(&pattern),
+        None => windows.map(|windows| windows.period),
+    };
+    Ok(Model {
+        name: keys.text("general.name").map(str::to_owned),
+        parameters: tensors.elements,
+        quantization: quantization(keys, &tensors).map(str::to_owned),
+        layers: blocks.map(|blocks| blocks.saturating_sub(predicting)),
+        context_length: number("context_length")?,
+        embedding_length,
+        head_count: heads.as_ref().and_then(Numbers::largest),
+        head_count_kv: heads_kv.zip(blocks).and_then(|(heads, blocks)| heads.for_layers(blocks)).unwrap_or_default(),
+        key_length: number("attention.key_length")?.or(head_length),
+        value_length: number("attention.value_length")?.or(head_length),
+        expert_count: number("expert_count")?.unwrap_or_default(),
+        sliding_window: sliding_window.filter(|window| *window > 0),
+        sliding_window_pattern: pattern,
+        vocabulary_size: keys.length("tokenizer.ggml.tokens").or(number("vocab_size")?),
+        feed_forward_length: feed_forward_length(keys, &own)?,
+        tied_output: !tensors.has_output && tensors.embedding > 0,
+        layer_bytes: layer_bytes(&tensors, blocks),
+        embedding_bytes: tensors.embedding,
+        output_bytes: tensors.output,
+        tensor_bytes: tensors.bytes,
+        file_bytes,
+        has_chat_template: keys.has_text("tokenizer.chat_template"),
+        fingerprint,
+        architecture,
+    })
+}
+
+/// With experts, a token passes several at once, and in some models a layer without experts first.
+fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, Fault> {
+    let largest = |key: &str| keys.numbers(&own(key)).map(|numbers| numbers.as_ref().and_then(Numbers::largest));
+    let dense = largest("feed_forward_length")?.filter(|width| *width > 0);
+    let Some(used) = largest("expert_used_count")?.filter(|used| *used > 0) else { return Ok(dense) };
+    let (expert, leading) = (largest("expert_feed_forward_length")?, largest("leading_dense_block_count")?);
+    let together = expert.or(dense).map(|width| width.saturating_mul(used));
+    Ok(if leading.unwrap_or_default() > 0 { together.max(dense) } else { together })
+}
+
+fn layer_bytes(tensors: &Tensors, blocks: Option<u64>) -> Vec<u64> {
+    let last = tensors.layers.last_key_value().map_or(0, |(layer, _)| layer + 1);
+    (0..last.max(blocks.unwrap_or_default())).map(|layer| tensors.layers.get(&layer).copied().unwrap_or(0)).collect()
+}
+
+/// The period of a pattern of layers. A list has a flag for each layer; one without a period gives none.
+fn period(pattern: &Numbers) -> Option<u64> {
+    match pattern {
+        Numbers::One(number) => Some(*number),
+        Numbers::Each(flags) => {
+            let period = flags.iter().position(|flag| *flag == 0)? + 1;
+            let is_periodic =
+                flags.iter().enumerate().all(|(layer, flag)| (*flag != 0) == (layer % period < period - 1));
+            is_periodic.then_some(period as u64)
+        }
+    }
+}
+
+/// The names of `general.file_type` (llama.cpp, llama_ftype).
+const FILE_TYPES: &[(u64, &str)] = &[
+    (0, "F32"),
+    (1, "F16"),
+    (2, "Q4_0"),
+    (3, "Q4_1"),
+    (7, "Q8_0"),
+    (8, "Q5_0"),
+    (9, "Q5_1"),
+    (10, "Q2_K"),
+    (11, "Q3_K_S"),
+    (12, "Q3_K_M"),
+    (13, "Q3_K_L"),
+    (14, "Q4_K_S"),
+    (15, "Q4_K_M"),
+    (16, "Q5_K_S"),
+    (17, "Q5_K_M"),
+    (18, "Q6_K"),
+    (19, "IQ2_XXS"),
+    (20, "IQ2_XS"),
+    (21, "Q2_K_S"),
+    (22, "IQ3_XS"),
+    (23, "IQ3_XXS"),
+    (24, "IQ1_S"),
+    (25, "IQ4_NL"),
+    (26, "IQ3_S"),
+    (27, "IQ3_M"),
+    (28, "IQ2_S"),
+    (29, "IQ2_M"),
+    (30, "IQ4_XS"),
+    (31, "IQ1_M"),
+    (32, "BF16"),
+    (36, "TQ1_0"),
+    (37, "TQ2_0"),
+    (38, "MXFP4_MOE"),
+    (39, "NVFP4"),
+];
+
+/// What the file says, or else the type of most of its bytes.
+fn quantization(keys: &Keys, tensors: &Tensors) -> Option<&'static str> {
+    let said = keys.number("general.file_type").ok().flatten();
+    let named = FILE_TYPES.iter().find(|(number, _)| Some(*number) == said).map(|(_, name)| *name);
+    named.or_else(|| tensors.main_type())
+}

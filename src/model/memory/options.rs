@@ -1,0 +1,193 @@
+//! The options of a server that its memory depends on.
+
+/// Slots of a server that is told none: they share one cache.
+const AUTOMATIC_SLOTS: u64 = 4;
+
+/// How a server is started, as far as its memory depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The context in tokens; 0 is what the model was trained for.
+    pub context_size: u64,
+    /// How many chats are served at once; none for the server's own choice: four that share the context.
+    pub parallel: Option<u64>,
+    /// How keys are stored.
+    pub cache_type_k: CacheType,
+    /// How values are stored.
+    pub cache_type_v: CacheType,
+    /// How many layers are on the card; the output counts as one.
+    pub gpu_layers: u64,
+    /// Whether attention is computed in one step.
+    pub flash_attention: bool,
+    /// How many tokens are taken at once (`--batch-size`).
+    pub batch: u64,
+    /// How many of them are computed at once (`--ubatch-size`).
+    pub ubatch: u64,
+    /// Whether all chats share one cache (`--kv-unified`).
+    pub unified: bool,
+}
+
+impl Default for Options {
+    /// What `damodel_llama_server` starts a server with.
+    fn default() -> Self {
+        Self {
+            context_size: 32_768,
+            parallel: Some(1),
+            cache_type_k: CacheType::Q8_0,
+            cache_type_v: CacheType::Q8_0,
+            gpu_layers: 999,
+            flash_attention: true,
+            batch: 2048,
+            ubatch: 512,
+            unified: false,
+        }
+    }
+}
+
+/// An option that is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidOption {
+    /// There is no such option. Its name is not told: it may be a secret.
+    #[error("an option is unknown; the options are {}", NAMES.join(", "))]
+    Name,
+    /// It cannot have this value.
+    #[error("{name} must be {rule}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// What it can be.
+        rule: &'static str,
+    },
+    /// Values that are not floats need flash attention: the server exits without it.
+    #[error("cache_type_v can be quantized with flash_attention only")]
+    NeedsFlashAttention,
+}
+
+/// The options by their names.
+const NAMES: &[&str] = &[
+    "context_size",
+    "parallel",
+    "cache_type_k",
+    "cache_type_v",
+    "gpu_layers",
+    "flash_attention",
+    "batch",
+    "ubatch",
+    "unified",
+];
+
+const CACHE_TYPE: &str = "one of f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 and iq4_nl";
+
+impl Options {
+    /// The defaults with what is set besides.
+    ///
+    /// # Errors
+    /// The first that is not understood.
+    pub fn parse<'a>(set: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, InvalidOption> {
+        let mut options = Self::default();
+        for (name, value) in set {
+            options.set(name, value)?;
+        }
+        if !options.flash_attention && options.cache_type_v.block() > 1 {
+            return Err(InvalidOption::NeedsFlashAttention);
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidOption> {
+        let known = NAMES.iter().find(|known| **known == name);
+        let name = *known.ok_or(InvalidOption::Name)?;
+        let value = value.trim();
+        let invalid = |rule| InvalidOption::Value { name, rule };
+        let number = |least: u64, rule| {
+            let number = value.parse().ok().filter(|number| (least..=i32::MAX as u64).contains(number));
+            number.ok_or(invalid(rule))
+        };
+        let cache = || CacheType::parse(value).ok_or(invalid(CACHE_TYPE));
+        match name {
+            "context_size" => self.context_size = number(0, "a whole number, or 0 for the trained context")?,
+            "parallel" if value == "-1" => self.parallel = None,
+            "parallel" => self.parallel = Some(number(1, "a whole number above 0, or -1 for the server's choice")?),
+            "cache_type_k" => self.cache_type_k = cache()?,
+            "cache_type_v" => self.cache_type_v = cache()?,
+            "gpu_layers" => self.gpu_layers = number(0, "a whole number")?,
+            "flash_attention" => {
+                // A server that chooses by itself has it on a GPU.
+                let is_on = match value {
+                    "on" | "true" | "auto" => Some(true),
+                    "off" | "false" => Some(false),
+                    _ => None,
+                };
+                self.flash_attention = is_on.ok_or(invalid("on, off or auto"))?;
+            }
+            "batch" => self.batch = number(1, "a whole number above 0")?,
+            "ubatch" => self.ubatch = number(1, "a whole number above 0")?,
+            _ => self.unified = value.parse().map_err(|_| invalid("true or false"))?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn slots(&self) -> u64 {
+        self.parallel.unwrap_or(AUTOMATIC_SLOTS)
+    }
+
+    pub(super) fn is_unified(&self) -> bool {
+        self.unified || self.parallel.is_none()
+    }
+}
+
+/// How a cache stores its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names of ggml's types")]
+pub enum CacheType {
+    Bf16,
+    F16,
+    F32,
+    Iq4Nl,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+}
+
+impl CacheType {
+    const ALL: [Self; 9] =
+        [Self::Bf16, Self::F16, Self::F32, Self::Iq4Nl, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0];
+
+    /// The type of a name that the server takes.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| ty.name() == name)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.layout().0
+    }
+
+    /// How many numbers stand in a block.
+    pub(super) fn block(self) -> u64 {
+        self.layout().1
+    }
+
+    /// Name, numbers in a block, and bytes of a block (ggml's type_traits).
+    fn layout(self) -> (&'static str, u64, u64) {
+        match self {
+            Self::Bf16 => ("bf16", 1, 2),
+            Self::F16 => ("f16", 1, 2),
+            Self::F32 => ("f32", 1, 4),
+            Self::Iq4Nl => ("iq4_nl", 32, 18),
+            Self::Q4_0 => ("q4_0", 32, 18),
+            Self::Q4_1 => ("q4_1", 32, 20),
+            Self::Q5_0 => ("q5_0", 32, 22),
+            Self::Q5_1 => ("q5_1", 32, 24),
+            Self::Q8_0 => ("q8_0", 32, 34),
+        }
+    }
+
+    /// The bytes of so many heads of this width; none when a head is no whole number of blocks, or beyond all measure.
+    pub(super) fn row(self, width: u64, heads: u64) -> Option<u64> {
+        let (_, block, bytes) = self.layout();
+        let blocks = width.is_multiple_of(block).then_some(width / block)?;
+        blocks.checked_mul(heads)?.checked_mul(bytes)
+    }
+}

@@ -1,0 +1,189 @@
+//! The rules of the server, each with numbers that follow from it by hand.
+
+use super::*;
+
+/// A model of 32 layers as large ones are: 8 of 32 heads have keys and values.
+fn model() -> Model {
+    Model {
+        architecture: "llama".to_owned(),
+        layers: Some(32),
+        context_length: Some(131_072),
+        embedding_length: Some(4096),
+        head_count: Some(32),
+        head_count_kv: vec![8; 32],
+        key_length: Some(128),
+        value_length: Some(128),
+        feed_forward_length: Some(14_336),
+        layer_bytes: vec![100; 32],
+        embedding_bytes: 7,
+        output_bytes: 1000,
+        tensor_bytes: 4207,
+        ..Model::default()
+    }
+}
+
+fn windowed(architecture: &str, window: u64, period: u64) -> Model {
+    Model {
+        architecture: architecture.to_owned(),
+        sliding_window: Some(window),
+        sliding_window_pattern: Some(period),
+        ..model()
+    }
+}
+
+fn options(set: &[(&str, &str)]) -> Options {
+    Options::parse(set.iter().copied()).unwrap()
+}
+
+fn cache(model: &Model, set: &[(&str, &str)]) -> Option<u64> {
+    memory(model, &options(set)).cache
+}
+
+/// The bytes of a cell in all layers, keys and values, as 16-bit floats.
+const F16_CELL: u64 = 32 * 2 * 8 * 128 * 2;
+const F16: [(&str, &str); 2] = [("cache_type_k", "f16"), ("cache_type_v", "f16")];
+
+#[test]
+fn no_option_is_what_the_resource_starts_a_server_with() {
+    assert_eq!(options(&[]), Options::default());
+    assert_eq!(cache(&model(), &[]), Some(32_768 * 32 * 2 * 8 * (128 / 32) * 34));
+}
+
+#[test]
+fn cells_come_in_steps_of_256_for_each_slot() {
+    let cells = |set: &[(&str, &str)]| cache(&model(), &[&F16, set].concat()).map(|bytes| bytes / F16_CELL);
+    assert_eq!(cells(&[("context_size", "1")]), Some(256));
+    assert_eq!(cells(&[("context_size", "257")]), Some(512));
+    assert_eq!(cells(&[("context_size", "512"), ("parallel", "4")]), Some(1024));
+    assert_eq!(cells(&[("context_size", "512"), ("parallel", "4"), ("unified", "true")]), Some(512));
+    assert_eq!(cells(&[("context_size", "512"), ("parallel", "-1")]), Some(512));
+    assert_eq!(cells(&[("context_size", "0")]), Some(131_072));
+    assert_eq!(cells(&[("context_size", "200000")]), Some(200_192), "more than the trained context");
+}
+
+#[test]
+fn windows_hold_no_more_than_they_need() {
+    let bytes = |model: &Model, set: &[(&str, &str)]| cache(model, &[&F16, set].concat());
+    let layer = F16_CELL / 32;
+    let size = [("context_size", "8192")];
+    // 1,024 and a batch of 512 are 1,536 cells.
+    assert_eq!(bytes(&windowed("gemma2", 1024, 2), &size), Some(layer * 16 * (8192 + 1536)));
+    assert_eq!(bytes(&windowed("gemma3", 1024, 6), &size), Some(layer * (5 * 8192 + 27 * 1536)));
+    assert_eq!(bytes(&windowed("gemma2", 1024, 2), &[("context_size", "1024")]), Some(layer * 32 * 1024));
+    let shared = [size[0], ("parallel", "2"), ("unified", "true")];
+    assert_eq!(bytes(&windowed("gemma2", 1024, 2), &shared), Some(layer * 16 * (8192 + 2560)));
+    assert_eq!(bytes(&windowed("llama", 1024, 2), &size), Some(F16_CELL * 8192), "it has no windows");
+    assert_eq!(bytes(&windowed("gemma2", 1024, 1), &size), Some(F16_CELL * 8192));
+}
+
+#[test]
+fn without_flash_attention_values_are_as_wide_as_the_widest_layer() {
+    let uneven = Model { head_count_kv: [vec![8; 16], vec![4; 16]].concat(), ..model() };
+    let size = ("context_size", "256");
+    let row = 128 * 2 * 256;
+    assert_eq!(cache(&uneven, &[&F16[..], &[size]].concat()), Some(row * 16 * (8 + 4) * 2));
+    let off = [&F16[..], &[size, ("flash_attention", "off")]].concat();
+    assert_eq!(cache(&uneven, &off), Some(row * 16 * (8 + 4 + 8 + 8)));
+}
+
+#[test]
+fn latent_attention_stores_keys_alone() {
+    let latent = Model {
+        architecture: "deepseek2".to_owned(),
+        head_count_kv: vec![1; 32],
+        key_length: Some(576),
+        value_length: Some(512),
+        ..model()
+    };
+    let found = memory(&latent, &options(&[F16[0], F16[1], ("context_size", "256")]));
+    assert_eq!(found.cache, Some(32 * 256 * 576 * 2));
+    assert_eq!((found.compute, found.total), (None, None));
+    let old = Model { head_count_kv: vec![32; 32], ..latent };
+    assert_eq!(cache(&old, &[]), None);
+}
+
+#[test]
+fn the_last_layers_are_on_the_card_first_and_the_output_before_them() {
+    let parts = |model: &Model, layers: &str| {
+        let found = memory(model, &options(&[("gpu_layers", layers), ("context_size", "256")]));
+        let host_cache = cache(model, &[("context_size", "256")]).unwrap() - found.cache.unwrap();
+        (found.weights.unwrap(), found.host.unwrap() - host_cache)
+    };
+    assert_eq!(parts(&model(), "999"), (4200, 7));
+    assert_eq!(parts(&model(), "33"), (4200, 7));
+    assert_eq!(parts(&model(), "3"), (1200, 3007));
+    assert_eq!(parts(&model(), "1"), (1000, 3207));
+    assert_eq!(parts(&model(), "0"), (0, 4207));
+    let tied = Model { tied_output: true, ..model() };
+    assert_eq!(parts(&tied, "1"), (1007, 3207), "the output is a copy of the embeddings");
+    assert_eq!(parts(&tied, "0"), (0, 4207));
+}
+
+#[test]
+fn what_is_not_known_is_no_number_and_says_why() {
+    let reason = |model: &Model| {
+        let found = memory(model, &Options::default());
+        assert_eq!((found.cache, found.compute, found.total, found.host), (None, None, None, None));
+        assert!(found.weights.is_some());
+        found.notes.iter().find(|note| note.starts_with("cache: not known")).unwrap().clone()
+    };
+    let named = |name: &str| Model { architecture: name.to_owned(), ..model() };
+    assert!(reason(&named("zzzzz")).ends_with("the architecture \"zzzzz\" is not known"));
+    assert!(reason(&named("mamba")).ends_with("keeps a recurrent state"));
+    assert!(reason(&Model { layers: Some(31), ..model() }).ends_with("some layers only predict further tokens"));
+    assert!(reason(&Model { key_length: None, ..model() }).ends_with("the widths of keys and values"));
+    assert!(reason(&Model { key_length: Some(80), ..model() }).ends_with("keys of width 80 cannot have the type q8_0"));
+    let irregular = Model { sliding_window_pattern: None, ..windowed("gemma3", 1024, 6) };
+    assert!(reason(&irregular).ends_with("which layers have a sliding window"));
+}
+
+#[test]
+fn numbers_beyond_all_measure_are_no_panic() {
+    let all = u64::MAX;
+    let huge = Model {
+        key_length: Some(all - all % 32),
+        head_count_kv: vec![all; 32],
+        embedding_length: Some(all),
+        feed_forward_length: Some(all),
+        head_count: Some(all),
+        layer_bytes: vec![all; 32],
+        output_bytes: all,
+        embedding_bytes: all,
+        context_length: Some(all),
+        ..model()
+    };
+    for set in [&[][..], &[("context_size", "0")], &[("gpu_layers", "2")], &F16] {
+        assert_eq!(memory(&huge, &options(set)).total, None);
+    }
+    let windowed = Model { sliding_window: Some(all), ..windowed("gemma2", 1, 2) };
+    assert!(memory(&windowed, &options(&[])).total.is_some());
+}
+
+#[test]
+fn the_largest_context_fits_and_a_step_more_does_not() {
+    let total = |memory: &Memory| memory.total;
+    for set in [&[][..], &[("parallel", "4")], &[("parallel", "3"), ("unified", "true")]] {
+        let options = options(set);
+        let most = 4 << 30;
+        let largest = largest_context(&model(), &options, total, most).unwrap();
+        let at = |context_size| memory(&model(), &Options { context_size, ..options.clone() }).total.unwrap();
+        assert!(at(largest) <= most && at(largest + 256 * options.slots()) > most, "{set:?}: {largest}");
+    }
+    assert_eq!(largest_context(&model(), &Options::default(), total, 1000), None);
+    let unknown = Model { architecture: "zzzzz".to_owned(), ..model() };
+    assert_eq!(largest_context(&unknown, &Options::default(), total, u64::MAX), None);
+}
+
+#[test]
+fn options_that_are_not_understood_are_refused() {
+    let refused = |name, value| Options::parse([(name, value)]).unwrap_err().to_string();
+    assert!(refused("ctx", "1").starts_with("an option is unknown; the options are context_size, parallel,"));
+    assert_eq!(refused("context_size", "-1"), "context_size must be a whole number, or 0 for the trained context");
+    assert_eq!(refused("context_size", "1e9"), "context_size must be a whole number, or 0 for the trained context");
+    assert_eq!(refused("parallel", "0"), "parallel must be a whole number above 0, or -1 for the server's choice");
+    assert!(refused("cache_type_k", "q9").starts_with("cache_type_k must be one of f32,"));
+    assert_eq!(refused("flash_attention", "off"), "cache_type_v can be quantized with flash_attention only");
+    assert_eq!(refused("flash_attention", "maybe"), "flash_attention must be on, off or auto");
+    assert_eq!(refused("unified", "yes"), "unified must be true or false");
+    assert!(Options::parse([("flash_attention", "off"), ("cache_type_v", "f16")]).is_ok());
+}

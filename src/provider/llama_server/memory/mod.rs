@@ -1,0 +1,213 @@
+//! The check of a plan that the model fits on the GPUs. What cannot be seen now is not checked, and stops no plan.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{model::LlamaServer, options, records::Records as _};
+use crate::{
+    api::InstanceUid,
+    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext},
+    model::{self, Memory, Model, Options, largest_context, memory},
+    provider::{Client, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
+    ssh::{self, Session},
+};
+
+/// The longest that a plan tries to log in.
+const LOGIN: Duration = Duration::from_secs(10);
+/// The longest that the whole check takes.
+const CHECK: Duration = Duration::from_secs(40);
+/// What asks for the memory of each GPU in MiB.
+const QUERY: &str = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits";
+/// The part of the GPUs' memory, in percent, above which a plan warns.
+const WARN: u64 = 95;
+
+/// Options of the server that move memory in ways that are not computed here.
+const UNCOMPUTED: &[&str] = &[
+    "--cache-ram",
+    "--control-vector",
+    "--cpu-moe",
+    "--device",
+    "--device-draft",
+    "--fit",
+    "--kv-offload",
+    "--kv-unified-per-slot",
+    "--lora",
+    "--main-gpu",
+    "--mmproj",
+    "--model-draft",
+    "--n-cpu-moe",
+    "--no-kv-offload",
+    "--no-op-offload",
+    "--op-offload",
+    "--override-kv",
+    "--override-tensor",
+    "--rpc",
+    "--split-mode",
+    "--spec-draft-model",
+    "--swa-full",
+    "--tensor-split",
+    "-cmoe",
+    "-dev",
+    "-devd",
+    "-fit",
+    "-hf",
+    "-kvo",
+    "-md",
+    "-mg",
+    "-mm",
+    "-ncmoe",
+    "-nkvo",
+    "-ot",
+    "-sm",
+    "-ts",
+];
+
+/// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
+pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
+    let Some(client) = context.client.filter(|client| client.preflight) else { return };
+    let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
+    let Some(options) = started_with(planned) else { return };
+    let known_host = plan.prior.as_ref().and_then(|prior| prior.host_key.known().cloned());
+    let known_bastion = planned.bastion_address().and_then(|address| plan.private.bastion(&address));
+    let login = Login { known_host, ..config.login(config, known_bastion) };
+    let looking = look(planned, &login, client, context);
+    match timeout_at(Instant::now() + CHECK, Box::pin(looking)).await {
+        Ok(Ok((model, cards))) => plan.diagnostics.extend(judge(&planned.model, &model, &options, &cards)),
+        Ok(Err(reason)) => tracing::info!(reason, "the model's memory is not checked"),
+        Err(_) => tracing::info!("the model's memory is not checked: the time ran out"),
+    }
+}
+
+/// The options that memory depends on; none while one is unknown or is set in another way.
+fn started_with(server: &LlamaServer) -> Option<Options> {
+    let whole = |number: &Attr<i64>| u64::try_from(*number.known()?).ok();
+    let mut options = Options {
+        context_size: whole(&server.context_size)?,
+        parallel: Some(whole(&server.parallel)?),
+        cache_type_k: model::CacheType::parse(server.cache_type_k.as_str()?)?,
+        cache_type_v: model::CacheType::parse(server.cache_type_v.as_str()?)?,
+        gpu_layers: whole(&server.gpu_layers)?,
+        flash_attention: server.flash_attention.as_str()? != "off",
+        ..Options::default()
+    };
+    // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and what it says is a secret.
+    if !matches!(&server.environment, Attr::Null) && server.environment.known().is_none_or(|all| !all.is_empty()) {
+        return None;
+    }
+    let words: Option<Vec<&str>> = match &server.extra_args {
+        Attr::Null => Some(Vec::new()),
+        Attr::Known(words) => words.iter().map(Attr::as_str).collect(),
+        Attr::Unknown => None,
+    };
+    let words = words?;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let name = options::name(word);
+        match &*name {
+            "-b" | "--batch-size" => options.batch = words.next()?.parse().ok()?,
+            "-ub" | "--ubatch-size" => options.ubatch = words.next()?.parse().ok()?,
+            "-kvu" | "--kv-unified" => options.unified = true,
+            name if UNCOMPUTED.contains(&name) || options::clash(name).is_some() => return None,
+            _ => {}
+        }
+    }
+    Some(options)
+}
+
+/// Reads the model's header and the memory of the GPUs.
+///
+/// # Errors
+/// Why not, for the log.
+async fn look(
+    planned: &LlamaServer,
+    login: &Login,
+    client: &Client,
+    context: &PlanContext<'_, Client>,
+) -> Result<(Model, Vec<u64>), String> {
+    let path = planned.model.as_str().ok_or("the path of the model is not known yet")?;
+    if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
+        return Err("the instance is not known yet".to_owned());
+    }
+    let access = match planned.instance_id.as_str() {
+        Some(id) => {
+            let detail = client.api.instances().detail(&InstanceUid::new(id), &planning_limits(context)).await;
+            let access = Access::of(&detail.map_err(|error| error.to_string())?.instance);
+            Some(access).filter(Access::runs).ok_or("the instance does not run")?.into()
+        }
+        None => None,
+    };
+    let target = login.target(access.as_ref(), client).map_err(|_| "nothing to log in with yet")?;
+    let limits = ssh::Limits { denied: Duration::ZERO, ..ssh::Limits::default() };
+    let patience = Instant::now() + LOGIN.min(login.timeout());
+    let session = ssh::connect(&target, &limits, patience, &context.cancel).await.map_err(|error| error.to_string())?;
+    let cards = cards(&session).await?;
+    let model = model::read(&InstanceFiles(&session), path).await.map_err(|error| error.to_string())?;
+    Ok((model, cards))
+}
+
+/// The memory of each GPU in bytes.
+async fn cards(session: &Session) -> Result<Vec<u64>, String> {
+    let output = session.run(QUERY, b"").await.map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let cards = said.lines().map(|line| line.trim().parse::<u64>().ok()?.checked_mul(1 << 20));
+    let cards: Option<Vec<u64>> = cards.collect();
+    cards.filter(|cards| output.is_success() && !cards.is_empty()).ok_or("nvidia-smi names no memory".to_owned())
+}
+
+/// What the operator has to know of a model on these GPUs.
+fn judge(path: &Attr<String>, model: &Model, options: &Options, cards: &[u64]) -> Diagnostics {
+    let needed = |memory: &Memory| needed(memory, cards.len() as u64);
+    let room: u64 = cards.iter().fold(0, |sum, card| sum.saturating_add(*card));
+    let found = memory(model, options);
+    let path = path.as_str().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let count =
+        if cards.len() == 1 { "the GPU has".to_owned() } else { format!("the {} GPUs together have", cards.len()) };
+    let weights = found.weights.unwrap_or_default();
+    if weights > room {
+        let text = format!(
+            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with more \
+             GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns this check off. \
+             To destroy while this error stands, use terraform destroy -refresh=false.",
+            gib(weights),
+            gib(room)
+        );
+        return Diagnostic::error(format!("Model {name} does not fit in GPU memory"), text)
+            .at(Path::to("model"))
+            .into();
+    }
+    let most = room / 100 * WARN;
+    let Some(total) = needed(&found).filter(|total| *total > most) else { return Diagnostics::new() };
+    let fits = match largest_context(model, options, needed, most) {
+        Some(context) if context < options.context_size.max(1) || options.context_size == 0 => {
+            format!("A context_size of {context} stays below {WARN} %.")
+        }
+        _ => format!("No context_size stays below {WARN} %."),
+    };
+    let parts = [("weights", found.weights), ("cache", found.cache), ("compute buffers", found.compute)];
+    let parts = parts.map(|(part, bytes)| format!("{part} {}", gib(bytes.unwrap_or_default()))).join(", ");
+    let text = format!(
+        "It needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to start. \
+         {fits}",
+        gib(total),
+        gib(room)
+    );
+    let percent = u128::from(total) * 100 / u128::from(room.max(1));
+    let summary = format!("Model {name} needs {percent} % of the GPU memory");
+    Diagnostic::warning(summary, text).at(Path::to("context_size")).into()
+}
+
+/// What so many cards need: weights and cache are spread over them, and each has buffers of its own.
+fn needed(memory: &Memory, cards: u64) -> Option<u64> {
+    let each = memory.compute?.checked_add(memory.overhead?)?.checked_mul(cards)?;
+    memory.weights?.checked_add(memory.cache?)?.checked_add(each)
+}
+
+fn gib(bytes: u64) -> String {
+    let tenths = (u128::from(bytes) * 10).div_ceil(1 << 30);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests;

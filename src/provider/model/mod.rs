@@ -1,0 +1,191 @@
+//! The data source `damodel_model` and the function `model_memory`: the header of a model file, and the memory that it
+//! needs.
+
+mod memory;
+mod record;
+
+use std::future::Future;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout_at;
+
+pub(super) use self::memory::ModelMemory;
+use self::record::{attributes, with_model};
+use super::{
+    Client,
+    access::Access,
+    client::limits,
+    model_files::{FileError, InstanceFiles, LocalFiles, RemoteFiles},
+    ssh::{Login, Ssh, Tunnel, WriteOnly},
+    ssh_failure::SshFailure,
+    ssh_schema,
+};
+use crate::{
+    api::{InstanceUid, RemoteError, RemoteFile},
+    framework::{
+        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Type,
+        schema::{Attribute, validator},
+    },
+    model::{self, Error, Model},
+};
+
+/// The data source.
+#[derive(Debug)]
+pub(super) struct File;
+
+with_model!(
+    /// Its configuration and result.
+    Described {
+        path: String,
+        url: String,
+        instance_id: String,
+        ssh: Ssh,
+        host_key: String,
+    }
+);
+
+impl DataSource for File {
+    type Client = Client;
+    type Model = Described;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_model"
+    }
+
+    fn schema(&self) -> Schema {
+        let mut all = vec![
+            Attribute::optional(
+                "path",
+                Type::String,
+                "The GGUF file: on the computer that runs Terraform, or, with `instance_id` or `ssh`, in the instance. `~/` is the \
+                 user's home.",
+            )
+            .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains(['\n', '\r', '\0']))),
+            Attribute::optional(
+                "url",
+                Type::String,
+                "The address of the GGUF file: `https`, or `http` on a loopback address. The server must support range requests. \
+                 Redirects are followed, and no credentials are sent.",
+            ),
+        ];
+        all.extend(ssh_schema::visit());
+        all.extend(attributes());
+        Schema::new(
+            "The header of a GGUF model file. Nothing else of the file is read, and at most 256 MiB; of a split model \
+             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from it how much memory \
+             a server needs.",
+            all,
+        )
+    }
+
+    fn validate(&self, config: &Described, diagnostics: &mut Diagnostics) {
+        let is_in_an_instance = !config.instance_id.is_null() || !config.ssh.is_null();
+        match (config.path.is_null(), config.url.is_null()) {
+            (true, true) => diagnostics.error_at(Path::to("path"), "Missing required argument", "Set path or url."),
+            (false, false) => {
+                diagnostics.error_at(Path::to("url"), "Conflicting arguments", "Set either path or url, not both.");
+            }
+            (true, false) if is_in_an_instance => diagnostics.error_at(
+                Path::to("url"),
+                "Conflicting arguments",
+                "instance_id and ssh are for a file in an instance: set path, or remove them.",
+            ),
+            _ => {}
+        }
+        if is_in_an_instance {
+            let none = WriteOnly::default();
+            Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
+        } else if !config.host_key.is_null() {
+            let text = "host_key is for a file in an instance: set instance_id or ssh, or remove it.";
+            diagnostics.error_at(Path::to("host_key"), "Conflicting arguments", text);
+        }
+    }
+
+    async fn read(&self, mut config: Described, context: Context<Client>) -> Outcome<Described> {
+        match Box::pin(read(&config, &context)).await {
+            Ok((model, warnings)) => {
+                config.take(model);
+                Outcome::present(config, Private::default()).with(warnings)
+            }
+            Err(diagnostic) => Outcome::absent().with(*diagnostic),
+        }
+    }
+}
+
+async fn read(config: &Described, context: &Context<Client>) -> Result<(Model, Diagnostics), Box<Diagnostic>> {
+    if let Some(url) = config.url.as_str() {
+        let file = RemoteFile::new(url, context.client.api.settings());
+        let file = file.map_err(|error| failed("the model", &Error::Source(error.into()), "url"))?;
+        let (path, source) = (file.path().to_owned(), RemoteFiles(file));
+        return in_time(model::read(&source, &path), &path, "url", context).await.map(without_warnings);
+    }
+    let path = config.path.as_str().unwrap_or_default();
+    if config.instance_id.is_null() && config.ssh.is_null() {
+        let file = context.client.environment.path(path);
+        let file = file.to_str().ok_or_else(|| failed(path, &Error::Source(FileError::NotAFile), "path"))?;
+        return in_time(model::read(&LocalFiles, file), file, "path", context).await.map(without_warnings);
+    }
+    let access = match config.instance_id.as_str() {
+        Some(id) => {
+            let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
+            Some(found.map_err(Box::new)?)
+        }
+        None => None,
+    };
+    let login = Login {
+        ssh: config.ssh.known().cloned().unwrap_or_default(),
+        known_host: config.host_key.known().cloned(),
+        ..Login::default()
+    };
+    let tried = format!("read model {path}");
+    let link = Tunnel { login: &login, access: access.as_ref() }.open(&tried, context).await.map_err(Box::new)?;
+    let session = link.session().await;
+    let session = session.map_err(|error| {
+        Box::new(SshFailure { error: &error, tried: tried.clone(), now: String::new() }.diagnostic())
+    })?;
+    let model = in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await?;
+    Ok((model, login.unpinned(&session, Path::to("host_key"))))
+}
+
+fn without_warnings(model: Model) -> (Model, Diagnostics) {
+    (model, Diagnostics::new())
+}
+
+/// Reads until the operation ends.
+async fn in_time(
+    reading: impl Future<Output = Result<Model, Error<FileError>>>,
+    name: &str,
+    argument: &str,
+    context: &Context<Client>,
+) -> Result<Model, Box<Diagnostic>> {
+    let stopped = |why: &str| {
+        let text = "Nothing was changed. Run the plan again.";
+        Box::new(Diagnostic::error(format!("Cannot read model {name}: {why}"), text).at(Path::to(argument)))
+    };
+    tokio::select! {
+        biased;
+        () = context.cancel.cancelled() => Err(stopped("the operation was stopped")),
+        read = timeout_at(context.deadline, reading) => match read {
+            Err(_) => Err(stopped("the time ran out")),
+            Ok(read) => read.map_err(|error| failed(name, &error, argument)),
+        },
+    }
+}
+
+fn failed(name: &str, error: &Error<FileError>, argument: &str) -> Box<Diagnostic> {
+    if let Error::Source(FileError::Ssh(error)) = error {
+        let tried = format!("read model {name}");
+        return Box::new(SshFailure { error, tried, now: String::new() }.diagnostic());
+    }
+    let advice = match error {
+        Error::Fault { .. } => "Check that this is a complete GGUF file of a language model.",
+        Error::Source(FileError::Remote(RemoteError::NoRanges)) => {
+            "A file is never downloaded whole for its header. Use a server that supports range requests, or a local copy with path."
+        }
+        Error::Source(FileError::Remote(RemoteError::Impossible(_))) => "Check ca_certificate_file of the provider.",
+        Error::Source(FileError::Remote(_)) => "Check url, and that the file can be read without credentials.",
+        Error::Source(_) => "Check path.",
+    };
+    let text = format!("{}. {advice}", super::words::capitalized(&error.to_string()));
+    Box::new(Diagnostic::error(format!("Cannot read model {name}"), text).at(Path::to(argument)))
+}

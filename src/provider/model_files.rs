@@ -1,0 +1,139 @@
+//! Where model files lie: on this computer, at an address, or in an instance; for the data source and for the plan of a
+//! server.
+
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use crate::{
+    api::{RemoteError, RemoteFile},
+    model::Source,
+    ssh::{self, Exit, Session},
+};
+
+/// Why bytes of a file could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileError {
+    /// The program in the instance did not do as it should.
+    #[error("reading it in the instance failed: {0}")]
+    Command(String),
+    /// It cannot be opened or read here.
+    #[error("{0}")]
+    Local(#[from] std::io::Error),
+    /// It is not there.
+    #[error("no such file in the instance")]
+    Missing,
+    /// It is a folder, or a device.
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// The address does not lead to it.
+    #[error("{0}")]
+    Remote(#[from] RemoteError),
+    /// SSH failed.
+    #[error("{0}")]
+    Ssh(#[from] ssh::Error),
+    /// The user may not read it.
+    #[error("the user that logs in may not read it")]
+    Unreadable,
+}
+
+/// Files of the computer that runs Terraform.
+#[derive(Debug)]
+pub(super) struct LocalFiles;
+
+impl Source for LocalFiles {
+    type Error = FileError;
+
+    async fn size(&self, name: &str) -> Result<u64, FileError> {
+        let data = tokio::fs::metadata(name).await?;
+        if data.is_file() { Ok(data.len()) } else { Err(FileError::NotAFile) }
+    }
+
+    async fn bytes(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        let mut file = tokio::fs::File::open(PathBuf::from(name)).await?;
+        file.seek(std::io::SeekFrom::Start(offset)).await?;
+        let mut bytes = vec![0; length];
+        file.read_exact(&mut bytes).await?;
+        Ok(bytes)
+    }
+}
+
+/// A file at an address.
+#[derive(Debug)]
+pub(super) struct RemoteFiles(pub(super) RemoteFile);
+
+impl Source for RemoteFiles {
+    type Error = FileError;
+
+    async fn size(&self, name: &str) -> Result<u64, FileError> {
+        Ok(self.0.size(name).await?)
+    }
+
+    async fn bytes(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        Ok(self.0.bytes(name, offset, length).await?)
+    }
+}
+
+/// Files of an instance.
+#[derive(Debug)]
+pub(super) struct InstanceFiles<'a>(pub(super) &'a Session);
+
+/// Stands before what a program says, since the start files of a shell may say something first.
+const MARK: &str = "damodel-model-file\n";
+/// What is read at a time is whole blocks of this size, from the beginning of one: a small `dd` seeks.
+const BLOCK: u64 = 4096;
+
+/// The programs, in any POSIX shell. The path comes on standard input, so that none needs to be quoted.
+const SIZE: &str = "sh -c 'IFS= read -r path
+case $path in \"~/\"*) path=$HOME/${path#\"~/\"};; esac
+[ -e \"$path\" ] || exit 3
+[ -f \"$path\" ] || exit 4
+[ -r \"$path\" ] || exit 5
+echo damodel-model-file
+stat -L -c %s \"$path\"'";
+const BYTES: &str = "sh -c 'IFS= read -r path
+read -r skip
+read -r count
+case $path in \"~/\"*) path=$HOME/${path#\"~/\"};; esac
+echo damodel-model-file
+exec dd if=\"$path\" bs=4096 skip=\"$skip\" count=\"$count\" 2>/dev/null'";
+
+impl InstanceFiles<'_> {
+    async fn run(&self, program: &str, input: String) -> Result<Vec<u8>, FileError> {
+        let output = self.0.run(program, input.as_bytes()).await?;
+        match &output.exit {
+            Exit::Code(0) => {}
+            Exit::Code(3) => return Err(FileError::Missing),
+            Exit::Code(4) => return Err(FileError::NotAFile),
+            Exit::Code(5) => return Err(FileError::Unreadable),
+            other => return Err(FileError::Command(other.to_string())),
+        }
+        let mark = MARK.as_bytes();
+        let start = output.stdout.windows(mark.len()).position(|window| window == mark);
+        match start.filter(|_| output.left_out == 0).and_then(|start| output.stdout.get(start + mark.len()..)) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => Err(FileError::Command("the answer is incomplete".to_owned())),
+        }
+    }
+}
+
+impl Source for InstanceFiles<'_> {
+    type Error = FileError;
+
+    async fn size(&self, name: &str) -> Result<u64, FileError> {
+        let said = self.run(SIZE, format!("{name}\n")).await?;
+        let size = String::from_utf8_lossy(&said).trim().parse();
+        size.map_err(|_| FileError::Command("stat names no size".to_owned()))
+    }
+
+    async fn bytes(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        let (skip, lead) = (offset / BLOCK, offset % BLOCK);
+        let blocks = (lead + length as u64).div_ceil(BLOCK);
+        let said = self.run(BYTES, format!("{name}\n{skip}\n{blocks}\n")).await?;
+        let lead = usize::try_from(lead).unwrap_or_default();
+        match said.get(lead..lead + length) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => Err(FileError::Command("the file ends too early".to_owned())),
+        }
+    }
+}

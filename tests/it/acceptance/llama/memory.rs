@@ -1,0 +1,91 @@
+//! The plan holds a model against the memory of the machine's GPUs.
+
+use std::time::{Duration, Instant};
+
+use super::{Server, site};
+use crate::support::terraform::{Severity, Workspace, config, each_cli, refusal, says, unchecked};
+
+#[test]
+fn weights_that_do_not_fit_are_an_error_of_the_plan() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new().model("large");
+        // Without the machine there is nothing to hold it against.
+        workspace.write(&server.config());
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
+
+        workspace.apply_ok(&config(&server.machine));
+        workspace.write(&server.config());
+        let said = workspace.try_plan(&[]);
+        let words =
+            ["large.gguf does not fit in GPU memory", "the GPU has 24.0 GiB", "no context fits", "preflight = false"];
+        assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("model"), "{said:#?}");
+        // A destroy plans first, and would meet the same error.
+        let layers = server.clone().set("gpu_layers", 1);
+        workspace.write(&layers.config());
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
+        workspace.write(&unchecked(&server));
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
+        workspace.write(&server.config());
+        let destroyed = workspace.run(&["destroy", "-no-color", "-auto-approve"]);
+        assert!(destroyed.code == Some(0) || destroyed.stderr.contains("-refresh=false"), "{}", destroyed.stderr);
+        workspace.run_ok(&["destroy", "-no-color", "-auto-approve", "-refresh=false"]);
+        assert!(site.live().is_empty());
+    });
+}
+
+#[test]
+fn a_server_that_hardly_fits_is_a_warning_and_settles() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = Server::new();
+        workspace.apply_ok(&server.config());
+        // The little model has 136 bytes of cache for a token, and a batch needs 1,024 for each.
+        let tight = server.clone().set("context_size", 21_000_000);
+        workspace.write(&tight.config());
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "Model tiny.gguf needs 96 % of the GPU memory"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "stays below 95 %."), "{said:#?}");
+        workspace.apply_ok(&tight.config());
+        assert!(!workspace.try_plan(&[]).iter().any(|said| said.text().contains("GPU memory")), "nothing is planned");
+        workspace.write(&server.model("large").config());
+        refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
+        workspace.write(&tight.config());
+        workspace.finish();
+    });
+}
+
+#[test]
+fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let machine = Server::new().machine;
+        workspace.apply_ok(&config(&machine));
+        let nowhere = "{ host = \"127.0.0.1\", port = 1, password = \"p\" }";
+        let cases = [
+            Server::new().model("not-gguf"),
+            Server::new().model("header-cut"),
+            Server::new().model("absent"),
+            Server::new().model("directory"),
+            Server::new().model("large").set("extra_args", "[\"--n-cpu-moe\", \"9\"]"),
+            Server::new().model("large").set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }"),
+            Server::new().model("large").set("ssh", nowhere),
+        ];
+        for server in cases {
+            workspace.write(&server.config());
+            let started = Instant::now();
+            let said = workspace.try_plan(&[]);
+            assert!(!said.iter().any(|said| said.is_error()), "{server}\n{said:#?}");
+            assert!(!says(&said, Severity::Warning, "GPU memory"), "{server}\n{said:#?}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+        }
+        workspace.write(&config(&machine));
+        workspace.finish();
+    });
+}
