@@ -33,9 +33,9 @@ const FOUND: u8 = 3;
 /// How long the service is asked, in all.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Lists everything that is billed in the account, and who holds it: a state, a pending directory, or nobody.
+/// Lists everything that the account bills, and which state or pending record holds it.
 ///
-/// It reads states as `terraform state pull` or `tofu state pull` writes them, state files, and states as `show -json` writes them.
+/// An object in neither is listed as "nobody". It reads states as `terraform state pull` or `tofu state pull` writes them, state files, and states as `show -json` writes them.
 /// The service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Prices are today's prices of the specifications; the service names
 /// none for cloud disks and images, and lists tell nothing of extra local disk.
 ///
@@ -108,10 +108,10 @@ pub enum Outcome {
 #[non_exhaustive]
 pub enum Error {
     /// What nobody holds could not be written.
-    #[error("adopt what nobody holds")]
+    #[error("cannot adopt what nobody holds")]
     Adopt(#[source] Box<adopt::Error>),
     /// The base address is none.
-    #[error("use the base address")]
+    #[error("cannot use the base address")]
     BaseUrl(#[from] InvalidBaseUrl),
     /// The service lists nothing of a kind that a state holds. Usual cause: another account, or a fault of the service.
     #[error(
@@ -137,7 +137,7 @@ pub enum Error {
         total: String,
     },
     /// The service could not be asked.
-    #[error("list the {kind}s of the account")]
+    #[error("cannot list the {kind}s of the account")]
     List {
         /// The kind of objects.
         kind: &'static str,
@@ -148,7 +148,7 @@ pub enum Error {
     #[error("no pending directory at {}", .0.display())]
     NoDirectory(PathBuf),
     /// The notes of a pending directory cannot be read.
-    #[error("read the pending directory {}: {reason}", path.display())]
+    #[error("cannot read the pending directory {}: {reason}", path.display())]
     Notes {
         /// The file or directory.
         path: PathBuf,
@@ -167,7 +167,7 @@ pub enum Error {
         count: usize,
     },
     /// A file is out of reach.
-    #[error("read {place}")]
+    #[error("cannot read {place}")]
     Read {
         /// Where it is.
         place: String,
@@ -175,7 +175,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A state is none.
-    #[error("read {place} as a state")]
+    #[error("cannot read {place} as a state")]
     State {
         /// Where it came from.
         place: String,
@@ -183,7 +183,7 @@ pub enum Error {
         source: NotAState,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 

@@ -194,13 +194,13 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     );
     let long = "DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
     for (arguments, reason) in [
-        (&["encrypted.tfstate"][..], "error: read encrypted.tfstate as a state: it is encrypted by OpenTofu"),
+        (&["encrypted.tfstate"][..], "error: cannot read encrypted.tfstate as a state: it is encrypted by OpenTofu"),
         (
             &["other.tfstate"],
             "error: none of the 1 objects of other.tfstate is in the account: it belongs to another account",
         ),
-        (&["-"], "error: read standard input as a state: it is empty"),
-        (&["/nowhere.tfstate"], "error: read /nowhere.tfstate: "),
+        (&["-"], "error: cannot read standard input as a state: it is empty"),
+        (&["/nowhere.tfstate"], "error: cannot read /nowhere.tfstate: "),
         (&["--pending", "nowhere"], "error: no pending directory at nowhere"),
     ] {
         let run = audit(&site, folder.path(), arguments);
@@ -211,12 +211,12 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     assert_eq!(audit(&site, folder.path(), &["--older-than", "soon"]).code, Some(2));
     let wrong = audit_with(&site, folder.path(), "wrong", &[], "");
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
-    assert!(wrong.stderr.starts_with("error: list the instances of the account: "), "{}", wrong.stderr);
+    assert!(wrong.stderr.starts_with("error: cannot list the instances of the account: "), "{}", wrong.stderr);
     let strange = r#"{"version":1,"kind":"instance"}"#;
     fs::create_dir(folder.path().join("pending")).unwrap();
     write("pending/instance-1.json", strange);
     let notes = audit(&site, folder.path(), &["--pending", "pending"]);
-    assert!(notes.stderr.starts_with("error: read the pending directory "), "{}", notes.stderr);
+    assert!(notes.stderr.starts_with("error: cannot read the pending directory "), "{}", notes.stderr);
     // Lists that break off, or are no lists.
     for (endpoint, action) in [
         ("instance_list", Action::Html { status: 200, processed: false }),

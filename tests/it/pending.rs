@@ -245,10 +245,10 @@ async fn the_notes_are_where_the_provider_writes_them() {
         // What is not there is no all-clear.
         if is_named {
             assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
-            assert!(said.stderr.starts_with(&format!("error: there is no directory {directory}, ")), "{}", said.stderr);
+            assert!(said.stderr.starts_with(&format!("error: no pending directory at {directory}. ")), "{}", said.stderr);
         } else {
             assert_eq!(said.code, Some(0), "{}", said.stderr);
-            assert!(said.stdout.starts_with(&format!("There is no {directory}: run this in")), "{}", said.stdout);
+            assert!(said.stdout.starts_with(&format!("No pending directory at {directory}: ")), "{}", said.stdout);
         }
         fs::create_dir_all(directory.to_string()).unwrap();
         let said = pending(&here, &variables);

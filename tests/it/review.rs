@@ -317,7 +317,7 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         wrong.stderr,
-        "error: read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \"limits\"?\n"
+        "error: cannot read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \"limits\"?\n"
     );
     // A folder is every plan in it; the baseline is none of them.
     std::fs::create_dir(path("more")).unwrap();
@@ -334,7 +334,7 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
     std::fs::write(path("more/broken.json"), "{}").unwrap();
     let broken = run(&["."]);
     assert_eq!((broken.code, broken.stdout.as_str()), (Some(1), ""));
-    assert!(broken.stderr.starts_with("error: read ./more/broken.json as a plan: it is JSON"), "{}", broken.stderr);
+    assert!(broken.stderr.starts_with("error: cannot read ./more/broken.json as a plan: it is JSON, but not the output of `terraform show -json"), "{}", broken.stderr);
     std::fs::create_dir(path("empty")).unwrap();
     assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
 }
@@ -342,18 +342,18 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
 #[test]
 fn what_is_no_plan_gives_no_report() {
     for (arguments, input, code, reason) in [
-        (&["-"][..], "", 1, "error: read standard input as a plan: it is empty"),
-        (&["-", "--deny", "prepaid"], "{}", 1, "error: read standard input as a plan: it is JSON, and not what"),
-        (&["-"], "Error: no plan", 1, "error: read standard input as a plan: it is not JSON"),
-        (&["/nowhere/plan.json"], "", 1, "error: read /nowhere/plan.json: "),
+        (&["-"][..], "", 1, "error: cannot read standard input as a plan: it is empty"),
+        (&["-", "--deny", "prepaid"], "{}", 1, "error: cannot read standard input as a plan: it is JSON, but not the output"),
+        (&["-"], "Error: no plan", 1, "error: cannot read standard input as a plan: it is not JSON"),
+        (&["/nowhere/plan.json"], "", 1, "error: cannot read /nowhere/plan.json: "),
         (&[], "", 2, "error: "),
         (&["-", "--deny", "everything"], "", 2, "error: "),
         (&["-", "--max-monthly-increase", "much"], "", 2, "error: "),
         (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
         (&["-", "--format", "pdf"], "", 2, "error: "),
         (&["-", "--id", "--> x"], "", 2, "error: "),
-        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: read /nowhere.toml: "),
-        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: read /nowhere.json: "),
+        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: cannot read /nowhere.toml: "),
+        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: cannot read /nowhere.json: "),
     ] {
         let run = review(arguments, input);
         assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}");

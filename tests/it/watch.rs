@@ -44,7 +44,7 @@ impl Watching {
 
     /// Reads to the end, which comes by itself.
     pub(crate) fn ended(mut self) -> String {
-        self.says("The apply waits for nothing any more.");
+        self.says("The apply has finished.");
         assert!(self.child.wait().unwrap().success());
         self.said.concat()
     }
@@ -154,7 +154,7 @@ fn an_apply_does_not_fail_where_nothing_can_be_told() {
 fn a_folder_that_is_none_is_told() {
     let run = Run::of(command(&["/nowhere"]).output().unwrap());
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert_eq!(run.stderr, "error: there is no folder /nowhere\n");
+    assert_eq!(run.stderr, "error: cannot read the folder /nowhere: it does not exist\n");
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn what_is_not_there_is_no_all_clear() {
     let run = watch(&[]);
     let directory = here.join(".terraform/damodel-pending");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.starts_with(&format!("There is no {}: ", directory.display())), "{}", run.stdout);
+    assert!(run.stdout.starts_with(&format!("No pending directory at {}: ", directory.display())), "{}", run.stdout);
     let run = watch(&["--pending-dir", "~/notes"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    let expected = format!("error: there is no directory {}, ", here.join("notes").display());
+    let expected = format!("error: no pending directory at {}. ", here.join("notes").display());
     assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
     fs::create_dir(here.join("notes-progress")).unwrap();
     let run = watch(&["--pending-dir", "~/notes"]);

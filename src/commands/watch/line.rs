@@ -26,7 +26,7 @@ pub fn line(told: &Told, now: i64) -> String {
         }
         Some(Ending::Stopped) => {
             return format!(
-                "{title}: {}, not waited for any longer after {}",
+                "{title}: {}, stopped waiting after {}",
                 visible(&event.phase, LONGEST),
                 spoken(took)
             );
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(line(None, None, 201_000), format!("{title}: creating, 3m 20s"));
         assert_eq!(line(None, Some(Ending::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(Ending::Stopped), 0);
-        assert_eq!(stopped, format!("{title}: creating, not waited for any longer after 1m 4s"));
+        assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));
     }
 }

@@ -269,7 +269,8 @@ fn action(invoked: &Invoked) -> Vec<Cell> {
     when.extend(
         resource.iter().flat_map(|resource| [Piece::Words(" ".to_owned()), Piece::Plan((*resource).to_owned())]),
     );
-    vec![plan(&invoked.address), Cell(vec![Line(when)]), Cell(invoked.arguments.iter().map(argument).collect())]
+    let when = [Line(when)].into_iter().chain(invoked.trigger.on_error().map(words)).collect();
+    vec![plan(&invoked.address), Cell(when), Cell(invoked.arguments.iter().map(argument).collect())]
 }
 
 fn argument(argument: &Argument) -> Line {

@@ -140,7 +140,7 @@ fn an_open_gate_says_nothing_of_failing_and_a_violated_one_nothing_of_passing() 
 #[test]
 fn the_same_input_gives_the_same_bytes_with_a_marker_if_asked() {
     for format in FORMATS {
-        let style = Style { format, id: Some("prod".to_owned()), is_coloured: false };
+        let style = Style { format, id: Some("prod".to_owned()), ..Style::default() };
         let text = render(&violated(), &style).unwrap();
         assert_eq!(text, render(&violated(), &style).unwrap());
         let is_marked = matches!(format, Format::Html | Format::Markdown);
@@ -230,7 +230,7 @@ fn names_do_not_change_the_structure_of_a_comment() {
 
 #[test]
 fn a_terminal_gets_colours_only_if_it_has_them() {
-    let text = |is_coloured| render(&violated(), &Style { format: Format::Text, is_coloured, id: None }).unwrap();
+    let text = |is_coloured| render(&violated(), &Style { format: Format::Text, is_coloured, ..Style::default() }).unwrap();
     assert!(text(true).contains("\u{1b}[") && !text(false).contains('\u{1b}'));
     assert!(text(false).contains("\nFailed: "), "{}", text(false));
 }
