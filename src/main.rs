@@ -64,10 +64,13 @@ fn main() -> ExitCode {
         return code;
     }
     plugin::install_panic_hook();
-    plugin::log::install(&plugin::log::Settings::read("damodel", variable));
     let arguments: Vec<OsString> = env::args_os().collect();
+    if arguments.len() < 2 && plugin::started_by_core(variable) {
+        return serve();
+    }
+    plugin::log::install(&plugin::log::Settings::read("damodel", variable), None);
     if arguments.len() < 2 {
-        return if plugin::started_by_core(variable) { serve() } else { by_hand() };
+        return by_hand();
     }
     let arguments = arguments.into_iter().map(|word| match word.to_str() {
         // The flag as every other provider has it: with one hyphen.
@@ -121,6 +124,12 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
+    let traces = plugin::Traces::start(variable);
+    let asked_for = traces.as_ref().ok().and_then(Option::as_ref);
+    plugin::log::install(&plugin::log::Settings::read("damodel", variable), asked_for);
+    if let Err(reason) = &traces {
+        tracing::warn!(reason, "no spans are sent");
+    }
     plugin::block_on(async {
         let environment = plugin::Environment::read(variable)?;
         let options = Options::default();

@@ -291,7 +291,10 @@ fn what_is_no_plan_is_told_from_one() {
     assert_eq!(is(b" \n"), NotAPlan::Empty);
     assert_eq!(is(b"PK\x03\x04rest"), NotAPlan::Saved);
     assert_eq!(is(br#"{"format_version":"1.0","terraform_version":"1.11.4","values":{}}"#), NotAPlan::State);
-    assert_eq!(is(br#"{"version":4,"terraform_version":"1.11.4","serial":1,"lineage":"x","resources":[]}"#), NotAPlan::State);
+    assert_eq!(
+        is(br#"{"version":4,"terraform_version":"1.11.4","serial":1,"lineage":"x","resources":[]}"#),
+        NotAPlan::State
+    );
     assert_eq!(is(br#"{"meta":{},"encrypted_data":"AAAA","encryption_version":"v0"}"#), NotAPlan::Encrypted);
     assert_eq!(is(br#"{"format_version":"1.0","diagnostics":[],"valid":true}"#), NotAPlan::Other);
     assert_eq!(is(br#"{"format_version":"1.0","provider_schemas":{}}"#), NotAPlan::Other);

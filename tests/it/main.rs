@@ -6,6 +6,7 @@ mod adopt;
 mod api;
 mod api_chat;
 mod audit;
+mod command_line;
 mod conformance;
 mod demo;
 mod docs;

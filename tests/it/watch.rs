@@ -187,8 +187,17 @@ fn the_last_run_is_told_after_its_end() {
         fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
         let nothing = watch(&["--last"]);
         assert_eq!(nothing.stdout, "No run that has ended was waiting for anything here.\n", "{}", nothing.stderr);
+        workspace.set_env("TF_LOG_PROVIDER", "INFO");
         workspace.apply_ok(&config(Instance::new("a")));
         let uid = &site.live()[0];
+        // So does the log of the apply.
+        let log = fs::read_to_string(workspace.beside("log")).unwrap();
+        let waited =
+            log.lines().find(|line| line.contains("waited:") && line.contains(uid)).unwrap_or_else(|| panic!("{log}"));
+        assert!(
+            waited.contains("[INFO]") && waited.contains("waited_ms=") && waited.contains("kind=instance"),
+            "{waited}"
+        );
         let told = watch(&["--last"]);
         assert_eq!(told.code, Some(0), "{}", told.stderr);
         for part in [format!(" instance {uid} \"a-"), ": Creating, ".to_owned(), ": Running, done after ".to_owned()] {

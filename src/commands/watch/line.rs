@@ -25,11 +25,7 @@ pub fn line(told: &Told, now: i64) -> String {
             return format!("{title}: {}, done after {}", visible(&event.phase, LONGEST), spoken(took));
         }
         Some(Ending::Stopped) => {
-            return format!(
-                "{title}: {}, stopped waiting after {}",
-                visible(&event.phase, LONGEST),
-                spoken(took)
-            );
+            return format!("{title}: {}, stopped waiting after {}", visible(&event.phase, LONGEST), spoken(took));
         }
         None => {}
     }

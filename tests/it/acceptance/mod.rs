@@ -40,5 +40,6 @@ mod replacement;
 mod secrets;
 mod silence;
 mod stock;
+mod traces;
 mod validation;
 mod whole;
