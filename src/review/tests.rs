@@ -1,3 +1,4 @@
+mod cores;
 mod forms;
 mod policies;
 mod shapes;

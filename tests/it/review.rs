@@ -140,7 +140,7 @@ fn spot_machines_count_at_their_ceiling_and_weekly_ones_have_no_price() {
         let planned = plan(&workspace, &config(Instance::new("spot").set("spec_id", 104)), &[]);
         assert_eq!(review(&["-", "--max-monthly-increase", "649.69"], &planned).code, Some(3));
         assert_eq!(review(&["-", "--max-monthly-increase", "649.7"], &planned).code, Some(0));
-        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is paid ahead: Weekly");
+        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is prepaid: Weekly");
     });
 }
 
