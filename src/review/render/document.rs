@@ -260,7 +260,7 @@ fn candidates(candidates: &Candidates) -> Line {
 }
 
 fn deferred(deferred: &Deferred) -> Vec<Cell> {
-    vec![plan(&deferred.address), plan(&deferred.reason)]
+    vec![plan(&deferred.address), Cell(vec![reason(&deferred.reason)])]
 }
 
 fn action(invoked: &Invoked) -> Vec<Cell> {

@@ -25,7 +25,10 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> String {
     if fits(&whole) {
         return whole;
     }
-    let (mut fitting, mut too_many) = (0, MOST);
+    let (mut fitting, mut too_many) = (0, 1);
+    while fits(&with_rows(too_many)) {
+        (fitting, too_many) = (too_many, 2 * too_many);
+    }
     while fitting + 1 < too_many {
         let rows = usize::midpoint(fitting, too_many);
         if fits(&with_rows(rows)) {

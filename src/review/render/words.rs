@@ -30,6 +30,11 @@ pub(super) fn notes(review: &Review) -> Vec<&'static str> {
 /// Why the core does what it does, for its word for it; none for a word that this program does not know.
 pub(super) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
+        "absent_prereq" => "something that it needs does not exist yet",
+        "deferred_prereq" => "something that it needs is deferred",
+        "instance_count_unknown" => "its count or for_each is not known yet",
+        "provider_config_unknown" => "the configuration of its provider is not known yet",
+        "resource_config_unknown" => "its configuration is not known yet",
         "delete_because_count_index" => "its index is outside of count",
         "delete_because_enabled_false" => "its enabled is false",
         "delete_because_each_key" => "its key is not in for_each",

@@ -68,8 +68,8 @@ fn what_is_deferred_is_named_and_closes_the_gate() {
     let review = review(&plan, &policy(None, &[Deny::Prepaid]));
     assert_eq!(violations(&review), ["plan -"]);
     let text = write(&review, Format::Markdown);
-    assert!(text.contains("| `damodel_instance.x` | `provider_config_unknown` |"), "{text}");
-    assert!(text.contains("| `action.a.b` | `deferred_prereq` |"), "{text}");
+    assert!(text.contains("| `damodel_instance.x` | the configuration of its provider is not known yet |"), "{text}");
+    assert!(text.contains("| `action.a.b` | something that it needs is deferred |"), "{text}");
 }
 
 /// A plan that is read in parts only is never all right, asked or not.
