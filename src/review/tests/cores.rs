@@ -74,6 +74,10 @@ fn every_plan_of_every_core_is_read_whole() {
 #[case("terraform-1.17-action-invoked", &["\n1 action to invoke.\n", "| invoked by itself (-invoke) |"])]
 #[case("terraform-1.17-deferred", &["> The plan is incomplete: some changes are deferred to a later plan.",
     "| `damodel_cloud_disk.many[*]` | its count or for_each is not known yet |"])]
+#[case("opentofu-1.12-forget-create", &["\n1 to replace, 1 to forget, 1 unchanged.\n",
+    "| `damodel_instance.a` | replace (the old one is forgotten) | `image_id`: `902` → `901`",
+    "| `damodel_instance.b` | `damodel_instance`<br>destroy = false in the state |",
+    "| **all of them** |  | **2890.80** | **4336.20** | **+1445.40** |"])]
 fn a_core_s_plan_is_told(#[case] name: &str, #[case] parts: &[&str]) {
     let text = write(&review(&plan(name), &Policy::default()), Format::Markdown);
     for part in parts {
