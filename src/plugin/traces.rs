@@ -2,7 +2,7 @@
 //!
 //! Terraform and OpenTofu read the same variables: OTEL_EXPORTER_OTLP_ENDPOINT names the collector, and TRACEPARENT the span that
 //! all others belong to. Without the first nothing is made, started or sent. Only spans of this crate are exported, with their
-//! own fields: no event, no place in the source, no value of a resource.
+//! own fields: no event, and no place in the source.
 
 use std::{collections::HashMap, ffi::OsString, fmt, sync::OnceLock, time::Duration};
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::Error;
+use crate::provider::Environment;
 
 /// A document that is to be a plan.
 #[derive(Debug)]
@@ -57,8 +58,8 @@ impl Input {
 
     fn of_file(path: &Path) -> Result<Self, Error> {
         // What lies in the working directory is named as seen from there.
-        let directory = std::env::current_dir().unwrap_or_default();
-        let place = path.strip_prefix(directory).unwrap_or(path).display().to_string();
+        let environment = Environment::of_process();
+        let place = path.strip_prefix(environment.directory()).unwrap_or(path).display().to_string();
         let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self { place, is_file: true, folder, document })
