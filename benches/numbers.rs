@@ -74,6 +74,29 @@ fn codec_of_1000_plans(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// 100 plans of 100 instances each, as one report.
+#[divan::bench(sample_count = 10)]
+fn review_of_100_plans_of_100(bencher: Bencher<'_, '_>) {
+    const EVERYTHING: &str = include_str!("../tests/fixtures/review/everything.json");
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan: serde_json::Value = serde_json::from_str(EVERYTHING).unwrap();
+    let template = plan["resource_changes"][0].clone();
+    for number in 0..100 {
+        let change = |instance: usize| {
+            let mut change = template.clone();
+            change["address"] = format!("module.m{number}.damodel_instance.created[{instance}]").into();
+            change
+        };
+        plan["resource_changes"] = (0..100).map(change).collect();
+        std::fs::write(folder.path().join(format!("{number}.json")), plan.to_string()).unwrap();
+    }
+    bencher.bench_local(|| {
+        let mut review = Command::new(env!("CARGO_BIN_EXE_terraform-provider-damodel"));
+        review.arg("review").arg(folder.path()).args(["--deny", "destroy-data", "--max-monthly-increase", "1"]);
+        assert_eq!(review.output().unwrap().status.code(), Some(3));
+    });
+}
+
 /// A value of a type, with something in it everywhere.
 fn sample(ty: &Type) -> Value {
     match ty {

@@ -33,36 +33,28 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Import blocks and the configuration of what the account already has
     Adopt(commands::adopt::Arguments),
-    /// Everything that is billed in the account, and who holds it: a state, a note, or nobody
     Audit(Box<commands::audit::Arguments>),
-    /// Prints what makes a shell complete this command line
     Completions(commands::completions::Arguments),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
+    ///
+    /// Export what it prints in another terminal, and run Terraform or OpenTofu there. Ctrl-C ends it.
+    ///
+    /// Exit codes: 0 it was stopped; 1 it cannot listen; 2 wrong usage.
     #[command(name = "debug")]
     Debug,
-    /// From nothing to a served model and back, with Terraform or OpenTofu on the sandbox
     #[cfg(feature = "sandbox")]
     Demo(commands::demo::Arguments),
-    /// Part of damodel-sandbox, another file of the same release
     #[cfg(not(feature = "sandbox"))]
     Demo(commands::sandbox_elsewhere::Arguments),
-    /// The registry's documentation, made from the schemas
     Docs(commands::docs::Arguments),
-    /// Puts this program where terraform init and tofu init find it
     Install(commands::install::Arguments),
-    /// Creates that a killed run left behind, and what became of them
     Pending(Box<commands::pending::Arguments>),
-    /// A plan as a report for a pull request: what it costs, destroys and replaces; a gate if asked
     Review(commands::review::Arguments),
-    /// The service, simulated on loopback
     #[cfg(feature = "sandbox")]
     Sandbox(Box<commands::sandbox::Arguments>),
-    /// Part of damodel-sandbox, another file of the same release
     #[cfg(not(feature = "sandbox"))]
     Sandbox(commands::sandbox_elsewhere::Arguments),
-    /// What the apply that runs in a folder is waiting for, live
     Watch(commands::watch::Arguments),
 }
 
@@ -73,10 +65,13 @@ fn main() -> ExitCode {
         return code;
     }
     plugin::install_panic_hook();
-    plugin::log::install(&plugin::log::Settings::read("damodel", variable));
     let arguments: Vec<OsString> = env::args_os().collect();
+    if arguments.len() < 2 && plugin::started_by_core(variable) {
+        return serve();
+    }
+    plugin::log::install(&plugin::log::Settings::read("damodel", variable), None);
     if arguments.len() < 2 {
-        return if plugin::started_by_core(variable) { serve() } else { by_hand() };
+        return by_hand();
     }
     let arguments = arguments.into_iter().map(|word| match word.to_str() {
         // The flag as every other provider has it: with one hyphen.
@@ -130,6 +125,12 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
+    let traces = plugin::Traces::start(variable);
+    let asked_for = traces.as_ref().ok().and_then(Option::as_ref);
+    plugin::log::install(&plugin::log::Settings::read("damodel", variable), asked_for);
+    if let Err(reason) = &traces {
+        tracing::warn!(reason, "no spans are sent");
+    }
     plugin::block_on(async {
         let environment = plugin::Environment::read(variable)?;
         let options = Options::default();

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use clap::{Command, Parser};
 use clap_complete::{Shell, generate};
 
-/// Prints what makes a shell complete this command line.
+/// Prints a shell completion script.
 ///
 /// For bash: terraform-provider-damodel completions bash >
 /// ~/.local/share/bash-completion/completions/terraform-provider-damodel
+///
+/// Exit codes: 0 the script was printed; 1 it cannot be written; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "completions")]
 pub struct Arguments {

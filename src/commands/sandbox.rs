@@ -15,8 +15,11 @@ use tempfile::NamedTempFile;
 use super::signals::told_to_end;
 use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
-/// Runs the service, simulated on loopback: the chat, instances, cloud disks, images and specifications of the service
-/// API.
+/// Runs the simulated service on a loopback address.
+///
+/// It has the chat, instances, cloud disks, images and specifications of the service API. Ctrl-C ends it.
+///
+/// Exit codes: 0 it was stopped; 1 it cannot listen or write a file; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sandbox")]
 pub struct Arguments {
@@ -94,10 +97,10 @@ pub struct Arguments {
 #[non_exhaustive]
 pub enum Error {
     /// Standard output or the signals are out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// The ready file cannot be written.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     ReadyFile {
         /// The ready file.
         path: PathBuf,
@@ -105,7 +108,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The sandbox did not start.
-    #[error("start the sandbox")]
+    #[error("cannot start the sandbox")]
     Start(#[from] SandboxError),
 }
 

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use clap::Parser;
 
 /// Part of damodel-sandbox, another file of the same release.
+///
+/// Exit codes: 1 always, with the address of that file.
 #[derive(Clone, Debug, Parser)]
 pub struct Arguments {
     /// Whatever damodel-sandbox would understand.

@@ -13,7 +13,7 @@
 //! fn main() -> ExitCode {
 //!     plugin::install_panic_hook();
 //!     let variable = |name: &str| std::env::var_os(name);
-//!     plugin::log::install(&plugin::log::Settings::read("damodel", variable));
+//!     plugin::log::install(&plugin::log::Settings::read("damodel", variable), None);
 //!     if !plugin::started_by_core(variable) {
 //!         return plugin::help();
 //!     }
@@ -37,6 +37,7 @@
 //!
 //! Standard input is never read: it belongs to the core, and its end means nothing. Standard output carries the
 //! handshake line and nothing else, ever. Standard error carries one JSON object a line ([`log`]).
+//! [`Traces`] sends spans to a collector if the environment names one.
 
 mod cookie;
 mod debug;
@@ -56,6 +57,7 @@ mod server;
 mod services;
 mod signals;
 mod tls;
+mod traces;
 
 pub use cookie::{help, started_by_core};
 pub use debug::serve_debug;
@@ -66,3 +68,4 @@ pub use runtime::block_on;
 pub use serve::serve;
 pub use server::Options;
 pub use tonic::service::Routes;
+pub use traces::Traces;

@@ -4,7 +4,7 @@ use std::{future::Future, io::Write, num::NonZero, process::ExitCode, thread::av
 
 use tokio::runtime::Builder;
 
-use super::{Error, error::with_causes};
+use super::{Error, error::with_causes, traces};
 
 /// Runs `serving` on a runtime made for it, and gives the exit code of the process; an error is told on
 /// standard error.
@@ -13,7 +13,12 @@ use super::{Error, error::with_causes};
 pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
     // The work is waiting for a service; few threads start faster and are enough.
     let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build().map_err(Error::Runtime);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(threads)
+        .on_thread_start(traces::join)
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime);
     let result = runtime.and_then(|runtime| {
         let result = runtime.block_on(serving);
         runtime.shutdown_background();

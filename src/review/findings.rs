@@ -222,8 +222,8 @@ fn bought(report: &Report) -> Vec<Observation> {
     bought
         .map(|term| {
             let message = match &term.payment_type {
-                Some(_) => "it is paid ahead",
-                None => "whether it is paid ahead is not known",
+                Some(_) => "it is prepaid",
+                None => "whether it is prepaid is not known",
             };
             let details = term.payment_type.iter().cloned().collect();
             Observation::new(Rule::Prepaid, &term.address, message, details)

@@ -44,8 +44,19 @@ impl Trigger {
     #[must_use]
     pub(super) fn words(&self) -> (&'static str, Option<&str>) {
         match self {
-            Self::Invoked => ("invoked by itself (-invoke)", None),
-            Self::Lifecycle { resource, event } => (event_words(event), Some(resource)),
+            Self::Invoked { resource: None } => ("invoked by itself (-invoke)", None),
+            Self::Invoked { resource } => ("invoked by itself (-invoke) for", resource.as_deref()),
+            Self::Lifecycle { resource, event, .. } => (event_words(event), Some(resource)),
+        }
+    }
+
+    /// What an error of the action does, where that is not the end of the apply.
+    #[must_use]
+    pub(super) fn on_error(&self) -> Option<&'static str> {
+        match self {
+            Self::Lifecycle { on_failure: Some(word), .. } if word == "continue" => Some("an error is a warning"),
+            Self::Lifecycle { on_failure: Some(word), .. } if word == "taint" => Some("an error taints the resource"),
+            Self::Invoked { .. } | Self::Lifecycle { .. } => None,
         }
     }
 }

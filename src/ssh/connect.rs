@@ -61,6 +61,12 @@ enum Wanted {
     Connections,
 }
 
+#[tracing::instrument(
+    name = "ssh",
+    level = "info",
+    skip_all,
+    fields(step = "log in", address = %target.address())
+)]
 async fn establish(
     target: &Target,
     limits: &Limits,

@@ -256,7 +256,8 @@ impl Client {
                 context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
             let (now, offset) = self.shared.clock.now();
             let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
-            let outcome = self.exchange(context, outgoing, attempt, &token).await;
+            let span = tracing::info_span!("request", endpoint = %request.endpoint, attempt);
+            let outcome = self.exchange(context, outgoing, attempt, &token).instrument(span).await;
             let Err(Error::Service(refusal)) = &outcome else {
                 return outcome;
             };

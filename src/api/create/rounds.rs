@@ -134,6 +134,7 @@ impl<C: Creation> Flow<C> {
     }
 
     /// Waits for stock; whether the operation is over.
+    #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "stock"))]
     async fn wait(&self, wait: Duration, task: &mut Task, refusals: &[Refusal]) -> bool {
         task.sees(Step { detail: self.refused(refusals), ..Step::new("waiting for stock") }, None);
         let wait_ms = wait.as_millis();

@@ -161,6 +161,8 @@ impl Task {
             self.event.at = now();
             self.event.ended = Some(ending);
             self.progress.write(&self.event);
+            let Event { kind, id, phase, at, since, .. } = &self.event;
+            tracing::info!(kind, id, phase, waited_ms = at - since, ?ending, "waited");
         }
     }
 }

@@ -66,6 +66,7 @@ impl<K: Object> Default for Poller<K> {
 
 impl<K: Object> Poller<K> {
     /// Waits until `until` says yes. Cancel-safe: a dropped wait is forgotten.
+    #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = noun::<K>(), id = %key))]
     pub(in crate::api) async fn wait(
         self: &Arc<Self>,
         client: &Client,

@@ -34,6 +34,8 @@ use crate::provider::Environment;
 /// The plan that follows imports everything and changes nothing. What is Released is left out, and no file is
 /// overwritten. The service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. For Terraform from 1.5 and OpenTofu from
 /// 1.6; newer ones also have `terraform query`.
+///
+/// Exit codes: 0 the files were written; 1 the account cannot be read or a file exists; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "adopt")]
 pub struct Arguments {
@@ -73,7 +75,7 @@ pub enum Error {
         files: Vec<PathBuf>,
     },
     /// A file or folder is out of reach.
-    #[error("read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -87,10 +89,10 @@ pub enum Error {
         told: String,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// A file cannot be written. Nothing of this run is left.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,

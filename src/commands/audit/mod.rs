@@ -33,14 +33,15 @@ const FOUND: u8 = 3;
 /// How long the service is asked, in all.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Lists everything that is billed in the account, and who holds it: a state, a pending directory, or nobody.
+/// Lists everything that the account bills, and which state or pending record holds it.
 ///
-/// It reads states as `terraform state pull` or `tofu state pull` writes them, state files, and states as `show -json` writes them.
-/// The service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Prices are today's prices of the specifications; the service names
-/// none for cloud disks and images, and lists tell nothing of extra local disk.
+/// An object in neither is listed as "nobody". It reads states as `terraform state pull` or `tofu state pull` writes
+/// them, state files, and states as `show -json` writes them. The service is that of DAMODEL_BASE_URL and
+/// DAMODEL_API_TOKEN. Prices are today's prices of the specifications; the service names none for cloud disks and
+/// images, and lists tell nothing of extra local disk.
 ///
-/// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, something is held by nobody; 1 the account or a state could not
-/// be read whole, or they do not belong together; 2 wrong usage.
+/// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, something is held by nobody; 1 the account or a
+/// state could not be read whole, or they do not belong together; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "audit")]
 pub struct Arguments {
@@ -108,15 +109,15 @@ pub enum Outcome {
 #[non_exhaustive]
 pub enum Error {
     /// What nobody holds could not be written.
-    #[error("adopt what nobody holds")]
+    #[error("cannot adopt what nobody holds")]
     Adopt(#[source] Box<adopt::Error>),
     /// The base address is none.
-    #[error("use the base address")]
+    #[error("cannot use the base address")]
     BaseUrl(#[from] InvalidBaseUrl),
     /// The service lists nothing of a kind that a state holds. Usual cause: another account, or a fault of the service.
     #[error(
-        "the account has no {kind} at all, but {source_name} holds {address}. Check DAMODEL_BASE_URL and DAMODEL_API_TOKEN: it may \
-         be another account"
+        "the account has no {kind} at all, but {source_name} holds {address}. Check DAMODEL_BASE_URL and \
+         DAMODEL_API_TOKEN: it may be another account"
     )]
     Empty {
         /// The kind of objects.
@@ -137,7 +138,7 @@ pub enum Error {
         total: String,
     },
     /// The service could not be asked.
-    #[error("list the {kind}s of the account")]
+    #[error("cannot list the {kind}s of the account")]
     List {
         /// The kind of objects.
         kind: &'static str,
@@ -148,7 +149,7 @@ pub enum Error {
     #[error("no pending directory at {}", .0.display())]
     NoDirectory(PathBuf),
     /// The notes of a pending directory cannot be read.
-    #[error("read the pending directory {}: {reason}", path.display())]
+    #[error("cannot read the pending directory {}: {reason}", path.display())]
     Notes {
         /// The file or directory.
         path: PathBuf,
@@ -157,8 +158,8 @@ pub enum Error {
     },
     /// None of the objects of a state is in the account.
     #[error(
-        "none of the {count} objects of {source_name} is in the account: it belongs to another account. Check DAMODEL_BASE_URL and \
-         DAMODEL_API_TOKEN"
+        "none of the {count} objects of {source_name} is in the account: it belongs to another account. Check \
+         DAMODEL_BASE_URL and DAMODEL_API_TOKEN"
     )]
     OtherAccount {
         /// The state.
@@ -167,7 +168,7 @@ pub enum Error {
         count: usize,
     },
     /// A file is out of reach.
-    #[error("read {place}")]
+    #[error("cannot read {place}")]
     Read {
         /// Where it is.
         place: String,
@@ -175,7 +176,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A state is none.
-    #[error("read {place} as a state")]
+    #[error("cannot read {place} as a state")]
     State {
         /// Where it came from.
         place: String,
@@ -183,7 +184,7 @@ pub enum Error {
         source: NotAState,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 

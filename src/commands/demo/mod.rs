@@ -28,7 +28,11 @@ use crate::{
     sandbox::{Error as SandboxError, Options, Sandbox},
 };
 
-/// From nothing to a served model and back, with Terraform or OpenTofu on the sandbox: no account, no bill.
+/// Creates a machine with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
+///
+/// It needs no account and costs nothing: sandbox, init, plan, apply, a chat answer, an empty second plan, destroy.
+///
+/// Exit codes: 0 everything went as expected; 1 a step did not; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(name = "demo")]
 pub struct Arguments {
@@ -48,10 +52,10 @@ pub enum Error {
     #[error(transparent)]
     Cli(#[from] CliError),
     /// The sandbox did not start.
-    #[error("start the sandbox")]
+    #[error("cannot start the sandbox")]
     Sandbox(#[from] SandboxError),
     /// Standard output or the signals are out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// A step ended well and did not do what it should. Usual cause: a defect of this program.
     #[error("{expected}\n\n{instead}")]
@@ -62,7 +66,7 @@ pub enum Error {
         instead: String,
     },
     /// The working directory could not be made.
-    #[error("prepare a working directory")]
+    #[error("cannot prepare a working directory")]
     Workspace(#[source] io::Error),
 }
 

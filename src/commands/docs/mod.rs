@@ -30,7 +30,12 @@ use crate::{
     provider::{Damodel, Environment},
 };
 
-/// Writes the registry's documentation from the schemas and the examples. Run it in the root of the repository.
+/// Writes the registry's documentation from the schemas and the examples.
+///
+/// Run it in the root of the repository.
+///
+/// Exit codes: 0 the pages were written, or are current; 1 a page cannot be written or, with --check, is not current; 2
+/// wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "docs")]
 pub struct Arguments {
@@ -49,9 +54,9 @@ pub struct Arguments {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file is out of reach. Usual cause: another directory than the root of the repository, or a resource without
-    /// its example.
-    #[error("read {}", path.display())]
+    /// A file is out of reach. Usual cause: another directory than the root of the repository, or a thing without its
+    /// example.
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -65,10 +70,10 @@ pub enum Error {
         differences: Vec<String>,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// A file cannot be written or removed.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,

@@ -32,6 +32,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 ///
 /// A provider that is found there is not looked for in a registry. A run of the version that is there already is not
 /// disturbed.
+///
+/// Exit codes: 0 it is installed; 1 a file cannot be read or written; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(name = "install")]
 pub struct Arguments {
@@ -45,10 +47,10 @@ pub struct Arguments {
 #[non_exhaustive]
 pub enum Error {
     /// There is no home directory to install into.
-    #[error("find the home directory: {0} is not set. Name a directory with --dir")]
+    #[error("cannot find the home directory: {0} is not set. Name a directory with --dir")]
     NoHome(&'static str),
     /// The running program cannot be read.
-    #[error("read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// Where it is.
         path: PathBuf,
@@ -56,10 +58,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// The file system said no.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// What was to be written.
         path: PathBuf,

@@ -30,10 +30,14 @@ use crate::{
 /// How long the service is asked, in all.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lists creates that a killed run left behind, and asks the service what became of them.
+/// Lists creates that a killed run left behind, and what became of them.
 ///
-/// A create is written down before it is sent, and the note goes when a state shows the object. What is listed here was
-/// sent by a run that ended early, or is about to be taken up. Run it in the folder of the configuration.
+/// A create is written down before it is sent, and its pending record is removed when a state holds the object. The
+/// creates listed here were sent by a run that ended early; the next apply resumes them. Run it in the folder of the
+/// configuration.
+///
+/// Exit codes: 0 the records were listed, or the one named with --forget was removed; 1 the records or the service
+/// cannot be read, or the record is kept; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
@@ -68,7 +72,7 @@ pub struct Arguments {
 #[non_exhaustive]
 pub enum Error {
     /// The base address is none.
-    #[error("use the base address")]
+    #[error("cannot use the base address")]
     BaseUrl(#[from] InvalidBaseUrl),
     /// The notes cannot be read or removed.
     #[error(transparent)]
@@ -86,13 +90,12 @@ pub enum Error {
     /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another
     /// folder.
     #[error(
-        "there is no directory {}, so nothing is known of what is pending. Name the provider's pending_dir, as seen \
-         from here; it is made by the first create",
+        "no pending directory at {}. Name the provider's pending_dir as seen from here; the first create makes it",
         .0.display()
     )]
     NoDirectory(PathBuf),
     /// A file that was named cannot be read.
-    #[error("read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -100,10 +103,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Standard output is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// There is no such entry. Usual cause: another folder.
-    #[error("there is no entry {entry} in {}", directory.display())]
+    #[error("no pending record {entry} in {}", directory.display())]
     Unknown {
         /// What was asked for.
         entry: String,
@@ -143,7 +146,8 @@ pub async fn run_to(
         None if is_there => list(&notes.journal, &service, &context).await?,
         // Nothing was created in this folder yet, or it is another one that is meant.
         None => format!(
-            "There is no {}: run this in the folder of the configuration, or name its pending_dir with --dir.\n",
+            "No pending directory at {}: no create has begun here. Run this in the folder of the configuration, or \
+             name its pending_dir with --dir.\n",
             notes.directory().display()
         ),
     };

@@ -9,12 +9,14 @@ use std::{
 };
 
 use super::Error;
+use crate::provider::Environment;
 
 /// A document that is to be a plan.
 #[derive(Debug)]
 pub(super) struct Input {
     /// Its path, or what it is.
     pub(super) place: String,
+    is_file: bool,
     /// The folder that it lies in.
     pub(super) folder: PathBuf,
     pub(super) document: Vec<u8>,
@@ -29,7 +31,7 @@ pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl 
             let mut document = Vec::new();
             let place = "standard input".to_owned();
             match input.read_to_end(&mut document) {
-                Ok(_) => inputs.push(Input { place, folder: PathBuf::new(), document }),
+                Ok(_) => inputs.push(Input { place, is_file: false, folder: PathBuf::new(), document }),
                 Err(source) => return Err(Error::Read { place, source }),
             }
         } else if path.is_dir() {
@@ -49,10 +51,18 @@ pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl 
 }
 
 impl Input {
+    /// Its path, where it is a file.
+    pub(super) fn file(&self) -> Option<String> {
+        self.is_file.then(|| self.place.clone())
+    }
+
     fn of_file(path: &Path) -> Result<Self, Error> {
-        let place = path.display().to_string();
+        // What lies in the working directory is named as seen from there.
+        let environment = Environment::of_process();
+        let place = path.strip_prefix(environment.directory()).unwrap_or(path).display().to_string();
         let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
-        Ok(Self { place, folder: path.parent().map(Path::to_owned).unwrap_or_default(), document })
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Self { place, is_file: true, folder, document })
     }
 }
 

@@ -13,28 +13,31 @@ use std::{
 use clap::{Parser, ValueEnum};
 use jiff::{Zoned, civil::Date};
 
-use self::sources::Sources;
+use self::{inputs::Input, sources::Sources};
 use crate::review::{Baseline, Deny, Format, Money, NotAPlan, NotAPolicy, Plan, Review, Reviewed, Style, render};
 
 /// The exit code of plans that violate the gate.
 const VIOLATED: u8 = 3;
 
-/// Reports what plans cost, destroy, replace, buy ahead and put into the state.
+/// Reports what plans cost, destroy, replace and buy; with a policy it is a gate.
 ///
-/// It reads what `terraform show -json PLANFILE` or `tofu show -json PLANFILE` writes; make that file with `plan -out=PLANFILE`.
+/// It reads the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`; make that file with `plan
+/// -out=PLANFILE`.
 ///
-/// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not tell whether
-/// they are complete: there this cannot be seen, and the report says so.
+/// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not
+/// tell whether they are complete: the report says so.
 ///
-/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate (--max-monthly-increase, --deny, --policy) is
-/// violated, or a plan is unreadable in parts: the report and the reasons were written; 1 an input is no plan; 2 wrong usage.
+/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate (--max-monthly-increase, --deny,
+/// --policy) is violated, or a plan is unreadable in parts: the report and the reasons were written; 1 an input is not
+/// a plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
 pub struct Arguments {
     /// Plans as JSON, or folders of such files; `-` reads one from standard input.
     #[arg(value_name = "PLAN.json|DIR|-", required = true)]
     pub plans: Vec<PathBuf>,
-    /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536 characters.
+    /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536
+    /// characters.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<FormatArgument>,
     /// The folder of the configuration: findings get their file and line.
@@ -43,7 +46,8 @@ pub struct Arguments {
     /// A hidden marker with this name goes into Markdown and HTML, by which a program finds its comment again.
     #[arg(long, value_name = "NAME", value_parser = id)]
     pub id: Option<String>,
-    /// Fails when the plans raise the bill by more than this a month (730 hours), in the service's currency, or when a price is unknown.
+    /// Fails when the plans raise the bill by more than this a month (730 hours), in the service's currency, or when a
+    /// price is unknown.
     #[arg(long, value_name = "N")]
     pub max_monthly_increase: Option<Money>,
     /// Fails when the plans do any of these.
@@ -106,7 +110,7 @@ pub enum Error {
     #[error("no plan in {0}: it has no file that ends with .json")]
     NoPlans(String),
     /// An input is not a plan.
-    #[error("read {place} as a plan")]
+    #[error("cannot read {place} as a plan")]
     NotAPlan {
         /// Where it came from.
         place: String,
@@ -114,7 +118,7 @@ pub enum Error {
         source: NotAPlan,
     },
     /// The policy cannot be used.
-    #[error("read {place} as a policy")]
+    #[error("cannot read {place} as a policy")]
     NotAPolicy {
         /// Where it is.
         place: String,
@@ -122,7 +126,7 @@ pub enum Error {
         source: NotAPolicy,
     },
     /// An input is out of reach.
-    #[error("read {place}")]
+    #[error("cannot read {place}")]
     Read {
         /// Where it is.
         place: String,
@@ -130,10 +134,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The report could not be made.
-    #[error("write the report")]
+    #[error("cannot write the report")]
     Render(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Standard output or standard error is out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 
@@ -148,6 +152,7 @@ pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
         format: arguments.format.map_or(if is_terminal { Format::Text } else { Format::Markdown }, Into::into),
         id: arguments.id.clone(),
         is_coloured: is_terminal && console::colors_enabled(),
+        plan_file: None,
     };
     review(&arguments, &style, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
 }
@@ -178,7 +183,8 @@ pub fn review(
     let review = Review::new(plans, &policy, baseline.as_ref(), |finding| {
         Some(sources.as_ref()?.locate(finding.address.as_deref()))
     });
-    let text = render(&review, style).map_err(Error::Render)?;
+    let plan_file = inputs.first().filter(|_| !is_of_several).and_then(Input::file);
+    let text = render(&review, &Style { plan_file, ..style.clone() }).map_err(Error::Render)?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
     for warning in sources.iter().flat_map(Sources::warnings) {
         writeln!(told, "warning: {warning}").map_err(Error::Terminal)?;

@@ -80,7 +80,7 @@ pub enum CliError {
         missing: String,
     },
     /// The system did not run it.
-    #[error("run {command}")]
+    #[error("cannot run {command}")]
     Start {
         /// The command as one would type it.
         command: String,

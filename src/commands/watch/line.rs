@@ -13,7 +13,8 @@ const LONGEST: usize = 80;
 /// From this part on, what is done tells how long the rest takes.
 const TELLING: u8 = 5;
 
-/// What is waited for and how far it is, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about 40s`.
+/// What is waited for and how far it is, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about
+/// 40s`.
 #[must_use]
 pub fn line(told: &Told, now: i64) -> String {
     let event = &told.event;
@@ -27,11 +28,7 @@ pub fn line(told: &Told, now: i64) -> String {
             return format!("{title}: {}, done after {}", visible(&event.phase, LONGEST), spoken(took));
         }
         Some(Ending::Stopped) => {
-            return format!(
-                "{title}: {}, not waited for any longer after {}",
-                visible(&event.phase, LONGEST),
-                spoken(took)
-            );
+            return format!("{title}: {}, stopped waiting after {}", visible(&event.phase, LONGEST), spoken(took));
         }
         None => {}
     }
@@ -96,6 +93,6 @@ mod tests {
         assert_eq!(line(None, None, 201_000), format!("{title}: creating, 3m 20s"));
         assert_eq!(line(None, Some(Ending::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(Ending::Stopped), 0);
-        assert_eq!(stopped, format!("{title}: creating, not waited for any longer after 1m 4s"));
+        assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));
     }
 }

@@ -1,6 +1,7 @@
 //! `terraform-provider-damodel watch`: what the apply that runs in a folder is waiting for, live.
 //!
-//! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few times a second.
+//! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few
+//! times a second.
 
 mod last;
 mod line;
@@ -30,15 +31,20 @@ const PACE: Duration = Duration::from_millis(250);
 /// An apply may end one process of the provider before it starts another: only after this long without any it is over.
 const OVER: Duration = Duration::from_secs(2);
 
-/// Shows what the apply that runs in a folder is waiting for: a line for each thing with its phase, how far it is, and how long it
-/// has taken of what such things usually take. To be run in a second terminal; it ends with the apply.
+/// Shows what the apply that runs in a folder is waiting for.
+///
+/// Run it in a second terminal. It shows a line for each object with its phase, its progress, and the time it has taken
+/// beside the time that such objects took in earlier runs. It ends with the apply.
+///
+/// Exit codes: 0 the apply has ended, or Ctrl-C; 1 the folder or the events cannot be read; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "watch")]
 pub struct Arguments {
     /// The folder of the configuration.
     #[arg(default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
-    /// The provider's pending directory, where pending_dir names one. Default: damodel-pending in the core's data directory.
+    /// The provider's pending directory, where pending_dir names one. Default: damodel-pending in the core's data
+    /// directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
     /// The core's data directory.
@@ -60,14 +66,16 @@ pub struct Arguments {
 #[non_exhaustive]
 pub enum Error {
     /// The pending directory that was named is none. Usual cause: a slip in the name.
-    #[error("there is no directory {}, so nothing is known of an apply. Name the provider's pending_dir, as seen from the folder of the \
-             configuration", .0.display())]
+    #[error(
+        "no pending directory at {}. Name the provider's pending_dir as seen from the folder of the configuration",
+        .0.display()
+    )]
     NoDirectory(PathBuf),
     /// The folder is none.
-    #[error("there is no folder {}", .0.display())]
+    #[error("cannot read the folder {}: it does not exist", .0.display())]
     NoFolder(PathBuf),
     /// The files cannot be read.
-    #[error("read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// Where they are.
         path: PathBuf,
@@ -75,7 +83,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Standard output or the signals are out of reach.
-    #[error("talk to the terminal")]
+    #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 
@@ -147,7 +155,7 @@ async fn watch(
                 doubt.map_or(Ok(()), |doubt| view.say(&doubt)).map_err(Error::Terminal)?;
             }
             (0, Some(seen)) if seen.elapsed() >= OVER => {
-                return view.say("The apply waits for nothing any more.").map_err(Error::Terminal);
+                return view.say("The apply has finished.").map_err(Error::Terminal);
             }
             (0, _) => {}
             _ => last_alive = Some(Instant::now()),
@@ -177,13 +185,14 @@ fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Error
     Ok(Notes::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
 }
 
-/// What is to be said where no run of the provider has ever written anything: the first apply may be to come, or it is another folder
-/// that is meant.
+/// What is to be said where no run of the provider has ever written anything: the first apply may be to come, or it is
+/// another folder that is meant.
 fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(
-            "There is no {}: name the folder of the configuration, or its pending_dir with --pending-dir.",
+            "No pending directory at {}: no create has begun here. Name the folder of the configuration, or its \
+             pending_dir with --pending-dir.",
             notes.directory().display()
         )
     })

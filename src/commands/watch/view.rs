@@ -81,8 +81,7 @@ impl<W: Write> View<W> {
                     wait.bar.set_message(text);
                     true
                 });
-                over.iter().try_for_each(|text| lines.println(text))?;
-                Ok(())
+                over.iter().try_for_each(|text| above(lines, text))
             }
             Self::Json { out } => {
                 for told in news {
@@ -108,11 +107,16 @@ impl<W: Write> View<W> {
     /// Says something that is no wait.
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         match self {
-            Self::Drawn { lines, .. } => lines.println(text),
+            Self::Drawn { lines, .. } => above(lines, text),
             Self::Json { .. } => Ok(()),
             Self::Plain { out, .. } => writeln!(out, "{text}").and_then(|()| out.flush()),
         }
     }
+}
+
+/// Writes a line above those that are drawn; `MultiProgress::println` would fill it up with spaces and end it nowhere.
+fn above(lines: &MultiProgress, text: &str) -> io::Result<()> {
+    lines.suspend(|| writeln!(io::stdout(), "{text}"))
 }
 
 fn bar() -> ProgressBar {

@@ -13,6 +13,10 @@ pub(super) struct Fields(pub(super) Map<String, Value>);
 
 impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
+        // What names a span for OpenTelemetry, or is its status, says nothing new here.
+        if field.name().starts_with("otel.") {
+            return;
+        }
         self.0.insert(field.name().to_owned(), value);
     }
 }

@@ -23,16 +23,17 @@ mod line;
 
 use std::io::Write;
 
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer as _, layer::SubscriberExt, util::SubscriberInitExt};
 
 pub use level::Settings;
 
-/// Sends every event of the process that passes `settings` to standard error. Call it once; a second call
-/// changes nothing.
-pub fn install(settings: &Settings) {
-    let layer = layer::HclogLayer::new(write_to_stderr);
-    let subscriber = tracing_subscriber::registry().with(settings.filter().clone()).with(layer);
+use super::Traces;
+
+/// Sends every event of the process that passes `settings` to standard error, and every span to `traces`. Call it once;
+/// a second call changes nothing.
+pub fn install(settings: &Settings, traces: Option<&Traces>) {
+    let lines = layer::HclogLayer::new(write_to_stderr).with_filter(settings.filter().clone());
+    let subscriber = tracing_subscriber::registry().with(lines).with(traces.map(Traces::layer));
     let _ = subscriber.try_init();
 }
 

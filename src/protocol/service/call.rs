@@ -5,7 +5,7 @@ use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument as _, Span};
+use tracing::{Instrument as _, Span, field::Empty};
 
 use crate::{
     framework::{
@@ -51,7 +51,14 @@ pub(in crate::protocol) trait Answer: Default + Send + 'static {
 /// The id of a call, and the span of its log lines, which bear it.
 pub(super) fn identified(name: &str, type_name: &str) -> (String, Span) {
     let id = format!("{:016x}", rand::random::<u64>());
-    let span = tracing::error_span!("rpc", tf_rpc = name, tf_resource_type = type_name, tf_req_id = %id);
+    let span = tracing::error_span!(
+        "rpc",
+        tf_rpc = name,
+        tf_resource_type = type_name,
+        tf_req_id = %id,
+        otel.name = name,
+        otel.status_code = Empty
+    );
     (id, span)
 }
 
@@ -91,6 +98,9 @@ pub(super) async fn run<P: Provider, C: Call>(
 
 pub(super) fn log_answered(started: Instant, (errors, warnings): (usize, usize)) {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if errors > 0 {
+        Span::current().record("otel.status_code", "ERROR");
+    }
     tracing::debug!(duration_ms, errors, warnings, "answered");
 }
 

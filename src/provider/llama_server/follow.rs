@@ -132,6 +132,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Asks a process, whose time began when it was first asked.
+    #[tracing::instrument(name = "request", level = "info", skip_all, fields(endpoint = "llama server"))]
     async fn ask(&mut self, trial: &Trial<'_>, process: &str) -> Result<Tried, Trouble> {
         let begun = match &self.tried {
             Some((tried, begun)) if tried == process => *begun,
@@ -140,6 +141,7 @@ impl<'a> Follow<'a> {
         trial.once(self.machine, begun).await
     }
 
+    #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "llama server"))]
     async fn look(&mut self) -> Result<Report, Trouble> {
         self.machine.pause(self.pace.next()).await?;
         self.machine.run(&Verb::Look).await

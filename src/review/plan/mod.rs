@@ -93,13 +93,20 @@ pub(super) struct Invocation {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trigger {
     /// It was asked for by itself (`-invoke`).
-    Invoked,
+    Invoked {
+        /// The resource on whose behalf it is invoked, if the plan names one (Terraform 1.17).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resource: Option<String>,
+    },
     /// A change of a resource.
     Lifecycle {
         /// The resource.
         resource: String,
         /// Before or after what, as the configuration writes it: `before_destroy`.
         event: String,
+        /// What an error of the action does, as the configuration writes it: `halt`, `taint` or `continue`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_failure: Option<String>,
     },
 }
 
@@ -127,30 +134,32 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAPlan {
+    /// OpenTofu encrypted it: a saved plan, or a state.
+    #[error("OpenTofu encrypted it. Run `tofu show -json PLANFILE` and pass its output")]
+    Encrypted,
     /// It is empty. Usual cause: the command before the pipe failed.
-    #[error("it is empty")]
+    #[error("it is empty. Check the command before the pipe, or the one that wrote the file")]
     Empty,
     /// It is the log of a plan or an apply.
     #[error(
-        "it is the log of a run with -json, not a plan. Save the plan (plan -out=FILE) and show it (show -json FILE)"
+        "it is the log of a run with -json. Save the plan with `plan -out=FILE`, run `terraform show -json FILE` and \
+         pass its output"
     )]
     Log,
     /// It is some other document.
-    #[error("it is JSON, and not what `terraform show -json PLAN` writes")]
+    #[error("it is JSON, but not the output of `terraform show -json PLANFILE`")]
     Other,
     /// It is a plan as `plan -out` saves it.
-    #[error(
-        "it is a saved plan itself. What is read here is the output of `terraform show -json` or `tofu show -json` for it"
-    )]
+    #[error("it is a saved plan file. Run `terraform show -json FILE` or `tofu show -json FILE` and pass its output")]
     Saved,
     /// It is a state.
-    #[error("it is a state, not a plan. Give the saved plan to `show -json`")]
+    #[error("it is a state. Save a plan with `plan -out=FILE`, run `terraform show -json FILE` and pass its output")]
     State,
     /// It is no JSON. Usual cause: it was cut off on the way.
-    #[error("it is not JSON ({0})")]
+    #[error("it is not JSON ({0}). Pass the output of `terraform show -json PLANFILE`")]
     Syntax(String),
     /// Its format is newer than this program.
-    #[error("its format is {0:?}, and this program reads 0.x and 1.x")]
+    #[error("its format is {0:?}, and this version reads 0.x and 1.x. Install a newer version of the provider")]
     Version(String),
 }
 

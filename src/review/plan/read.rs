@@ -1,5 +1,5 @@
-//! Reading a plan: leniently where a newer Terraform or OpenTofu may say more, and strictly where a guess could hide something. What
-//! this program cannot make out is a fault of the plan, and a plan with faults passes no gate.
+//! Reading a plan: leniently where a newer Terraform or OpenTofu may say more, and strictly where a guess could hide
+//! something. What this program cannot make out is a fault of the plan, and a plan with faults passes no gate.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
@@ -23,6 +23,10 @@ struct Root {
     planned_values: Option<IgnoredAny>,
     provider_schemas: Option<IgnoredAny>,
     diagnostics: Option<IgnoredAny>,
+    /// Of a state file.
+    lineage: Option<IgnoredAny>,
+    /// Of a file that OpenTofu encrypted.
+    encrypted_data: Option<IgnoredAny>,
     errored: Value,
     complete: Value,
     resource_changes: Value,
@@ -62,7 +66,13 @@ impl Plan {
         if !document.get(documents.byte_offset()..).unwrap_or_default().iter().all(u8::is_ascii_whitespace) {
             return Err(NotAPlan::Syntax("more follows after its end".to_owned()));
         }
-        let Some(version) = root.format_version.as_str() else { return Err(NotAPlan::Other) };
+        let Some(version) = root.format_version.as_str() else {
+            return Err(match (root.lineage.is_some(), root.encrypted_data.is_some()) {
+                (true, _) => NotAPlan::State,
+                (false, true) => NotAPlan::Encrypted,
+                (false, false) => NotAPlan::Other,
+            });
+        };
         if !["0", "1"].contains(&version.split('.').next().unwrap_or_default()) {
             return Err(NotAPlan::Version(version.to_owned()));
         }
@@ -283,10 +293,12 @@ fn invocation(entry: &Value) -> Option<Invocation> {
     let trigger = if lifecycle.is_object() {
         Trigger::Lifecycle {
             resource: text(lifecycle, "triggering_resource_address")?,
-            event: event(&text(lifecycle, "action_trigger_event")?),
+            event: snake_case(&text(lifecycle, "action_trigger_event")?),
+            on_failure: text(lifecycle, "on_failure")
+                .map(|word| snake_case(word.strip_prefix("ActionOnFailure").unwrap_or(&word))),
         }
     } else if entry["invoke_action_trigger"].is_object() {
-        Trigger::Invoked
+        Trigger::Invoked { resource: text(&entry["invoke_action_trigger"], "calling_resource_address") }
     } else {
         return None;
     };
@@ -302,7 +314,7 @@ fn invocation(entry: &Value) -> Option<Invocation> {
 }
 
 /// `BeforeDestroy`, as plans write it, in the words of the configuration: `before_destroy`.
-fn event(name: &str) -> String {
+fn snake_case(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !words.is_empty() {

@@ -1,5 +1,5 @@
-//! What the forms for people have in common: a report as sections of tables, whose cells keep apart what this program says and what
-//! the plan says. The latter is for each form to escape.
+//! What the forms for people have in common: a report as sections of tables, whose cells keep apart what this program
+//! says and what the plan says. The latter is for each form to escape.
 
 use super::words;
 use crate::review::{
@@ -54,7 +54,8 @@ pub(super) enum Piece {
     Words(String),
 }
 
-/// The sections of a review that have something to say: what keeps it from being judged, and what is lost, before everything else.
+/// The sections of a review that have something to say: what keeps it from being judged, and what is lost, before
+/// everything else.
 pub(super) fn sections(review: &Review) -> Vec<Section> {
     let all = Tables { review };
     let before = [
@@ -260,7 +261,7 @@ fn candidates(candidates: &Candidates) -> Line {
 }
 
 fn deferred(deferred: &Deferred) -> Vec<Cell> {
-    vec![plan(&deferred.address), plan(&deferred.reason)]
+    vec![plan(&deferred.address), Cell(vec![reason(&deferred.reason)])]
 }
 
 fn action(invoked: &Invoked) -> Vec<Cell> {
@@ -269,7 +270,8 @@ fn action(invoked: &Invoked) -> Vec<Cell> {
     when.extend(
         resource.iter().flat_map(|resource| [Piece::Words(" ".to_owned()), Piece::Plan((*resource).to_owned())]),
     );
-    vec![plan(&invoked.address), Cell(vec![Line(when)]), Cell(invoked.arguments.iter().map(argument).collect())]
+    let when = [Line(when)].into_iter().chain(invoked.trigger.on_error().map(words)).collect();
+    vec![plan(&invoked.address), Cell(when), Cell(invoked.arguments.iter().map(argument).collect())]
 }
 
 fn argument(argument: &Argument) -> Line {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::PLAN_FILE;
+use super::{Style, place};
 use crate::review::{
     findings::{Finding, Level},
     reviewed::Review,
@@ -18,12 +18,12 @@ struct Issue<'a> {
     check_name: &'static str,
     fingerprint: &'a str,
     severity: &'static str,
-    location: Location<'a>,
+    location: Location,
 }
 
 #[derive(Serialize)]
-struct Location<'a> {
-    path: &'a str,
+struct Location {
+    path: String,
     lines: Lines,
 }
 
@@ -33,14 +33,14 @@ struct Lines {
 }
 
 /// Writes the report.
-pub(super) fn write(review: &Review) -> serde_json::Result<String> {
-    let issues: Vec<Issue<'_>> = review.findings.iter().map(issue).collect();
+pub(super) fn write(review: &Review, style: &Style) -> serde_json::Result<String> {
+    let issues: Vec<Issue<'_>> = review.findings.iter().map(|finding| issue(finding, style)).collect();
     Ok(serde_json::to_string_pretty(&issues)? + "\n")
 }
 
-fn issue(finding: &Finding) -> Issue<'_> {
+fn issue<'a>(finding: &'a Finding, style: &Style) -> Issue<'a> {
     let object = finding.address.as_ref().map(|object| format!("{}: ", visible(object, LONGEST))).unwrap_or_default();
-    let location = finding.location.as_ref();
+    let place = place(finding, style);
     Issue {
         description: format!("{object}{}", finding.sentence(LONGEST)),
         check_name: finding.rule.as_str(),
@@ -50,9 +50,6 @@ fn issue(finding: &Finding) -> Issue<'_> {
             Level::Note => "info",
             Level::Warning => "minor",
         },
-        location: Location {
-            path: location.map(|location| location.file.as_str()).or(finding.plan.as_deref()).unwrap_or(PLAN_FILE),
-            lines: Lines { begin: location.map_or(1, |location| location.line) },
-        },
+        location: Location { path: place.file, lines: Lines { begin: place.line } },
     }
 }

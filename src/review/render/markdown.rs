@@ -25,7 +25,10 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> String {
     if fits(&whole) {
         return whole;
     }
-    let (mut fitting, mut too_many) = (0, MOST);
+    let (mut fitting, mut too_many) = (0, 1);
+    while fits(&with_rows(too_many)) {
+        (fitting, too_many) = (too_many, 2 * too_many);
+    }
     while fitting + 1 < too_many {
         let rows = usize::midpoint(fitting, too_many);
         if fits(&with_rows(rows)) {
@@ -91,9 +94,9 @@ fn cell(cell: &Cell) -> String {
     lines.join("<br>")
 }
 
-/// A text of the plan as a code span, in which nothing means anything: neither to Markdown nor to what the code hosts make of names
-/// and numbers in prose. What would end the span or the cell of the table is written as in a string of HCL, so that every text is
-/// one span (CommonMark, code spans; GitHub Flavored Markdown, tables).
+/// A text of the plan as a code span, in which nothing means anything: neither to Markdown nor to what the code hosts
+/// make of names and numbers in prose. What would end the span or the cell of the table is written as in a string of
+/// HCL, so that every text is one span (CommonMark, code spans; GitHub Flavored Markdown, tables).
 #[must_use]
 pub fn code(text: &str) -> String {
     let text = visible(text, LONGEST);

@@ -13,7 +13,10 @@ mod words;
 
 pub use self::markdown::code;
 
-use super::reviewed::Review;
+use super::{
+    findings::{Finding, Location},
+    reviewed::Review,
+};
 
 /// A form of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub struct Style {
     pub id: Option<String>,
     /// Whether text has colours.
     pub is_coloured: bool,
+    /// The file of the plan, if there is one of it.
+    pub plan_file: Option<String>,
 }
 
 /// Writes a review. Every form ends with a line break, but that of annotations without any.
@@ -57,18 +62,27 @@ pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::err
     let id = style.id.as_deref();
     Ok(match style.format {
         Format::Github => github::write(review),
-        Format::Gitlab => gitlab::write(review)?,
+        Format::Gitlab => gitlab::write(review, style)?,
         Format::Html => html::write(review, id)?,
         Format::Json => review.to_json()? + "\n",
         Format::Junit => junit::write(review)?,
         Format::Markdown => markdown::write(review, id),
-        Format::Sarif => sarif::write(review)?,
+        Format::Sarif => sarif::write(review, style)?,
         Format::Text => terminal::write(review, style.is_coloured),
     })
 }
 
 /// The file that a finding is about, where no other is known.
 const PLAN_FILE: &str = "plan.json";
+
+/// The place that a finding is about, relative to the working directory: where its object is configured, or its plan.
+fn place(finding: &Finding, style: &Style) -> Location {
+    let of_plan = || {
+        let file = finding.plan.as_deref().or(style.plan_file.as_deref()).unwrap_or(PLAN_FILE);
+        Location { file: file.trim_start_matches("./").trim_start_matches('/').to_owned(), line: 1 }
+    };
+    finding.location.clone().unwrap_or_else(of_plan)
+}
 
 /// What marks a text as the review of this name, invisible to people.
 fn marker(id: &str) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::PLAN_FILE;
+use super::{Style, place};
 use crate::review::{
     findings::{Finding, Level, Rule},
     reviewed::Review,
@@ -15,9 +15,9 @@ use crate::review::{
 const LONGEST: usize = 1000;
 
 /// Writes the log.
-pub(super) fn write(review: &Review) -> serde_json::Result<String> {
+pub(super) fn write(review: &Review, style: &Style) -> serde_json::Result<String> {
     let rules: Vec<Value> = Rule::ALL.iter().map(|rule| self::rule(*rule)).collect();
-    let results: Vec<Value> = review.findings.iter().map(result).collect();
+    let results: Vec<Value> = review.findings.iter().map(|finding| result(finding, style)).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -39,7 +39,7 @@ fn rule(rule: Rule) -> Value {
     json!({"id": rule.as_str(), "shortDescription": {"text": rule.describe()}})
 }
 
-fn result(finding: &Finding) -> Value {
+fn result(finding: &Finding, style: &Style) -> Value {
     let level = match finding.level {
         Level::Error => "error",
         Level::Note => "note",
@@ -50,21 +50,20 @@ fn result(finding: &Finding) -> Value {
         Some(object) => format!("{object}: {}", finding.sentence(LONGEST)),
         None => finding.sentence(LONGEST),
     };
-    let location = finding.location.as_ref();
-    let file = location.map(|location| location.file.as_str()).or(finding.plan.as_deref()).unwrap_or(PLAN_FILE);
-    let mut place = json!({"physicalLocation": {
-        "artifactLocation": {"uri": uri(file)},
-        "region": {"startLine": location.map_or(1, |location| location.line)},
+    let place = place(finding, style);
+    let mut location = json!({"physicalLocation": {
+        "artifactLocation": {"uri": uri(&place.file)},
+        "region": {"startLine": place.line},
     }});
-    if let (Some(object), Some(place)) = (object, place.as_object_mut()) {
-        place.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": object, "kind": "resource"}]));
+    if let (Some(object), Some(location)) = (object, location.as_object_mut()) {
+        location.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": object, "kind": "resource"}]));
     }
     json!({
         "ruleId": finding.rule.as_str(),
         "ruleIndex": Rule::ALL.iter().position(|rule| *rule == finding.rule),
         "level": level,
         "message": {"text": text},
-        "locations": [place],
+        "locations": [location],
         "partialFingerprints": {"damodelReview/v1": finding.fingerprint},
     })
 }

@@ -11,14 +11,15 @@ use crate::review::{
 
 /// What the sums mean, and what they leave out.
 const NOTES: [&str; 3] = [
-    "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not applied.",
+    "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not \
+     applied.",
     "The service names prices for instances alone: cloud disks and images are billed too, and are not in these sums.",
     "What a plan calls sensitive is not shown here.",
 ];
 
 /// What stands where the core leaves open whether there is more.
-const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does not): what -target or \
-    -exclude left out is not seen here.";
+const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does \
+                          not): what -target or -exclude left out is not seen here.";
 
 /// What there is to say below everything.
 pub(super) fn notes(review: &Review) -> Vec<&'static str> {
@@ -30,6 +31,11 @@ pub(super) fn notes(review: &Review) -> Vec<&'static str> {
 /// Why the core does what it does, for its word for it; none for a word that this program does not know.
 pub(super) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
+        "absent_prereq" => "something that it needs does not exist yet",
+        "deferred_prereq" => "something that it needs is deferred",
+        "instance_count_unknown" => "its count or for_each is not known yet",
+        "provider_config_unknown" => "the configuration of its provider is not known yet",
+        "resource_config_unknown" => "its configuration is not known yet",
         "delete_because_count_index" => "its index is outside of count",
         "delete_because_enabled_false" => "its enabled is false",
         "delete_because_each_key" => "its key is not in for_each",

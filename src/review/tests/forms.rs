@@ -140,7 +140,7 @@ fn an_open_gate_says_nothing_of_failing_and_a_violated_one_nothing_of_passing() 
 #[test]
 fn the_same_input_gives_the_same_bytes_with_a_marker_if_asked() {
     for format in FORMATS {
-        let style = Style { format, id: Some("prod".to_owned()), is_coloured: false };
+        let style = Style { format, id: Some("prod".to_owned()), ..Style::default() };
         let text = render(&violated(), &style).unwrap();
         assert_eq!(text, render(&violated(), &style).unwrap());
         let is_marked = matches!(format, Format::Html | Format::Markdown);
@@ -188,24 +188,47 @@ fn a_page_needs_nothing_else_and_tells_what_is_destroyed_first() {
     assert!(html.matches(&long).count() >= 3 && html.contains("1,460,000.00") && !html.contains("1460000"), "{html}");
 }
 
+/// A plan of which everything is called like this.
+fn called(name: &str) -> Value {
+    let mut plan = everything();
+    for key in ["resource_changes", "resource_drift"] {
+        for change in plan[key].as_array_mut().unwrap() {
+            let address = change["address"].as_str().unwrap().split('[').next().unwrap();
+            change["address"] = format!("{address}{name}").into();
+            change["action_reason"] = name.into();
+            for (parent, part) in [("", "previous_address"), ("/change/importing", "id")] {
+                if let Some(text) = change.pointer_mut(parent).and_then(|parent| parent.get_mut(part)) {
+                    *text = name.into();
+                }
+            }
+        }
+    }
+    plan["checks"][0]["instances"][0]["problems"][0]["message"] = name.into();
+    plan["deferred_changes"] = json!([{"reason": name, "resource_change": {"address": name}}]);
+    plan["action_invocations"] = json!([{"address": name, "type": name, "config_values": {"model": name, name: 1},
+        "lifecycle_action_trigger": {"triggering_resource_address": name, "action_trigger_event": "AfterCreate"}}]);
+    plan
+}
+
 /// The structure of a comment is the same whatever things are called.
 #[test]
 fn names_do_not_change_the_structure_of_a_comment() {
     use pulldown_cmark::{Event, Options, Parser, TextMergeStream};
 
     let comment = |name: &str| {
-        let mut plan = everything();
-        let rename = |value: &mut Value| {
-            value.as_array_mut().unwrap().iter_mut().for_each(|change| {
-                change["address"] =
-                    format!("{}{name}", change["address"].as_str().unwrap().split('[').next().unwrap()).into();
-                change["action_reason"] = name.into();
-            })
+        let excepted = Exception {
+            plans: None,
+            matching: vec!["**".parse().unwrap()],
+            rules: Some(vec![Rule::SecretsInState]),
+            owner: name.to_owned(),
+            reason: name.to_owned(),
+            expires: "2027-01-01".to_owned(),
+            is_expired: false,
         };
-        rename(&mut plan["resource_changes"]);
-        rename(&mut plan["resource_drift"]);
-        plan["checks"][0]["instances"][0]["problems"][0]["message"] = name.into();
-        write(&review(&plan, &policy(Some("0"), &[Deny::DestroyData, Deny::SecretsInState])), Format::Markdown)
+        let limits = policy(Some("0"), &[Deny::DestroyData, Deny::SecretsInState]).limits;
+        let plan = called(name);
+        let review = review_all(&[&plan, &plan], &Policy { limits, exceptions: vec![excepted] });
+        write(&review, Format::Markdown)
     };
     let structure = |text: &str| {
         let events = TextMergeStream::new(Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_GFM));
@@ -230,7 +253,8 @@ fn names_do_not_change_the_structure_of_a_comment() {
 
 #[test]
 fn a_terminal_gets_colours_only_if_it_has_them() {
-    let text = |is_coloured| render(&violated(), &Style { format: Format::Text, is_coloured, id: None }).unwrap();
+    let text =
+        |is_coloured| render(&violated(), &Style { format: Format::Text, is_coloured, ..Style::default() }).unwrap();
     assert!(text(true).contains("\u{1b}[") && !text(false).contains('\u{1b}'));
     assert!(text(false).contains("\nFailed: "), "{}", text(false));
 }

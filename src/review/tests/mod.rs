@@ -1,5 +1,6 @@
 //! Reports of whole plans.
 
+mod cores;
 mod forms;
 mod policies;
 mod shapes;
@@ -165,7 +166,8 @@ fn every_rule_finds_what_it_is_for() {
     assert!(review(&plan, &Policy::default()).gate.is_none());
 }
 
-/// What an import left out comes with the refresh of the next plan: a plan that changes nothing, and an apply that writes it.
+/// What an import left out comes with the refresh of the next plan: a plan that changes nothing, and an apply that
+/// writes it.
 #[test]
 fn a_secret_that_comes_with_the_refresh_enters_the_state() {
     let side = |password: Value| json!({"ssh_password": password, "jupyter_token": "kept"});
@@ -293,6 +295,11 @@ fn what_is_no_plan_is_told_from_one() {
     assert_eq!(is(b" \n"), NotAPlan::Empty);
     assert_eq!(is(b"PK\x03\x04rest"), NotAPlan::Saved);
     assert_eq!(is(br#"{"format_version":"1.0","terraform_version":"1.11.4","values":{}}"#), NotAPlan::State);
+    assert_eq!(
+        is(br#"{"version":4,"terraform_version":"1.11.4","serial":1,"lineage":"x","resources":[]}"#),
+        NotAPlan::State
+    );
+    assert_eq!(is(br#"{"meta":{},"encrypted_data":"AAAA","encryption_version":"v0"}"#), NotAPlan::Encrypted);
     assert_eq!(is(br#"{"format_version":"1.0","diagnostics":[],"valid":true}"#), NotAPlan::Other);
     assert_eq!(is(br#"{"format_version":"1.0","provider_schemas":{}}"#), NotAPlan::Other);
     assert_eq!(is(b"[]"), NotAPlan::Other);

@@ -44,8 +44,8 @@ fn an_exception_lets_one_object_through_until_its_day() {
     let plan = plan_of(&[destroyed("damodel_instance.db[0]"), destroyed("damodel_instance.other")]);
     let with = |rule: &str, day: &str| {
         read(&format!(
-            "[limits]\ndeny = [\"destroy-data\"]\n[[exception]]\nmatch = [\"damodel_instance.db\"]\nrule = [\"{rule}\"]\nowner = \
-             \"storage\"\nreason = \"moved\"\nexpires = {day}\n"
+            "[limits]\ndeny = [\"destroy-data\"]\n[[exception]]\nmatch = [\"damodel_instance.db\"]\n\
+             rule = [\"{rule}\"]\nowner = \"storage\"\nreason = \"moved\"\nexpires = {day}\n"
         ))
     };
     let open = review(&plan, &with("destroy-data", "2026-11-22"));
@@ -63,11 +63,28 @@ fn an_exception_lets_one_object_through_until_its_day() {
     assert!(write(&useless, Format::Markdown).contains("an exception of the policy matches no object"));
 }
 
+/// What cannot be judged closes the gate, unless the policy leaves it out.
+#[test]
+fn an_exception_leaves_out_what_other_providers_destroy() {
+    let mut bucket = destroyed("aws_s3_bucket.logs");
+    bucket["type"] = "aws_s3_bucket".into();
+    let plan = plan_of(&[bucket]);
+    let deny = "[limits]\ndeny = [\"destroy-data\"]\n";
+    assert_eq!(found(&plan, &read(deny)), ["destroy-data aws_s3_bucket.logs"]);
+    let with = |pattern: &str| {
+        read(&format!(
+            "{deny}[[exception]]\nmatch = [{pattern:?}]\nowner = \"o\"\nreason = \"r\"\nexpires = 2027-01-01\n"
+        ))
+    };
+    assert_eq!(found(&plan, &with("aws_s3_bucket.*")), Vec::<String>::new());
+    assert_eq!(found(&plan, &with("module.**.aws_s3_bucket.*")), ["destroy-data aws_s3_bucket.logs"]);
+}
+
 #[test]
 fn an_excepted_machine_does_not_count_in_the_sum() {
     let plan = plan_of(&[made("damodel_instance.a", 10.0), made("damodel_instance.b", 1.0)]);
-    let text = "[limits]\nmax_monthly_increase = 730\n[[exception]]\nmatch = [\"damodel_instance.a\"]\nowner = \"o\"\nreason = \
-                \"r\"\nexpires = 2027-01-01\n";
+    let text = "[limits]\nmax_monthly_increase = 730\n[[exception]]\nmatch = [\"damodel_instance.a\"]\nowner = \"o\"\n\
+                reason = \"r\"\nexpires = 2027-01-01\n";
     assert_eq!(found(&plan, &read(text)), Vec::<String>::new());
     assert_eq!(found(&plan, &read("[limits]\nmax_monthly_increase = 730\n")), ["max-monthly-increase -"]);
 }

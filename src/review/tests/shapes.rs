@@ -1,5 +1,5 @@
-//! What plans of all versions may say. Those of cores that this program was not run with are made by hand, after the documentation
-//! of the format.
+//! What plans of all versions may say. Those of cores that this program was not run with are made by hand, after the
+//! documentation of the format.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn actions_are_told_with_what_sets_them_off() {
         json!({"address": "action.damodel_llama_server_restart.r", "type": "damodel_llama_server_restart", "name": "r",
             "config_values": {"instance_id": "ins-1", "password": "hunter2"}, "config_sensitive": {"password": true},
             "config_unknown": {}, "lifecycle_action_trigger": {"triggering_resource_address": "damodel_llama_server.s",
-            "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0, "on_failure": "halt"}})
+            "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0, "on_failure": "ActionOnFailureHalt"}})
     };
     let invoked = json!({"address": "action.damodel_chat_completion.c", "type": "damodel_chat_completion", "name": "c",
         "invoke_action_trigger": {}});
@@ -41,7 +41,8 @@ fn actions_are_told_with_what_sets_them_off() {
     let text = write(&review, Format::Markdown);
     for part in [
         "3 actions to invoke",
-        "| `action.damodel_llama_server_restart.r` | before the destroy of `damodel_llama_server.s` | `instance_id` = `\"ins-1\"`",
+        "| `action.damodel_llama_server_restart.r` | before the destroy of `damodel_llama_server.s` | `instance_id` = \
+         `\"ins-1\"`",
         "after the update of `damodel_llama_server.s`",
         "| `action.damodel_chat_completion.c` | invoked by itself (-invoke) |",
     ] {
@@ -50,7 +51,11 @@ fn actions_are_told_with_what_sets_them_off() {
     assert!(!FORMATS.iter().any(|format| write(&review, *format).contains("hunter2")));
     assert_eq!(
         report(&plan).actions[0].trigger,
-        Trigger::Lifecycle { resource: "damodel_llama_server.s".to_owned(), event: "before_destroy".to_owned() }
+        Trigger::Lifecycle {
+            resource: "damodel_llama_server.s".to_owned(),
+            event: "before_destroy".to_owned(),
+            on_failure: Some("halt".to_owned()),
+        }
     );
 }
 
@@ -64,8 +69,8 @@ fn what_is_deferred_is_named_and_closes_the_gate() {
     let review = review(&plan, &policy(None, &[Deny::Prepaid]));
     assert_eq!(violations(&review), ["plan -"]);
     let text = write(&review, Format::Markdown);
-    assert!(text.contains("| `damodel_instance.x` | `provider_config_unknown` |"), "{text}");
-    assert!(text.contains("| `action.a.b` | `deferred_prereq` |"), "{text}");
+    assert!(text.contains("| `damodel_instance.x` | the configuration of its provider is not known yet |"), "{text}");
+    assert!(text.contains("| `action.a.b` | something that it needs is deferred |"), "{text}");
 }
 
 /// A plan that is read in parts only is never all right, asked or not.
@@ -126,7 +131,8 @@ fn every_changed_object_is_named_with_what_changes() {
     imported["change"]["importing"] = json!({"identity": {"image_id": 7}});
     let text = write(&review(&plan_of(&[grows, moved, imported]), &Policy::default()), Format::Markdown);
     for part in [
-        "| `damodel_cloud_disk.x` | `labels.b`: `\"x\"` → `\"y\"`<br>`size_gb`: `30` → `60` GB<br>`token`: `(sensitive)` → `(sensitive)` |",
+        "| `damodel_cloud_disk.x` | `labels.b`: `\"x\"` → `\"y\"`<br>`size_gb`: `30` → `60` GB<br>`token`: \
+         `(sensitive)` → `(sensitive)` |",
         "| `damodel_instance.a` | `module.old.damodel_instance.a` | no change |",
         "| `damodel_private_image.x` | `{\"image_id\":7}` | update in place |",
     ] {

@@ -41,5 +41,6 @@ mod replacement;
 mod secrets;
 mod silence;
 mod stock;
+mod traces;
 mod validation;
 mod whole;

@@ -136,9 +136,14 @@ fn what_nobody_holds_is_adopted() {
     });
 }
 
+/// What tells an object from all others: disks and images may have the same number.
+fn key(object: &Value) -> String {
+    format!("{} {}", object["kind"].as_str().unwrap(), object["id"].as_str().unwrap())
+}
+
 /// A state file that holds all but some of what an audit without states found.
 fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
-    let held = objects.iter().filter(|object| !left_out.contains(object["id"].as_str().unwrap()));
+    let held = objects.iter().filter(|object| !left_out.contains(&key(object)));
     let resource = |object: &Value| {
         let kind = format!("damodel_{}", object["kind"].as_str().unwrap());
         json!({"mode": "managed", "type": kind, "name": "x", "instances": [
@@ -148,7 +153,7 @@ fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
     json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {}, "resources": resources}).to_string()
 }
 
-/// 10,000 objects with 300 orphans of every kind, found exactly in a handful of lists.
+/// 10,000 objects with 300 orphans of each kind, found exactly in a handful of lists.
 #[test]
 fn orphans_are_found_among_ten_thousand() {
     let site = Site::with(Options {
@@ -162,8 +167,13 @@ fn orphans_are_found_among_ten_thousand() {
     let all: Value = serde_json::from_str(&first.stdout).unwrap();
     let objects = all["objects"].as_array().unwrap();
     assert!(objects.len() >= 10_000, "{}", objects.len());
-    let ids = objects.iter().enumerate().filter(|(number, _)| number % 33 == 7).map(|(_, object)| &object["id"]);
-    let orphans: BTreeSet<String> = ids.take(300).map(|id| id.as_str().unwrap().to_owned()).collect();
+    let planted = ["instance", "cloud_disk", "private_image"].map(|kind| {
+        let of_kind = objects.iter().filter(|object| object["kind"] == kind).enumerate();
+        let some = of_kind.filter(|(number, _)| number % 11 == 7).map(|(_, object)| key(object));
+        some.take(300).collect::<BTreeSet<String>>()
+    });
+    assert!(planted.iter().all(|some| some.len() == 300));
+    let orphans: BTreeSet<String> = planted.into_iter().flatten().collect();
     fs::write(folder.path().join("state.json"), state_without(objects, &orphans)).unwrap();
     let before: usize = site.ledger().requests.len();
     let begun = Instant::now();
@@ -172,10 +182,7 @@ fn orphans_are_found_among_ten_thousand() {
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     let found: Value = serde_json::from_str(&run.stdout).unwrap();
     let nobodys = found["objects"].as_array().unwrap().iter().filter(|object| object["holder"] == "nobody");
-    let nobodys: Vec<&Value> = nobodys.collect();
-    let kinds: BTreeSet<&str> = nobodys.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-    let found_ids: BTreeSet<String> = nobodys.iter().map(|object| object["id"].as_str().unwrap().to_owned()).collect();
-    assert_eq!((found_ids, kinds.len()), (orphans, 3));
+    assert_eq!(nobodys.map(key).collect::<BTreeSet<String>>(), orphans);
     assert_eq!(found["missing"], json!([]));
     assert!(!run.stdout.contains("hunter2"));
     let requests = site.ledger().requests.len() - before;
@@ -194,13 +201,13 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     );
     let long = "DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
     for (arguments, reason) in [
-        (&["encrypted.tfstate"][..], "error: read encrypted.tfstate as a state: it is encrypted by OpenTofu"),
+        (&["encrypted.tfstate"][..], "error: cannot read encrypted.tfstate as a state: it is encrypted by OpenTofu"),
         (
             &["other.tfstate"],
             "error: none of the 1 objects of other.tfstate is in the account: it belongs to another account",
         ),
-        (&["-"], "error: read standard input as a state: it is empty"),
-        (&["/nowhere.tfstate"], "error: read /nowhere.tfstate: "),
+        (&["-"], "error: cannot read standard input as a state: it is empty"),
+        (&["/nowhere.tfstate"], "error: cannot read /nowhere.tfstate: "),
         (&["--pending", "nowhere"], "error: no pending directory at nowhere"),
     ] {
         let run = audit(&site, folder.path(), arguments);
@@ -211,12 +218,12 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     assert_eq!(audit(&site, folder.path(), &["--older-than", "soon"]).code, Some(2));
     let wrong = audit_with(&site, folder.path(), "wrong", &[], "");
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
-    assert!(wrong.stderr.starts_with("error: list the instances of the account: "), "{}", wrong.stderr);
+    assert!(wrong.stderr.starts_with("error: cannot list the instances of the account: "), "{}", wrong.stderr);
     let strange = r#"{"version":1,"kind":"instance"}"#;
     fs::create_dir(folder.path().join("pending")).unwrap();
     write("pending/instance-1.json", strange);
     let notes = audit(&site, folder.path(), &["--pending", "pending"]);
-    assert!(notes.stderr.starts_with("error: read the pending directory "), "{}", notes.stderr);
+    assert!(notes.stderr.starts_with("error: cannot read the pending directory "), "{}", notes.stderr);
     // Lists that break off, or are no lists.
     for (endpoint, action) in [
         ("instance_list", Action::Html { status: 200, processed: false }),

@@ -198,7 +198,7 @@ fn without_a_home_a_place_is_asked_for() {
     let scene = Scene::set();
     let run = Run::of(scene.command(Path::new(BINARY)).arg("install").env_remove("HOME").output().unwrap());
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert_eq!(run.stderr, "error: find the home directory: HOME is not set. Name a directory with --dir\n");
+    assert_eq!(run.stderr, "error: cannot find the home directory: HOME is not set. Name a directory with --dir\n");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod audit;
+mod command_line;
 mod demo;
 mod install;
 mod pending;

@@ -211,7 +211,7 @@ async fn a_certificate_file_is_read_as_by_the_provider() {
     let scene = Scene::set().await;
     scene.kill_owner(scene.create().await);
     let refused = scene.says(&["--ca-certificate-file", "missing.pem"]).await.unwrap_err();
-    assert_eq!(refused.to_string(), "read missing.pem");
+    assert_eq!(refused.to_string(), "cannot read missing.pem");
     let file = scene.folder.path().join("broken.pem");
     fs::write(&file, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
     // It gets as far as the client, and what follows of it is told with what helps.
@@ -245,10 +245,14 @@ async fn the_notes_are_where_the_provider_writes_them() {
         // What is not there is no all-clear.
         if is_named {
             assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
-            assert!(said.stderr.starts_with(&format!("error: there is no directory {directory}, ")), "{}", said.stderr);
+            assert!(
+                said.stderr.starts_with(&format!("error: no pending directory at {directory}. ")),
+                "{}",
+                said.stderr
+            );
         } else {
             assert_eq!(said.code, Some(0), "{}", said.stderr);
-            assert!(said.stdout.starts_with(&format!("There is no {directory}: run this in")), "{}", said.stdout);
+            assert!(said.stdout.starts_with(&format!("No pending directory at {directory}: ")), "{}", said.stdout);
         }
         fs::create_dir_all(directory.to_string()).unwrap();
         let said = pending(&here, &variables);

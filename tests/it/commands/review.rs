@@ -140,7 +140,7 @@ fn spot_machines_count_at_their_ceiling_and_weekly_ones_have_no_price() {
         let planned = plan(&workspace, &config(Instance::new("spot").set("spec_id", 104)), &[]);
         assert_eq!(review(&["-", "--max-monthly-increase", "649.69"], &planned).code, Some(3));
         assert_eq!(review(&["-", "--max-monthly-increase", "649.7"], &planned).code, Some(0));
-        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is paid ahead: Weekly");
+        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is prepaid: Weekly");
     });
 }
 
@@ -317,7 +317,8 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         wrong.stderr,
-        "error: read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \"limits\"?\n"
+        "error: cannot read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \
+         \"limits\"?\n"
     );
     // A folder is every plan in it; the baseline is none of them.
     std::fs::create_dir(path("more")).unwrap();
@@ -334,7 +335,13 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
     std::fs::write(path("more/broken.json"), "{}").unwrap();
     let broken = run(&["."]);
     assert_eq!((broken.code, broken.stdout.as_str()), (Some(1), ""));
-    assert!(broken.stderr.starts_with("error: read ./more/broken.json as a plan: it is JSON"), "{}", broken.stderr);
+    assert!(
+        broken.stderr.starts_with(
+            "error: cannot read ./more/broken.json as a plan: it is JSON, but not the output of `terraform show -json"
+        ),
+        "{}",
+        broken.stderr
+    );
     std::fs::create_dir(path("empty")).unwrap();
     assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
 }
@@ -342,23 +349,80 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
 #[test]
 fn what_is_no_plan_gives_no_report() {
     for (arguments, input, code, reason) in [
-        (&["-"][..], "", 1, "error: read standard input as a plan: it is empty"),
-        (&["-", "--deny", "prepaid"], "{}", 1, "error: read standard input as a plan: it is JSON, and not what"),
-        (&["-"], "Error: no plan", 1, "error: read standard input as a plan: it is not JSON"),
-        (&["/nowhere/plan.json"], "", 1, "error: read /nowhere/plan.json: "),
+        (&["-"][..], "", 1, "error: cannot read standard input as a plan: it is empty"),
+        (
+            &["-", "--deny", "prepaid"],
+            "{}",
+            1,
+            "error: cannot read standard input as a plan: it is JSON, but not the output",
+        ),
+        (&["-"], "Error: no plan", 1, "error: cannot read standard input as a plan: it is not JSON"),
+        (&["/nowhere/plan.json"], "", 1, "error: cannot read /nowhere/plan.json: "),
         (&[], "", 2, "error: "),
         (&["-", "--deny", "everything"], "", 2, "error: "),
         (&["-", "--max-monthly-increase", "much"], "", 2, "error: "),
         (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
         (&["-", "--format", "pdf"], "", 2, "error: "),
         (&["-", "--id", "--> x"], "", 2, "error: "),
-        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: read /nowhere.toml: "),
-        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: read /nowhere.json: "),
+        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: cannot read /nowhere.toml: "),
+        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: cannot read /nowhere.json: "),
     ] {
         let run = review(arguments, input);
         assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
         assert!(run.stderr.starts_with(reason), "{}", run.stderr);
     }
+}
+
+/// Runs a document through xmllint with the schema of Jenkins (see the README beside it).
+fn is_junit(document: &str) {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/junit-10.xsd");
+    let mut xmllint = Command::new("xmllint");
+    xmllint.args(["--noout", "--nonet", "--schema", schema, "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = xmllint.spawn() else {
+        let _ = writeln!(std::io::stderr(), "\nNOT TESTED: xmllint is not on PATH. Install libxml2-utils.");
+        assert!(std::env::var_os("CI").is_none(), "CI must have xmllint");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(document.as_bytes()).unwrap();
+    let run = Run::of(child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(0), "{}\n{document}", run.stderr);
+}
+
+#[test]
+fn the_report_of_tests_is_what_the_schema_of_its_readers_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("<other> & \"more\".json");
+    std::fs::copy(EVERYTHING, &other).unwrap();
+    for plans in [vec![EVERYTHING], vec![EVERYTHING, other.to_str().unwrap()]] {
+        for gate in [&["--deny", "destroy-data,prepaid,secrets-in-state"][..], &["--deny", "prepaid"], &[]] {
+            let run = review(&[&plans, gate, &["--format", "junit"]].concat(), "");
+            assert!(matches!(run.code, Some(0 | 3)), "{}", run.stderr);
+            is_junit(&run.stdout);
+        }
+    }
+}
+
+/// Without `--config-dir` a finding is in its plan, named as seen from the working directory.
+#[test]
+fn a_finding_without_a_block_is_in_its_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(directory.join("out")).unwrap();
+    for name in ["out/a.json", "out/b.json"] {
+        std::fs::copy(EVERYTHING, directory.join(name)).unwrap();
+    }
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let places = |plans: &[String]| {
+        let mut command = Command::new(BINARY);
+        command.args(["review", "--format", "gitlab"]).args(plans).current_dir(&directory);
+        let issues: Value = serde_json::from_str(&Run::of(command.output().unwrap()).stdout).unwrap();
+        let paths = issues.as_array().unwrap().iter().map(|issue| issue["location"]["path"].as_str().unwrap());
+        paths.map(str::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(places(&[path("out/a.json")]), ["out/a.json"]);
+    assert_eq!(places(&["./out/b.json".to_owned()]), ["out/b.json"]);
+    assert_eq!(places(&[path("out/a.json"), path("out/b.json")]), ["out/a.json", "out/b.json"]);
+    assert!(!places(&[EVERYTHING.to_owned()])[0].starts_with('/'));
 }
 
 /// Every command of the guide runs, as far as it is this program's: Terraform is a stand-in that shows a recorded plan.
@@ -377,7 +441,8 @@ fn what_the_guide_shows_runs() {
     for plan in ["plan.json", "old.json", "network.json", "compute.json", "plans/a.json", "plans/b.json"] {
         std::fs::copy(EVERYTHING, path(plan)).unwrap();
     }
-    let show = "#!/bin/sh\ncase \"$1 $2\" in\n'show -json') cat plan.json ;;\n'state pull') echo '{\"version\": 4}' ;;\nesac\n";
+    let show = "#!/bin/sh\ncase \"$1 $2\" in\n'show -json') cat plan.json ;;\n\
+                'state pull') echo '{\"version\": 4}' ;;\nesac\n";
     std::fs::write(path("bin/terraform"), show).unwrap();
     std::fs::set_permissions(path("bin/terraform"), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(path("main.tf"), "resource \"damodel_instance\" \"created\" {\n}\n").unwrap();

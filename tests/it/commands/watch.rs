@@ -44,7 +44,7 @@ impl Watching {
 
     /// Reads to the end, which comes by itself.
     pub(crate) fn ended(mut self) -> String {
-        self.says("The apply waits for nothing any more.");
+        self.says("The apply has finished.");
         assert!(self.child.wait().unwrap().success());
         self.said.concat()
     }
@@ -90,7 +90,8 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
     each_cli(|cli| {
         let site = slow(2);
         let workspace = Workspace::new(cli, &site);
-        let image = "resource \"damodel_private_image\" \"saved\" {\n  instance_id = damodel_instance.a.id\n  name = \"saved\"\n}\n";
+        let image = "resource \"damodel_private_image\" \"saved\" {\n  instance_id = damodel_instance.a.id\n  name = \
+                     \"saved\"\n}\n";
         workspace.write(&config(format!("{}{image}", Instance::new("a"))));
         let mut watching = Watching::start(&workspace);
         watching.says("No apply is waiting for anything here yet");
@@ -114,7 +115,8 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         let told: String =
             fs::read_dir(&folder).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
         assert!(!site.secrets().iter().any(|secret| told.contains(secret)));
-        // What was waited for in an earlier run is not told again, and nothing is to come of a plan that waits for nothing.
+        // What was waited for in an earlier run is not told again, and nothing is to come of a plan that waits for
+        // nothing.
         workspace.settled();
         let run = Run::of(command(&["--no-wait"]).arg(workspace.directory()).output().unwrap());
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
@@ -154,7 +156,7 @@ fn an_apply_does_not_fail_where_nothing_can_be_told() {
 fn a_folder_that_is_none_is_told() {
     let run = Run::of(command(&["/nowhere"]).output().unwrap());
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert_eq!(run.stderr, "error: there is no folder /nowhere\n");
+    assert_eq!(run.stderr, "error: cannot read the folder /nowhere: it does not exist\n");
 }
 
 #[test]
@@ -167,10 +169,10 @@ fn what_is_not_there_is_no_all_clear() {
     let run = watch(&[]);
     let directory = here.join(".terraform/damodel-pending");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.starts_with(&format!("There is no {}: ", directory.display())), "{}", run.stdout);
+    assert!(run.stdout.starts_with(&format!("No pending directory at {}: ", directory.display())), "{}", run.stdout);
     let run = watch(&["--pending-dir", "~/notes"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    let expected = format!("error: there is no directory {}, ", here.join("notes").display());
+    let expected = format!("error: no pending directory at {}. ", here.join("notes").display());
     assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
     fs::create_dir(here.join("notes-progress")).unwrap();
     let run = watch(&["--pending-dir", "~/notes"]);
@@ -187,8 +189,17 @@ fn the_last_run_is_told_after_its_end() {
         fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
         let nothing = watch(&["--last"]);
         assert_eq!(nothing.stdout, "No run that has ended was waiting for anything here.\n", "{}", nothing.stderr);
+        workspace.set_env("TF_LOG_PROVIDER", "INFO");
         workspace.apply_ok(&config(Instance::new("a")));
         let uid = &site.live()[0];
+        // So does the log of the apply.
+        let log = fs::read_to_string(workspace.beside("log")).unwrap();
+        let waited =
+            log.lines().find(|line| line.contains("waited:") && line.contains(uid)).unwrap_or_else(|| panic!("{log}"));
+        assert!(
+            waited.contains("[INFO]") && waited.contains("waited_ms=") && waited.contains("kind=instance"),
+            "{waited}"
+        );
         let told = watch(&["--last"]);
         assert_eq!(told.code, Some(0), "{}", told.stderr);
         for part in [format!(" instance {uid} \"a-"), ": Creating, ".to_owned(), ": Running, done after ".to_owned()] {
