@@ -135,8 +135,8 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
             None => first(build, seen),
         };
     }
-    let is_prebuilt = build == Build::Auto && seen.begun == Some(Build::Prebuilt);
-    if is_prebuilt && !seen.is_proved && kind.is_some_and(may_be_cured) {
+    let is_prebuilt = seen.begun == Some(Build::Prebuilt);
+    if is_prebuilt && !seen.is_proved && kind.is_some_and(|kind| is_cured_by_source(goal, kind)) {
         return Step::Begin(Build::Source, seen.failure.clone());
     }
     give_up(goal, seen)
@@ -158,9 +158,10 @@ fn first(build: Build, seen: &Report) -> Step {
     Step::Begin(build, because)
 }
 
-/// Whether a build of one's own may serve where the prebuilt server failed so.
-fn may_be_cured(kind: Kind) -> bool {
-    matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
+/// Whether a build of one's own is tried, and may serve, where the prebuilt server failed so.
+pub(super) fn is_cured_by_source(goal: &Goal, kind: Kind) -> bool {
+    goal.build == Some(Build::Auto)
+        && matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use crate::{
 
 /// How often an answer that is none is asked for again.
 const ATTEMPTS: usize = 3;
-/// The wait between two of them.
+/// How often an instance is asked again whose processes have just ended.
+const SETTLING: usize = 4;
+/// The wait between two questions.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// A machine that one is logged in to.
@@ -121,6 +123,20 @@ impl Machine {
     /// # Errors
     /// As [`Self::run`].
     pub(super) async fn run_at(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
+        let mut report = self.answer(place, verb).await?;
+        // Whether a server that has just ended failed shows in a moment.
+        for _ in 0..SETTLING {
+            if !report.is_unsettled || report.is_refused {
+                break;
+            }
+            sleep(BETWEEN).await;
+            let facts = report.facts;
+            report = Report { facts, ..self.answer(place, &Verb::Look).await? };
+        }
+        Ok(report)
+    }
+
+    async fn answer(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
         let mut input = program(place, verb, Form::Hash);
         let mut attempt = 0;
         loop {

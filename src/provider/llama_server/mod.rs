@@ -3,7 +3,8 @@
 //!
 //! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
-//! - `decide`, `recipe`: what is done next, and with what a source is compiled; `follow`, `trial`, `work`: how a server is followed and asked, and the
+//! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its answers come to;
+//! - `decide`: what is done next; `follow`, `trial`, `work`: how a server is followed and asked, and the
 //!   work of an apply;
 //! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;
 //! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
@@ -22,14 +23,19 @@ mod import;
 mod job;
 mod machine;
 mod model;
+mod model_file;
 mod options;
+mod outliving;
+mod package;
 mod plan;
 mod read;
 mod recipe;
 mod records;
 mod restart;
 mod schema;
+mod source;
 mod status;
+mod survey;
 mod take;
 mod trial;
 mod tunnel;

@@ -9,7 +9,7 @@ use super::{
     records::Records as _,
     status,
     take::status_of,
-    work::{Ended, Return},
+    work::{Ended, Return, check},
 };
 use crate::{
     framework::{Context, Outcome, Private, Update},
@@ -77,7 +77,7 @@ impl Change<'_> {
         let owner = self.owner.clone();
         if let Some((place, verb)) = self.ends_before(&owner).await {
             // What would be refused is told while the server still runs.
-            match self.machine.run(&Verb::Check(self.job)).await {
+            match check(self.machine, self.job, None).await {
                 Ok(report) if report.is_refused => {
                     let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
                     return Outcome::present(self.prior, self.private).with(diagnostic);

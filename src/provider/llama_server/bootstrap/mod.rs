@@ -7,21 +7,27 @@
 //!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
-mod exit;
 mod facts;
 mod fingerprint;
 mod job;
 mod program;
+mod question;
 mod report;
+mod settings;
+mod settle;
+mod start;
 #[cfg(test)]
 mod tests;
+mod told;
 
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
-    facts::{Facts, Recipe, Toolkit},
+    facts::{Facts, Toolkit},
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Form, Start, Verb, is_passable, program},
+    program::{Form, Verb, is_passable, program},
+    question::Question,
     report::{Failure, Former, Kind, Malformed, Phase, Report},
+    start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
 };

@@ -9,6 +9,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
@@ -18,10 +19,12 @@ use tempfile::TempDir;
 
 use super::super::{
     super::{
-        decide::{Goal, History, Step, Verdict, decide},
-        recipe::choose,
+        decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
+        outliving, recipe, survey,
+        work::choose,
     },
-    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Recipe, Report, Source, Start, Verb, program,
+    Binary, Build, Facts, Failure, Fingerprint, Form, Job, Login, Origin, Phase, Place, Prebuilt, Recipe, Report,
+    Source, Start, Verb, program,
 };
 pub(super) use super::processes::{is_running, kill};
 use super::{http::http, processes::processes};
@@ -278,31 +281,79 @@ impl Home {
     }
 
     pub(super) fn run_at(&self, place: &Place, verb: &Verb<'_>) -> Report {
-        answer(self.spawn(place, verb))
+        let report = answer(self.spawn(place, verb));
+        if report.is_refused || !report.is_unsettled {
+            return report;
+        }
+        // As an apply does for two seconds.
+        let mut looks = 0;
+        let settled = until("", || {
+            looks += 1;
+            let seen = answer(self.spawn(place, &Verb::Look));
+            (!seen.is_unsettled || looks == 20).then_some(seen)
+        });
+        Report { facts: report.facts, ..settled }
+    }
+
+    /// Asks all that an apply asks before it begins a job.
+    pub(super) fn check(&self, job: &Job) -> Report {
+        self.survey(job, false, Facts::default())
+    }
+
+    fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> Report {
+        let mut questions = survey::questions(job, of_the_source, &facts);
+        loop {
+            let mut report = self.run_at(&job.place, &Verb::Check { job, questions: &questions });
+            facts.learn(std::mem::take(&mut report.facts));
+            questions = survey::questions(job, of_the_source, &facts);
+            if report.is_refused || questions.is_empty() {
+                return survey::judged(job, facts, report);
+            }
+        }
     }
 
     /// Begins a job as the first step of an apply does.
     pub(super) fn ensure(&self, job: &Job) -> Report {
-        let report = self.run_at(&job.place, &Verb::Check(job));
+        let report = self.check(job);
         if report.is_refused {
             return report;
         }
         match decide(&goal(job), &report, &History::default()) {
-            Step::Begin(build, because) => self.begin(job, build, because.as_ref()),
+            Step::Begin(build, because) => match self.begin_with(job, build, because, report.facts.clone()) {
+                Ok(report) => report,
+                Err((failure, because)) => Report { failure: Some(failure), because, is_refused: true, ..report },
+            },
             step => panic!("{step:?}"),
         }
     }
 
     /// Begins a job with this binary.
     pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        let recipe = (build == Build::Source).then(|| self.recipe(job).unwrap());
-        let start = Start { recipe: recipe.as_ref(), ..start(job, build, because) };
-        self.run_at(&job.place, &Verb::Ensure(&start))
+        self.begin_with(job, build, because.cloned(), self.check(job).facts).unwrap()
+    }
+
+    fn begin_with(
+        &self,
+        job: &Job,
+        build: Build,
+        because: Option<Failure>,
+        facts: Facts,
+    ) -> Result<Report, (Failure, Option<Failure>)> {
+        let facts = if build == Build::Source { self.survey(job, true, facts).facts } else { facts };
+        let (binary, because) = match choose(job, build, because, &facts) {
+            Err((failure, _)) if build != Build::Source && is_cured_by_source(&goal(job), failure.kind) => {
+                return self.begin_with(job, Build::Source, Some(failure), facts);
+            }
+            chosen => chosen?,
+        };
+        let start = Start { binary: &binary, login: &outliving::login(&facts), ..start(job, because.as_ref()) };
+        Ok(self.run_at(&job.place, &Verb::Ensure(&start)))
     }
 
     /// With what a job is compiled here.
     pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
-        choose(job, &self.run_at(&job.place, &Verb::Check(job)).facts)
+        let facts = self.check(job).facts;
+        recipe::choose(job, &self.survey(job, true, facts).facts)
     }
 
     pub(super) fn look(&self) -> Report {
@@ -353,7 +404,7 @@ impl Home {
 
     /// Does what an apply does: the last that was seen, and what was decided on it.
     pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
-        let report = self.run_at(&job.place, &Verb::Check(job));
+        let report = self.check(job);
         assert!(!report.is_refused, "{report:#?}");
         self.follow(job, report, usize::MAX).unwrap()
     }
@@ -365,14 +416,15 @@ impl Home {
         for _ in 0..steps {
             let step = decide(&goal(job), &report, &history);
             report = match &step {
-                Step::Begin(Build::Source, because) if choose(job, &facts).is_err() => {
-                    let failure = choose(job, &facts).err();
-                    return Some((Report { failure, because: because.clone(), ..report }, Step::Fail));
-                }
-                Step::Begin(build, because) => {
-                    history.is_begun = true;
-                    self.begin(job, *build, because.as_ref())
-                }
+                Step::Begin(build, because) => match self.begin_with(job, *build, because.clone(), facts.clone()) {
+                    Ok(report) => {
+                        history.is_begun = true;
+                        report
+                    }
+                    Err((failure, because)) => {
+                        return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
+                    }
+                },
                 Step::Confirm(process) => {
                     let ready = self.run_at(&job.place, &Verb::Ready { process });
                     if ready.phase == Phase::Ready {
@@ -461,9 +513,17 @@ impl Drop for Home {
     }
 }
 
-/// How a job is begun by a resource whose token is "owner".
-pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>) -> Start<'a> {
-    Start { job, build, recipe: None, because, owner: "owner", rolls_back: true, ends_rival: false }
+/// How a job is begun by a resource whose token is "owner": with the prebuilt server that every home has.
+pub(super) fn start<'a>(job: &'a Job, because: Option<&'a Failure>) -> Start<'a> {
+    static PREBUILT: LazyLock<Binary> = LazyLock::new(|| {
+        Binary::Prebuilt(Prebuilt {
+            path: "~/public-storage/package/llama-cuda/llama-server".to_owned(),
+            provided: None,
+            hardware: String::new(),
+        })
+    });
+    static LOGIN: LazyLock<Login> = LazyLock::new(Login::default);
+    Start { job, binary: &PREBUILT, login: &LOGIN, because, owner: "owner", rolls_back: true, ends_rival: None }
 }
 
 fn goal(job: &Job) -> Goal {

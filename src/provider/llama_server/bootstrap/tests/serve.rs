@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
+    super::{super::decide::Step, Binary, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
     http::http,
 };
@@ -217,7 +217,7 @@ fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
     let report = home.run(&Verb::Restart { process: &before.identity });
     let failure = report.failure.unwrap();
     assert_eq!((report.is_refused, report.phase, failure.kind), (true, Phase::Ready, Kind::MissingModel));
-    assert!(failure.text.ends_with("/public-storage/model/other.gguf"), "{}", failure.text);
+    assert!(failure.text.ends_with("/public-storage/model/tiny.gguf cannot be read"), "{}", failure.text);
     assert_eq!(home.look().process.unwrap().identity, before.identity);
     // Gone only when the server has ended already: no compile cures that either.
     kill(home.worker(), "STOP");
@@ -310,7 +310,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)), Form::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), None)), Form::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -324,7 +324,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
-    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&job, None) };
     let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));

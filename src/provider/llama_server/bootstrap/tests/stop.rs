@@ -173,7 +173,7 @@ fn only_the_owner_ends_a_server() {
     }
     // A successor takes over what runs as it shall, and the former owner ends nothing.
     let job = home.job();
-    let taken = Start { owner: "another", ..start(&job, Build::Prebuilt, None) };
+    let taken = Start { owner: "another", ..start(&job, None) };
     let report = home.run(&Verb::Ensure(&taken));
     assert_eq!((report.phase, report.owner.as_deref()), (Phase::Ready, Some("another")));
     assert_eq!(report.process.unwrap().identity, process.identity);

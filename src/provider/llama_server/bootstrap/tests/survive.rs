@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
+    super::{Binary, Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -48,7 +48,7 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let home = home.with_cuda(V100);
     let job = home.job();
     let recipe = home.recipe(&job).unwrap();
-    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&job, None) };
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     for report in runs.into_iter().map(answer) {
         assert_eq!(report.failure, None);
@@ -65,9 +65,9 @@ fn two_runs_with_different_options_end_with_one_server() {
     let other = Job { context_size: 1, ..home.job() };
     // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
     for milliseconds in (0..300).step_by(15) {
-        let first = home.spawn(&one.place, &Verb::Ensure(&start(&one, Build::Prebuilt, None)));
+        let first = home.spawn(&one.place, &Verb::Ensure(&start(&one, None)));
         thread::sleep(Duration::from_millis(milliseconds));
-        for run in [first, home.spawn(&other.place, &Verb::Ensure(&start(&other, Build::Prebuilt, None)))] {
+        for run in [first, home.spawn(&other.place, &Verb::Ensure(&start(&other, None)))] {
             assert_eq!(answer(run).failure, None, "{milliseconds}");
         }
     }
@@ -123,7 +123,7 @@ fn shell_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new();
     let job = home.job();
     for milliseconds in (0..300).step_by(15) {
-        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
         thread::sleep(Duration::from_millis(milliseconds));
         run.kill().unwrap();
         run.wait().unwrap();
@@ -161,7 +161,7 @@ fn work_that_is_killed_while_compiling_is_taken_up() {
     let report = home.look();
     let failure = report.failure.unwrap();
     assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
-    assert!(failure.text.starts_with("the work ended in the phase \"compile\": someone killed it"), "{}", failure.text);
+    assert!(failure.text.starts_with("the work ended in the phase \"compile\": it was killed"), "{}", failure.text);
     // The compilers that it left behind are ended: two in one folder would spoil each other's files.
     assert_eq!(home.ensure(&home.job()).failure, None);
     until_compiles(&home, 2);
@@ -287,7 +287,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&job, None)), Form::Whole);
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
-        Build, Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
         program::{SCRIPT, quote},
         report::Failure,
     },
@@ -55,13 +55,11 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&job, None)), Form::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
     assert!(!text.expose_secret().contains("planted-3"));
-    for shown in
-        [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, Build::Prebuilt, None)))]
-    {
+    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, None)))] {
         assert!(!shown.contains("planted"), "{shown}");
     }
     // What knows no job sends none.

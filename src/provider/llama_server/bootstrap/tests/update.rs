@@ -121,7 +121,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
 fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let (home, job, former) = served();
     let changed = Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job };
-    let begun = Start { rolls_back: false, ..start(&changed, Build::Prebuilt, None) };
+    let begun = Start { rolls_back: false, ..start(&changed, None) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
     assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
@@ -208,7 +208,7 @@ fn random_updates_leave_a_server_that_serves() {
             job.extra_args = vec!["--no-such-option".to_owned()];
         }
         let told = format!("seed {seed}: {model} {:?} {:?}", job.build, job.extra_args);
-        let checked = home.run(&Verb::Check(&job));
+        let checked = home.check(&job);
         if checked.is_refused {
             // As an apply does where a killed one has left an update half way.
             if checked.former.is_some() {
@@ -218,14 +218,7 @@ fn random_updates_leave_a_server_that_serves() {
             home.follow(&job, checked, usize::MAX);
         } else if random.random_ratio(1, 3) {
             // The connection is lost, and its shell killed, while the job is begun.
-            let mut shell = home.spawn(
-                &job.place,
-                &Verb::Ensure(&start(
-                    &job,
-                    if job.build == Build::Source { Build::Source } else { Build::Prebuilt },
-                    None,
-                )),
-            );
+            let mut shell = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
             thread::sleep(Duration::from_millis(random.random_range(0..600)));
             shell.kill().unwrap();
             shell.wait().unwrap();
