@@ -1,4 +1,5 @@
-//! The numbers that the design holds us to: `cargo bench`. They are measured, not tested, since a busy machine is no fault.
+//! The numbers that the design holds us to: `cargo bench`. They are measured, not tested, since a busy machine is no
+//! fault.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 
 use std::{

@@ -1,4 +1,5 @@
-//! The command line. Started by a core, with its magic cookie set and no argument, the program serves; run by hand it is a tool.
+//! The command line. Started by a core, with its magic cookie set and no argument, the program serves; run by hand it
+//! is a tool.
 
 use std::{
     env,

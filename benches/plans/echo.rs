@@ -1,5 +1,5 @@
-//! A plugin that does nothing: what a plan asks about resources is answered with what was sent, undecoded. For the rest, the schema
-//! among it, the provider stands behind it.
+//! A plugin that does nothing: what a plan asks about resources is answered with what was sent, undecoded. For the
+//! rest, the schema among it, the provider stands behind it.
 
 use std::{env, process::ExitCode};
 

@@ -1,8 +1,9 @@
 //! Plans of 1,000 and 10,000 disks and applies of 100 and 1,000, beside the same through a plugin that does nothing:
-//! `cargo bench --bench plans`. Measured, not tested, since a busy machine is no fault. Needs Terraform or OpenTofu on PATH.
+//! `cargo bench --bench plans`. Measured, not tested, since a busy machine is no fault. Needs Terraform or OpenTofu on
+//! PATH.
 //!
-//! The program plays three parts, told by the variable `MEASURE_AS`: without one it measures; as `wrapper` it stands between the core
-//! and a plugin, and writes down what that took; as `echo` it is the plugin that does nothing.
+//! The program plays three parts, told by the variable `MEASURE_AS`: without one it measures; as `wrapper` it stands
+//! between the core and a plugin, and writes down what that took; as `echo` it is the plugin that does nothing.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 
 mod echo;

@@ -30,7 +30,8 @@ impl World {
         world
     }
 
-    /// The configuration wants this many disks, and there is none; each takes this long from its create to being available.
+    /// The configuration wants this many disks, and there is none; each takes this long from its create to being
+    /// available.
     pub(crate) fn without_disks(disks: u32, wait: Duration) -> Self {
         let world = Self::start(Options { disk_change: wait, ..Options::default() });
         world.configure(&counted(disks, ""));
@@ -79,7 +80,8 @@ impl World {
         assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
     }
 
-    /// Lets the state hold all disks as it holds the one that was imported: thousands of imports would be another measurement.
+    /// Lets the state hold all disks as it holds the one that was imported: thousands of imports would be another
+    /// measurement.
     fn hold(&self, disks: &[Value]) {
         let file = self.path("work").join("terraform.tfstate");
         let mut state: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -109,7 +111,8 @@ impl World {
         self.running.sandbox.ledger().requests.len()
     }
 
-    /// How long after a disk was ready it was seen to be, in the middle of all: the next request of its create gives it its name.
+    /// How long after a disk was ready it was seen to be, in the middle of all: the next request of its create gives it
+    /// its name.
     pub(crate) fn lateness(&self, wait: Duration) -> Duration {
         let life = self.running.sandbox.ledger().life;
         let moment = |uid: &str, kind| life.iter().rfind(|event| event.uid == uid && event.kind == kind).unwrap().at_ms;
@@ -144,12 +147,13 @@ fn core() -> &'static str {
     if has("terraform") { "terraform" } else { "tofu" }
 }
 
-/// A configuration of this many disks, with further lines. Numbers and not keys: a thousand keys keep the core busier than everything that
-/// is measured.
+/// A configuration of this many disks, with further lines. Numbers and not keys: a thousand keys keep the core busier
+/// than everything that is measured.
 fn counted(disks: u32, more: &str) -> String {
     format!(
-        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\nprovider \"damodel\" {{\n  region = \
-         \"cn-east-1\"\n}}\nresource \"damodel_cloud_disk\" \"x\" {{\n  count   = {disks}\n  name    = \"disk-${{count.index}}\"\n  size_gb = \
-         20\n  spec_id = 31\n{more}}}\n"
+        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\n\
+         provider \"damodel\" {{\n  region = \"cn-east-1\"\n}}\n\
+         resource \"damodel_cloud_disk\" \"x\" {{\n  count   = {disks}\n  name    = \"disk-${{count.index}}\"\n  \
+         size_gb = 20\n  spec_id = 31\n{more}}}\n"
     )
 }

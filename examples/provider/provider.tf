@@ -14,6 +14,6 @@ provider "damodel" {
   max_retries             = 5
   max_concurrent_requests = 16
 
-  # No machine that costs more is bought: an error of the plan, and again before the create.
+  # No instance that costs more is bought: an error of the plan, and again before the create.
   max_hourly_price = 50
 }

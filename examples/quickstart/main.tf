@@ -1,4 +1,4 @@
-# One GPU machine, from choosing it to logging in.
+# One GPU instance, from choosing it to logging in.
 #
 # On the sandbox: `cargo run -- demo` runs this very folder.
 # On a real account: export DAMODEL_BASE_URL, DAMODEL_API_TOKEN and DAMODEL_REGION, then
@@ -30,23 +30,23 @@ data "damodel_public_images" "pytorch" {
   name = "PyTorch"
 }
 
-# The machine. It is billed by the hour from its creation until `terraform destroy`.
+# The instance. It is billed by the hour from its creation until `terraform destroy`.
 resource "damodel_instance" "first" {
-  name       = var.name # changed in place: the machine goes on running
+  name       = var.name # changed in place: the instance goes on running
   gpu_num    = var.gpu_num
   spec_id    = data.damodel_specs.in_stock.specs[0].spec_id
   image_id   = data.damodel_public_images.pytorch.images[0].id
   image_type = "public"
 
   lifecycle {
-    # Tomorrow another specification may be the cheapest, and another image the first. This machine stays what it is,
+    # Tomorrow another specification may be the cheapest, and another image the first. This instance stays what it is,
     # since a change of either would replace it, disks included.
     ignore_changes = [spec_id, image_id]
   }
 }
 
-# The last step, when you want it: a model that the machine serves, started over SSH.
-# The quotes keep the ~ for the machine; a shell would make it your own home.
+# The last step, when you want it: a model that the instance serves, started over SSH.
+# The quotes keep the ~ for the instance; a shell would make it your own home.
 # terraform apply -var 'model=~/public-storage/model/FILE.gguf'
 resource "damodel_llama_server" "chat" {
   count = var.model == null ? 0 : 1

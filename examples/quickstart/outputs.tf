@@ -1,20 +1,20 @@
 output "id" {
-  description = "The machine's UID, by which it can be imported."
+  description = "The instance's UID, by which it can be imported."
   value       = damodel_instance.first.id
 }
 
 output "name" {
-  description = "What the machine is called."
+  description = "What the instance is called."
   value       = damodel_instance.first.name
 }
 
 output "status" {
-  description = "The machine's status when the state was last refreshed."
+  description = "The instance's status when the state was last refreshed."
   value       = damodel_instance.first.status
 }
 
 output "gpu" {
-  description = "What the machine computes with."
+  description = "What the instance computes with."
   value       = "${damodel_instance.first.gpu_num} x ${damodel_instance.first.gpu_name}"
 }
 
@@ -35,6 +35,6 @@ output "ssh_password" {
 }
 
 output "answer" {
-  description = "What the model in the machine answers."
+  description = "What the model in the instance answers."
   value       = one(data.damodel_chat_completion.hello[*].content)
 }

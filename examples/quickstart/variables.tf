@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the machine is called."
+  description = "What the instance is called."
   type        = string
   default     = "quickstart"
 }
@@ -11,7 +11,7 @@ variable "gpu_num" {
 }
 
 variable "model" {
-  description = "A GGUF file in the machine that it is to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. None: it serves nothing."
+  description = "A GGUF file in the instance that it is to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. None: it serves nothing."
   type        = string
   default     = null
 }

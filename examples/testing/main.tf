@@ -1,4 +1,4 @@
-# A module as teams write them: a machine with a disk that outlives it. Its tests are in tests/, and test.sh runs them.
+# A module as teams write them: an instance with a disk that outlives it. Its tests are in tests/, and test.sh runs them.
 
 terraform {
   required_version = ">= 1.6" # for `terraform test`; the module itself needs no more than the provider
@@ -13,13 +13,13 @@ terraform {
 provider "damodel" {}
 
 variable "name" {
-  description = "What the machine and its disk are called."
+  description = "What the instance and its disk are called."
   type        = string
   default     = "workbench"
 }
 
 variable "gpu_num" {
-  description = "How many GPUs the machine has."
+  description = "How many GPUs the instance has."
   type        = number
   default     = 1
 }

@@ -1,5 +1,5 @@
-//! What instances, cloud disks and private images have in common: each is listed, looked for, waited for, created once, renamed and
-//! released the same way.
+//! What instances, cloud disks and private images have in common: each is listed, looked for, waited for, created once,
+//! renamed and released the same way.
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
@@ -149,8 +149,9 @@ impl<K: Object> Objects<K> {
         self.create_one_of(request.into(), key, journal, options, context).await
     }
 
-    /// The same by the first of these requests that the service accepts: never more than one object comes of it. A refusal for
-    /// want of stock or of CUDA leads to the next one, any other error ends it. Each is noted before it is sent.
+    /// The same by the first of these requests that the service accepts: never more than one object comes of it. A
+    /// refusal for want of stock or of CUDA leads to the next one, any other error ends it. Each is noted before it is
+    /// sent.
     ///
     /// # Errors
     /// As [`Self::create`]; [`Error::NoneAccepted`] of several.

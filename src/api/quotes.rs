@@ -1,4 +1,5 @@
-//! What a plan showed, prices above all, kept for the plan inside the apply: it runs in another process, and must say the same.
+//! What a plan showed, prices above all, kept for the plan inside the apply: it runs in another process, and must say
+//! the same.
 
 use std::{
     fs, io,

@@ -1,5 +1,5 @@
-//! What creates in flight are about to spend, for all runs of an account on this computer: a budget is held only if each knows of
-//! the others.
+//! What creates in flight are about to spend, for all runs of an account on this computer: a budget is held only if
+//! each knows of the others.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{create::VISIBILITY_WINDOW, settings::Random};
 
-/// How long the reservation of another run counts after its last change, in seconds. By then lists show what it made; the run may
-/// have been killed.
+/// How long the reservation of another run counts after its last change, in seconds. By then lists show what it made;
+/// the run may have been killed.
 const LAPSES: u64 = 3 * VISIBILITY_WINDOW.as_secs();
 
 /// What one create is about to spend.
@@ -34,8 +34,8 @@ pub struct Reservation {
     at: i64,
 }
 
-/// The reservations of an account. Those of this run are held in memory, and told to other runs by a file; without the file they
-/// count in this run alone.
+/// The reservations of an account. Those of this run are held in memory, and told to other runs by a file; without the
+/// file they count in this run alone.
 #[derive(Debug)]
 pub struct Reservations {
     file: Option<PathBuf>,
@@ -73,7 +73,7 @@ impl Reservations {
         if *own != before || others != others_before {
             others.extend(own.iter().cloned());
             if let Err(error) = write(&mut file, &others) {
-                tracing::debug!(%error, "reservations could not be told to other runs");
+                tracing::debug!(%error, "reservations could not be shared with other runs");
             }
         }
         changed

@@ -160,7 +160,8 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(super) fn begin() -> Self {
-        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from forgetting ours.
+        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from
+        // forgetting ours.
         static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
         EVERYTHING.get_or_init(|| {
             let sink = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(io::sink).finish();

@@ -38,8 +38,8 @@ const LONGEST_TOKEN: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Tokens {
     source: Option<TokenSource>,
-    /// What the program printed, or why it printed nothing: a failure is kept too for a while, or every one of a thousand
-    /// reads would wait for the same broken login again.
+    /// What the program printed, or why it printed nothing: a failure is kept too for a while, or every one of a
+    /// thousand reads would wait for the same broken login again.
     printed: Flight<Printed>,
     /// Whether the program ever printed a token: then a failure may pass.
     has_printed: Arc<AtomicBool>,
@@ -99,7 +99,8 @@ impl Tokens {
     }
 }
 
-/// Runs the program, and again after a pause when it has printed a token before: what fails once in a long apply may work again.
+/// Runs the program, and again after a pause when it has printed a token before: what fails once in a long apply may
+/// work again.
 async fn print_again(argv: &[String], has_printed: &AtomicBool) -> Result<SecretString, TokenError> {
     let mut pauses = if has_printed.load(Ordering::SeqCst) { PAUSES.as_slice() } else { &[] }.iter();
     loop {

@@ -9,10 +9,11 @@ use crate::api::context::Context;
 /// How long other reads of the same run are given to find something.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Remembers objects that were known before this run and were found in it, so that an absent one can be told from another account.
+/// Remembers objects that were known before this run and were found in it, so that an absent one can be told from
+/// another account.
 ///
-/// What this run made must not be noted: it says nothing of the account in which an older object is. Two different objects are
-/// enough to answer for any third, so no more are kept.
+/// What this run made must not be noted: it says nothing of the account in which an older object is. Two different
+/// objects are enough to answer for any third, so no more are kept.
 #[derive(Debug)]
 pub struct Witness {
     seen: watch::Sender<Vec<String>>,

@@ -7,7 +7,8 @@ use clap_complete::{Shell, generate};
 
 /// Prints what makes a shell complete this command line.
 ///
-/// For bash: terraform-provider-damodel completions bash > ~/.local/share/bash-completion/completions/terraform-provider-damodel
+/// For bash: terraform-provider-damodel completions bash >
+/// ~/.local/share/bash-completion/completions/terraform-provider-damodel
 #[derive(Clone, Debug, Parser)]
 #[command(name = "completions")]
 pub struct Arguments {

@@ -1,4 +1,5 @@
-//! What the program does when it is run by hand. Each command is a file with its arguments and its `run`; it may use every layer.
+//! What the program does when it is run by hand. Each command is a file with its arguments and its `run`; it may use
+//! every layer.
 //!
 //! Neither arguments nor environment are read here: clap does that, or `main` and hands them in.
 

@@ -18,8 +18,8 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Those in the directory that is named, or else below the core's data directory. Paths mean what they mean to the provider;
-    /// an empty one counts as not set, as there.
+    /// Those in the directory that is named, or else below the core's data directory. Paths mean what they mean to the
+    /// provider; an empty one counts as not set, as there.
     pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Self {
         let is_set = |path: &&Path| !path.as_os_str().is_empty();
         let named = named.filter(is_set);

@@ -15,7 +15,8 @@ use tempfile::NamedTempFile;
 use super::signals::told_to_end;
 use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
-/// Runs the service, simulated on loopback: the chat, instances, cloud disks, images and specifications of the service API.
+/// Runs the service, simulated on loopback: the chat, instances, cloud disks, images and specifications of the service
+/// API.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sandbox")]
 pub struct Arguments {
@@ -31,8 +32,8 @@ pub struct Arguments {
     /// Writes base_url, token, chat_key and registry_host to this file as JSON when it listens.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// What all random values are made from, tokens, keys and passwords too. Default: a random number, so that no other user of
-    /// this machine can guess them.
+    /// What all random values are made from, tokens, keys and passwords too. Default: a random number, so that no other
+    /// user of this machine can guess them.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
@@ -108,8 +109,8 @@ pub enum Error {
     Start(#[from] SandboxError),
 }
 
-/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it. `executable` is this program as a file, which the
-/// instances need.
+/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it. `executable` is this program as
+/// a file, which the instances need.
 ///
 /// # Errors
 ///
@@ -118,7 +119,8 @@ pub async fn run(arguments: Arguments, executable: PathBuf) -> Result<(), Error>
     run_until(arguments, executable, &mut io::stdout(), told_to_end()).await
 }
 
-/// Runs a sandbox until this future is ready. What it prints goes to `out`; the line `sandbox listening on …` is the last.
+/// Runs a sandbox until this future is ready. What it prints goes to `out`; the line `sandbox listening on …` is the
+/// last.
 ///
 /// # Errors
 ///

@@ -15,8 +15,8 @@ pub struct Arguments {
 /// The simulated service is not in this program.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this program does not contain the simulated service. Download damodel-sandbox {} for this platform from {}/releases and run it \
-     with the same words, or build from source: cargo build --release",
+    "this program does not contain the simulated service. Download damodel-sandbox {} for this platform from \
+     {}/releases and run it with the same words, or build from source: cargo build --release",
     env!("CARGO_PKG_VERSION"),
     env!("CARGO_PKG_REPOSITORY")
 )]

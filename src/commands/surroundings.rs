@@ -1,3 +1,5 @@
+//! What `main` hands to the commands: arguments, environment, directories.
+
 use std::{
     ffi::{OsStr, OsString},
     path::PathBuf,

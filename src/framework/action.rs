@@ -1,3 +1,5 @@
+//! Actions, as their authors write them.
+
 use std::{future::Future, time::Duration};
 
 use tokio::sync::mpsc;
@@ -9,7 +11,8 @@ use super::{
     schema::Schema,
 };
 
-/// Something that is done when a configuration or an operator asks for it, and leaves no state (plugin protocol, actions).
+/// Something that is done when a configuration or an operator asks for it, and leaves no state (plugin protocol,
+/// actions).
 pub trait Action: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;

@@ -1,8 +1,8 @@
 //! Arguments that an import does not know.
 //!
-//! An argument that the service never reports is null after an import, or has its default, which is a guess. A configuration that
-//! says otherwise must not replace a healthy machine: it is an update in place that sends nothing. Which values are guesses is kept
-//! in the private data until an apply has confirmed them.
+//! An argument that the service never reports is null after an import, or has its default, which is a guess. A
+//! configuration that says otherwise must not replace a healthy machine: it is an update in place that sends nothing.
+//! Which values are guesses is kept in the private data until an apply has confirmed them.
 
 use super::{
     path::{Path, Step},

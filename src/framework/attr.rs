@@ -1,3 +1,5 @@
+//! The value of an attribute in a typed model: known, null or unknown.
+
 use std::{fmt, marker::PhantomData};
 
 use secrecy::{ExposeSecret, SecretString};

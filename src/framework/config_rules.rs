@@ -7,7 +7,8 @@ use super::{
     value::Value,
 };
 
-/// Checks a configuration against its schema. `write_only_allowed` says whether the core keeps write-only values out of its plan.
+/// Checks a configuration against its schema. `write_only_allowed` says whether the core keeps write-only values out of
+/// its plan.
 pub(super) fn check(schema: &Schema, config: &Value, write_only_allowed: bool) -> Diagnostics {
     let mut checker = Checker { write_only_allowed, diagnostics: Diagnostics::new() };
     checker.attributes(&schema.attributes, config, &Path::root());
@@ -53,7 +54,10 @@ impl Checker {
             self.diagnostics.error_at(
                 path.clone(),
                 "Write-only arguments need a newer core",
-                format!("{path} is write-only, which needs Terraform 1.11 or OpenTofu 1.11. Older ones would store it in the plan."),
+                format!(
+                    "{path} is write-only, which needs Terraform 1.11 or OpenTofu 1.11. Older ones would store it \
+                         in the plan."
+                ),
             );
         }
         if let Some(message) = &attribute.deprecated {
@@ -77,7 +81,10 @@ impl Checker {
             self.diagnostics.error_at(
                 path.clone(),
                 "An element that is null",
-                format!("{path} must not hold null. Leave such elements out: [for element in … : element if element != null]."),
+                format!(
+                    "{path} must not hold null. Leave such elements out: [for element in … : element if element \
+                         != null]."
+                ),
             );
         }
     }

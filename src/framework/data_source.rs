@@ -1,3 +1,5 @@
+//! Data sources, as their authors write them.
+
 use std::{future::Future, time::Duration};
 
 use super::{

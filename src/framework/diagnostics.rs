@@ -1,3 +1,5 @@
+//! Errors and warnings for the operator.
+
 use super::path::Path;
 
 /// How grave a diagnostic is.

@@ -1,3 +1,5 @@
+//! Ephemeral resources, as their authors write them.
+
 use std::{future::Future, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
@@ -7,15 +9,15 @@ use super::{
     server::DEFAULT_TIMEOUT,
 };
 
-/// A thing that is there while a run uses it and is never stored: opened in the plan, opened again in the apply, and closed at the end
-/// of each (plugin protocol, ephemeral resources).
+/// A thing that is there while a run uses it and is never stored: opened in the plan, opened again in the apply, and
+/// closed at the end of each (plugin protocol, ephemeral resources).
 pub trait EphemeralResource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;
     /// The typed form of a configuration and its result.
     type Model: Model;
-    /// What lives in this process from open to close, such as a local listener; `()` for nothing. It is dropped after the close, and
-    /// when the core is gone.
+    /// What lives in this process from open to close, such as a local listener; `()` for nothing. It is dropped after
+    /// the close, and when the core is gone.
     type Held: Send + Sync + 'static;
 
     /// The full type name, such as `damodel_instance_access`.
@@ -32,15 +34,16 @@ pub trait EphemeralResource: Send + Sync + 'static {
     /// Rules between attributes, judged without the service. Unknown values obey every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Opens. The configuration is wholly known and has its defaults. What it says stands in the result as it is; the rest is what
-    /// was found.
+    /// Opens. The configuration is wholly known and has its defaults. What it says stands in the result as it is; the
+    /// rest is what was found.
     fn open(
         &self,
         config: Self::Model,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Opened<Self::Model, Self::Held>> + Send;
 
-    /// Makes what is open last longer, when the moment comes that [`Opened::renew_at`] named. The result stays what it was.
+    /// Makes what is open last longer, when the moment comes that [`Opened::renew_at`] named. The result stays what it
+    /// was.
     fn renew(&self, open: Open<Self::Held>, _context: Context<Self::Client>) -> impl Future<Output = Renewed> + Send {
         async { Renewed { private: open.private, renew_at: None, diagnostics: Diagnostics::new() } }
     }

@@ -1,3 +1,5 @@
+//! Functions, as their authors write them.
+
 use std::sync::Arc;
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -6,11 +8,11 @@ use super::{schema::Validator, value::Type};
 
 /// A function that configurations call, as in `provider::damodel::parse_image_address(…)`.
 ///
-/// It is pure: it sees its arguments and nothing else, since the core calls it on unconfigured processes, any number of times, and
-/// refuses answers that differ (plugin protocol, functions).
+/// It is pure: it sees its arguments and nothing else, since the core calls it on unconfigured processes, any number of
+/// times, and refuses answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
-    /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null or unknown is an
-    /// [`super::Attr`].
+    /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null or unknown is
+    /// an [`super::Attr`].
     type Arguments: DeserializeOwned + Send + 'static;
     /// The typed form of the result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
@@ -102,7 +104,8 @@ impl Parameter {
 /// Why a function has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionError {
-    /// Why, as a fragment that reads after "failed:" or after the name of the parameter. It holds no argument's text, which may be a secret.
+    /// Why, as a fragment that reads after "failed:" or after the name of the parameter. It holds no argument's text,
+    /// which may be a secret.
     pub text: String,
     /// The parameter to blame.
     pub parameter: Option<String>,

@@ -5,8 +5,8 @@ use super::{
     value::Value,
 };
 
-/// A configuration whose plan is empty for this state, as far as the schema can tell: what the provider alone sets is left out, and
-/// so is what has its default, what is deprecated and need not be said, and what is write-only.
+/// A configuration whose plan is empty for this state, as far as the schema can tell: what the provider alone sets is
+/// left out, and so is what has its default, what is deprecated and need not be said, and what is write-only.
 pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
     let attributes = schema.attributes.iter();
     let mut config = Value::object(

@@ -24,7 +24,8 @@ pub(super) struct Holder(Arc<Mutex<Things>>);
 type Things = HashMap<String, (Arc<Thing>, AbortOnDropHandle<()>)>;
 
 impl Holder {
-    /// Holds a thing, and notes in the private data which. When `disconnected` is cancelled nobody will close it, and it is dropped.
+    /// Holds a thing, and notes in the private data which. When `disconnected` is cancelled nobody will close it, and
+    /// it is dropped.
     pub(super) fn hold(&self, thing: Arc<Thing>, private: &mut Private, disconnected: CancellationToken) {
         let key = format!("{:016x}", rand::random::<u64>());
         private.insert(KEY, &key);

@@ -1,9 +1,11 @@
+//! Identities of resources.
+
 #[cfg(test)]
 use super::schema::{Attribute, AttributeType, Nesting, Schema};
 use super::value::{Type, Value};
 
-/// What tells one thing of a type from all others, for imports and lists (plugin protocol, identity). It never changes while the
-/// thing lives.
+/// What tells one thing of a type from all others, for imports and lists (plugin protocol, identity). It never changes
+/// while the thing lives.
 #[derive(Clone, Debug)]
 pub struct IdentitySchema {
     /// Version of the identity's layout, from 0; a stored identity of an older version is upgraded.
@@ -120,7 +122,8 @@ impl IdentitySchema {
 pub struct Identity(pub(super) Value);
 
 impl Identity {
-    /// An attribute as text: a string as it is, a number in decimal, a bool as `true` or `false`; none where it is not said.
+    /// An attribute as text: a string as it is, a number in decimal, a bool as `true` or `false`; none where it is not
+    /// said.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.attribute(name) {
             Value::String(text) => Some(text.clone()),

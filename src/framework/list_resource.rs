@@ -1,3 +1,5 @@
+//! List resources, as their authors write them.
+
 use std::{future::Future, marker::PhantomData, ops::ControlFlow, time::Duration};
 
 use tokio::sync::mpsc;
@@ -52,7 +54,8 @@ pub trait ListResource: Send + Sync + 'static {
 pub struct Listed<M> {
     /// What the operator knows it by.
     pub display_name: String,
-    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh would show.
+    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh
+    /// would show.
     pub state: M,
 }
 

@@ -1,5 +1,5 @@
-//! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private data and
-//! the life-cycle traits. It knows nothing of gRPC and nothing of the service.
+//! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
+//! data and the life-cycle traits. It knows nothing of gRPC and nothing of the service.
 
 mod action;
 mod assumed;

@@ -1,3 +1,5 @@
+//! Paths to attributes.
+
 use std::fmt;
 
 /// One step from a value to a part of it.
@@ -18,8 +20,8 @@ impl Step {
     }
 }
 
-/// The way from a whole configuration to the part that a diagnostic speaks of. Sets have no steps: a path stops at the set
-/// (plugin protocol, messages).
+/// The way from a whole configuration to the part that a diagnostic speaks of. Sets have no steps: a path stops at the
+/// set (plugin protocol, messages).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<Step>);
 

@@ -1,16 +1,19 @@
+//! Private data that the core stores beside a state or plan.
+
 use std::collections::BTreeMap;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// What a resource keeps beside its state and never shows: the core stores it and hands it back (plugin protocol, messages).
+/// What a resource keeps beside its state and never shows: the core stores it and hands it back (plugin protocol,
+/// messages).
 ///
 /// It is JSON by key. It lies in the state file in clear, so it holds no secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Private(BTreeMap<String, serde_json::Value>);
 
 impl Private {
-    /// Reads what the core handed back; bytes that are no JSON object of ours count as empty, since older or foreign data must
-    /// not make a machine unmanageable.
+    /// Reads what the core handed back; bytes that are no JSON object of ours count as empty, since older or foreign
+    /// data must not make a machine unmanageable.
     pub fn decode(bytes: &[u8]) -> Self {
         Self(serde_json::from_slice(bytes).unwrap_or_default())
     }

@@ -1,3 +1,5 @@
+//! A provider, as its author writes it.
+
 use std::{future::Future, sync::Arc};
 
 use super::{diagnostics::Diagnostics, model::Model, registry::Registry, schema::Schema};

@@ -66,8 +66,8 @@ pub struct Entry<C: Send + Sync + 'static> {
     pub signature: Option<Signature>,
     timeouts: DefaultTimeouts,
     pub(super) steps: Box<dyn Steps<C>>,
-    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a function's
-    /// result.
+    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a
+    /// function's result.
     #[cfg(test)]
     pub(super) shapes: Vec<fn() -> Result<Shape, ModelError>>,
 }

@@ -1,3 +1,5 @@
+//! Resources, as their authors write them.
+
 use std::{future::Future, sync::Arc};
 
 use tokio::time::Instant;
@@ -15,9 +17,9 @@ use super::{
 
 /// A thing whose life cycle the core manages. One value of the implementing type serves all instances of it.
 ///
-/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and read-only
-/// checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that are wholly known
-/// and equal to their plan. What is left here is the life cycle itself.
+/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and
+/// read-only checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that
+/// are wholly known and equal to their plan. What is left here is the life cycle itself.
 pub trait Resource: Send + Sync + 'static {
     /// What the provider's configuration became.
     type Client: Send + Sync + 'static;
@@ -30,19 +32,19 @@ pub trait Resource: Send + Sync + 'static {
     /// The schema, without the `timeouts` block.
     fn schema(&self) -> Schema;
 
-    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a field
-    /// `timeouts: Attr<Timeouts>`.
+    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a
+    /// field `timeouts: Attr<Timeouts>`.
     fn timeouts(&self) -> DefaultTimeouts;
 
     /// Rules between attributes, judged without the service. Unknown values obey every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no care:
-    /// unknown attributes are ignored and missing ones become null.
+    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no
+    /// care: unknown attributes are ignored and missing ones become null.
     fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }
@@ -93,22 +95,23 @@ pub trait Resource: Send + Sync + 'static {
     fn upgrade_identity(&self, version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The identity is of an unknown version",
-            format!("It says version {version}, and this provider cannot read that. The state is unchanged."),
+            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
         )
         .into())
     }
 
-    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the schema tells
-    /// that need not be said, and knows nothing of arguments that exclude each other.
+    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the
+    /// schema tells that need not be said, and knows nothing of arguments that exclude each other.
     fn generate(&self, _config: &mut Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that is said.
+    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that
+    /// is said.
     fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
         Ok(identity.texts().join("/"))
     }
 
-    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in by the
-    /// framework.
+    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in
+    /// by the framework.
     fn import(&self, id: &str, context: Context<Self::Client>) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
@@ -156,11 +159,13 @@ pub struct Plan<M> {
     pub config: Option<M>,
     /// The state before. None for a create.
     pub prior: Option<M>,
-    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be changed.
+    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be
+    /// changed.
     pub planned: Option<M>,
     /// Attributes whose change needs a new thing.
     pub replace: Vec<Path>,
-    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the apply.
+    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the
+    /// apply.
     pub private: Private,
     /// What the same plan kept when it was made before the apply; only newer cores store that
     /// (plugin protocol, store_planned_private).

@@ -2,8 +2,8 @@
 
 use super::{path::Path, value::Value};
 
-/// The state after an apply: the planned value of everything that the plan knew, and the actual value of the rest; a part that
-/// is still unknown becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange).
+/// The state after an apply: the planned value of everything that the plan knew, and the actual value of the rest; a
+/// part that is still unknown becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange).
 ///
 /// A part that came out otherwise than planned is logged. The next refresh shows it as drift.
 pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
@@ -15,7 +15,8 @@ pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
     merged(planned, actual)
 }
 
-/// The message in the log for an attribute whose value is not the planned one. It comes without the values, which may be secrets.
+/// The message in the log for an attribute whose value is not the planned one. It comes without the values, which may
+/// be secrets.
 pub const OTHERWISE: &str = "the result of an apply is not the planned one";
 
 fn differences(planned: &Value, actual: &Value, path: &Path, found: &mut Vec<Path>) {

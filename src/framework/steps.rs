@@ -29,7 +29,8 @@ pub(super) enum Step {
     Update(Update<Value>),
 }
 
-/// What can be done with an offered thing. A step of another kind is an error; the registry keeps it from being asked for.
+/// What can be done with an offered thing. A step of another kind is an error; the registry keeps it from being asked
+/// for.
 #[async_trait]
 pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     /// Judges a configuration.

@@ -85,7 +85,8 @@ impl DefaultTimeouts {
     }
 }
 
-/// Tells how a step of a resource gets more time, where it failed after having used up what it had and does not say that itself.
+/// Tells how a step of a resource gets more time, where it failed after having used up what it had and does not say
+/// that itself.
 pub(super) fn tell_overrun(step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
     if Instant::now() < deadline {
         return;

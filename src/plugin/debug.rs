@@ -66,7 +66,8 @@ fn announce(reattach: &str, mut output: impl Write) -> io::Result<()> {
     };
     writeln!(
         output,
-        "Provider started. To attach Terraform CLI, set the TF_REATTACH_PROVIDERS environment variable with the following:\n\n\t{assignment}\n"
+        "Provider started. To attach Terraform CLI, set the TF_REATTACH_PROVIDERS environment variable with the \
+         following:\n\n\t{assignment}\n"
     )?;
     output.flush()
 }

@@ -37,8 +37,8 @@ impl Handshake<'_> {
 /// The version of the handshake itself.
 const HANDSHAKE_VERSION: u32 = 1;
 
-/// The only major version of the provider protocol that is spoken here. A host that does not offer it refuses, and says which ones
-/// it does (plugin protocol, Version negotiation).
+/// The only major version of the provider protocol that is spoken here. A host that does not offer it refuses, and says
+/// which ones it does (plugin protocol, Version negotiation).
 pub(super) const PROTOCOL_VERSION: u32 = 6;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The plugin protocol, version 6: the generated messages, the codec of values, the conversions, and the gRPC service that drives a
-//! [`crate::framework::Provider`]. No other folder names a message of the protocol.
+//! The plugin protocol, version 6: the generated messages, the codec of values, the conversions, and the gRPC service
+//! that drives a [`crate::framework::Provider`]. No other folder names a message of the protocol.
 //!
-//! A call goes through `service` (its own task, panics caught), then `calls` (decode, ask [`crate::framework::Server`], encode).
+//! A call goes through `service` (its own task, panics caught), then `calls` (decode, ask [`crate::framework::Server`],
+//! encode).
 
 mod calls;
 pub mod codec;

@@ -8,7 +8,8 @@ use crate::{
     framework::{Diagnostic, Path},
 };
 
-/// The user whose password the service tells (service API, In-instance inference server guide: everything is in `/root`).
+/// The user whose password the service tells (service API, In-instance inference server guide: everything is in
+/// `/root`).
 pub(super) const USER: &str = "root";
 
 /// The way into an instance. It is asked for when it is needed, so that no secret of it enters a plan or a state.
@@ -44,8 +45,8 @@ impl Access {
     /// Asks the service, and waits for an instance that is still being created.
     ///
     /// # Errors
-    /// A diagnostic at `instance_id`: there is no such instance, it does not run, or the service cannot be asked. `now` says what
-    /// state things are in.
+    /// A diagnostic at `instance_id`: there is no such instance, it does not run, or the service cannot be asked. `now`
+    /// says what state things are in.
     pub(super) async fn to_running(
         uid: &InstanceUid,
         now: &str,

@@ -1,5 +1,5 @@
-//! The budget of the whole account (`max_account_hourly_price`): what all its instances cost by the hour, with those that this run and
-//! others on this computer are about to create.
+//! The budget of the whole account (`max_account_hourly_price`): what all its instances cost by the hour, with those
+//! that this run and others on this computer are about to create.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     api::{self, Context, Instance, Kind, Reservation, Reservations},
-    framework::{Attr, Diagnostic, value::Number},
+    framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
 /// How many of the dearest instances an error names.
@@ -227,20 +227,21 @@ fn names(instance: &Instance) -> impl Iterator<Item = String> {
 }
 
 impl Client {
-    /// What the account is billed for, for a plan; none without a budget, or when it cannot be asked, which is a warning.
+    /// What the account is billed for, for a plan; none without a budget, or when it cannot be asked, which is a
+    /// warning.
     pub(super) async fn billed_for_plan(
         &self,
         replaced: Replaced<'_>,
         limits: &Context,
-    ) -> Result<Option<Billed<'_>>, Diagnostic> {
+    ) -> Result<Option<Billed<'_>>, Diagnostics> {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, replaced, None, limits).await {
             Ok(billed) => Ok(Some(billed)),
-            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail)),
+            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail).into()),
             Err(Refusal::Failed(error)) => {
                 let tried = "hold the account's budget".to_owned();
-                let now = "The plan goes on without this check; the apply asks again.".to_owned();
-                Err(Failure { error: &error, tried, now }.of_a_check())
+                let now = "The plan continues without this check; the apply asks again.".to_owned();
+                Err(Failure { error: &error, tried, now }.of_a_check(self))
             }
         }
     }
@@ -269,7 +270,8 @@ fn unpriced(detail: String) -> Diagnostic {
 }
 
 impl Billed<'_> {
-    /// Decides about a planned instance while nothing else is decided; what it returns counts for the plans that follow.
+    /// Decides about a planned instance while nothing else is decided; what it returns counts for the plans that
+    /// follow.
     pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
         self.reservations.change(|own, others| {
             let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,8 +321,8 @@ impl Room<'_> {
             return Err(Diagnostic::error(
                 "The price is not known",
                 format!(
-                    "The service names no price for {title} with this payment type, so the provider's max_account_hourly_price of {} \
-                     cannot be held.",
+                    "The service names no price for {title} with this payment type, so the provider's \
+                     max_account_hourly_price of {} cannot be held.",
                     self.most
                 ),
             ));
@@ -338,8 +340,8 @@ impl Room<'_> {
         Err(Diagnostic::error(
             "Above the account's budget",
             format!(
-                "With {title} at {price} an hour the account would cost {sum} an hour, and the provider's max_account_hourly_price is {}. \
-                 The dearest instances: {}.",
+                "With {title} at {price} an hour the account would cost {sum} an hour, and the provider's \
+                 max_account_hourly_price is {}. The dearest instances: {}.",
                 self.most,
                 dearest.join(", ")
             ),

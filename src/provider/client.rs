@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -45,6 +45,8 @@ pub struct Client {
     /// The objects there were before this run made any.
     pub(super) before: Before,
     pub(super) seen: Mutex<Seen>,
+    /// Whether the run has the error already that the provider's address or token is missing or wrong.
+    pub(super) has_reported_misconfiguration: AtomicBool,
 }
 
 /// The objects there were before this run made any, asked for once, since only what earlier runs left behind matters.
@@ -58,14 +60,15 @@ pub(super) struct Before {
 /// What this run has seen of the state.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were not there
-    /// (plugin protocol, planning).
+    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were
+    /// not there (plugin protocol, planning).
     in_a_state: BTreeMap<(&'static str, String), bool>,
     /// The leftovers that a create has adopted.
     adopted: BTreeSet<String>,
 }
 
-/// What a create does about an object that bears the marker of its own configuration and that no pending record explains.
+/// What a create does about an object that bears the marker of its own configuration and that no pending record
+/// explains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLeftover {
     /// Adopts it.
@@ -127,11 +130,12 @@ impl Client {
             environment: Environment::default(),
             before: Before::default(),
             seen: Mutex::default(),
+            has_reported_misconfiguration: AtomicBool::new(false),
         }
     }
 
-    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace and
-    /// configuration.
+    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace
+    /// and configuration.
     pub(super) fn create_key(&self, configuration: &str) -> String {
         let mut hash = Sha256::new();
         for part in [self.place.as_str(), configuration] {
@@ -141,8 +145,8 @@ impl Client {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the provider then
-    /// believed: its pending record is cleared.
+    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the
+    /// provider then believed: its pending record is cleared.
     pub(super) fn in_a_state(&self, kind: Kind, id: &str) {
         self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
         let Some(base_url) = self.base_url() else { return };

@@ -49,14 +49,14 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "base_url",
                 Type::String,
-                "The service's base address; a trailing `/v1` or `/` is accepted. `https`, or `http` on a loopback address. \
-                 Redirects are refused. Environment: `DAMODEL_BASE_URL`.",
+                "The service's base address; a trailing `/v1` or `/` is accepted. `https`, or `http` on a loopback \
+                 address. Redirects are refused. Environment: `DAMODEL_BASE_URL`.",
             ),
             Attribute::optional(
                 "allow_http",
                 Type::Bool,
-                "Whether plain `http` is allowed to any address, as for a private gateway. Default `false`: the token would \
-                 travel in clear.",
+                "Whether plain `http` is allowed to any address, as for a private gateway. Default `false`: the token \
+                 would travel in clear.",
             ),
             Attribute::optional(
                 "api_token",
@@ -67,8 +67,8 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "api_token_command",
                 Type::list(Type::String),
-                "A program and its arguments, run without a shell, whose standard output is the API token. It has 30 seconds, no \
-                 standard input, and is run once; again only when the service refuses the token.",
+                "A program and its arguments, run without a shell, whose standard output is the API token. It has 30 \
+                 seconds, no standard input, and is run once; again only when the service refuses the token.",
             ),
             Attribute::optional(
                 "api_key",
@@ -125,37 +125,38 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "preflight",
                 Type::Bool,
-                "Whether plans are checked against the live service: stock, limits, prices, images, disks and names. Default \
-                 `true`.",
+                "Whether plans are checked against the live service: stock, limits, prices, images, disks and names. \
+                 Default `true`.",
             ),
             Attribute::optional(
                 "max_hourly_price",
                 Type::Number,
-                "A budget for each instance: a live price above it, of a spot machine too, is an error of the plan, and again \
-                 before the create.",
+                "A budget for each instance: a live price above it, also of spot capacity, is an error of the plan, \
+                 and again before the create.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "max_account_hourly_price",
                 Type::Number,
-                "A budget for the whole account: what all its instances that are not Released cost by the hour, at live prices, with \
-                 what this run creates. A plan or a create that goes over it is an error, and so is an instance without a known price. \
-                 Runs on one computer know of each other's creates; runs on several can go over it together.",
+                "A budget for the whole account: what all its instances that are not Released cost by the hour, at \
+                 live prices, with what this run creates. A plan or a create that goes over it is an error, and so is \
+                 an instance without a known price. Runs on one computer see each other's creates; runs on several \
+                 computers can exceed it together.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "on_leftover",
                 Type::String,
-                "What a create does when an instance or disk bears the marker of this configuration and has no pending record, \
-                 as after `.terraform` was deleted: `fail` (default) is an error that names it, `adopt` manages it instead of \
-                 creating another, `warn` creates another.",
+                "What a create does when an instance or disk bears the marker of this configuration and has no \
+                 pending record, as after `.terraform` was deleted: `fail` (default) is an error that names it, \
+                 `adopt` manages it instead of creating another, `warn` creates another.",
             )
             .validate(validator::one_of(&["adopt", "fail", "warn"])),
             Attribute::optional(
                 "stack",
                 Type::String,
-                "A name for this configuration, which markers and pending records are tied to. Default: the working directory. \
-                 Set it when the directory differs from run to run. Environment: `DAMODEL_STACK`.",
+                "A name for this configuration, which markers and pending records are tied to. Default: the working \
+                 directory. Set it when the directory differs from run to run. Environment: `DAMODEL_STACK`.",
             )
             .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
             Attribute::optional(

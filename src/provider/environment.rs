@@ -1,3 +1,5 @@
+//! The environment variables and directories that the provider was started with.
+
 use std::{
     collections::BTreeMap,
     env, fmt,
@@ -51,7 +53,8 @@ impl Environment {
         self.directory.join(self.variable("TF_DATA_DIR").unwrap_or(".terraform"))
     }
 
-    /// What tells a configuration and its workspace from every other: its stack's name, or the working directory on this machine.
+    /// What tells a configuration and its workspace from every other: its stack's name, or the working directory on
+    /// this machine.
     pub(super) fn place(&self, stack: Option<&str>) -> String {
         let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
         let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);

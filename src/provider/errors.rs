@@ -1,9 +1,14 @@
 //! From an error of the service to what the operator reads.
 
-use super::meanings::{attribute_of, meaning};
+use std::sync::atomic::Ordering;
+
+use super::{
+    Client,
+    meanings::{attribute_of, meaning},
+};
 use crate::{
-    api::{Code, Error},
-    framework::{Diagnostic, Path},
+    api::{Code, Error, Missing},
+    framework::{Diagnostic, Diagnostics, Path},
 };
 
 /// A call that failed, and what the operator needs to know around it.
@@ -49,22 +54,47 @@ impl Failure<'_> {
         Diagnostic::warning(error.summary, error.detail)
     }
 
-    /// The same for a check of a plan that could not be made: a warning, unless the address or the token is missing or wrong, so
-    /// that the apply would fail too.
-    pub(super) fn of_a_check(&self) -> Diagnostic {
+    /// The same for a check of a plan that could not be made: a warning, or the error that the provider is not
+    /// configured well enough for any call.
+    pub(super) fn of_a_check(&self, client: &Client) -> Diagnostics {
+        self.misconfigured(client).unwrap_or_else(|| self.warning().into())
+    }
+
+    /// The same for a refresh, which leaves the state as it is.
+    pub(super) fn of_a_refresh(&self, client: &Client) -> Diagnostics {
+        self.misconfigured(client).unwrap_or_else(|| self.whole().into())
+    }
+
+    /// The error of a provider whose address or token is missing or wrong; none if that is not the reason. All calls
+    /// fail alike then, so the first one reports it for the whole run, and the others nothing.
+    fn misconfigured(&self, client: &Client) -> Option<Diagnostics> {
         let is_misconfigured = matches!(
             self.error,
             Error::Missing(_) | Error::NeverSent { .. } | Error::Token(_) | Error::Transport { .. }
         );
-        if is_misconfigured || self.error.code() == Some(Code::InvalidToken) { self.whole() } else { self.warning() }
+        if !is_misconfigured && self.error.code() != Some(Code::InvalidToken) {
+            return None;
+        }
+        if client.has_reported_misconfiguration.swap(true, Ordering::Relaxed) {
+            return Some(Diagnostics::new());
+        }
+        let meaning = meaning(self.error);
+        let summary = format!("Provider damodel: {}", meaning.title);
+        let is_bare = matches!(self.error, Error::Missing(Missing::BaseUrl)) && client.api.settings().token.is_none();
+        let token = Error::Missing(Missing::ApiToken);
+        let also = if is_bare { self::meaning(&token).advice } else { "" };
+        let account = self.account();
+        let parts = [meaning.advice, also, "The state is unchanged.", &account];
+        let detail = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
+        Some(Diagnostic::error(summary, detail).into())
     }
 
     /// The error in the service's own words, with its code and ids.
     fn account(&self) -> String {
         match self.error.service() {
             Some(service) => format!(
-                "The service says: {} ({}, endpoint {}){}.",
-                if service.message.is_empty() { "nothing more" } else { service.message.trim_end_matches('.') },
+                "Service response: {} ({}, endpoint {}){}.",
+                if service.message.is_empty() { "no message" } else { service.message.trim_end_matches('.') },
                 match (service.code.number(), &service.name) {
                     (0, Some(name)) => format!("code {name}"),
                     (0, None) => "no code".to_owned(),

@@ -1,10 +1,11 @@
-//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to 5).
+//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to
+//! 5).
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Client;
+use super::{Client, words::nearest};
 use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
 
 /// The CUDA version that an image needs, and where that is read.
@@ -32,6 +33,18 @@ impl Wanted<'_> {
             Self::Address { .. } => "image",
             Self::Number { .. } => "image_id",
         }
+    }
+
+    /// That it does not exist, with the nearest of the known addresses.
+    fn unknown<'a>(&self, place: &str, known: impl Iterator<Item = &'a String>) -> String {
+        let kind = if self.is_public() { "public" } else { "private" };
+        let (named, nearest) = match self {
+            Self::Address { address, .. } => {
+                (format!("image {address:?}"), nearest(address, known.map(String::as_str)))
+            }
+            Self::Number { id, .. } => (format!("image_id {id}"), String::new()),
+        };
+        format!("{named} is not a {kind} image of {place}.{nearest} The data source damodel_{kind}_images lists them.")
     }
 
     /// Whether it is a public image.
@@ -81,7 +94,7 @@ impl<'a> Address<'a> {
         }
         let (registry_host, path) = address.split_once('/').ok_or(FORM)?;
         if path.contains('@') {
-            return Err("names a digest, and the service knows images by their tags");
+            return Err("names a digest, and the service lists images by their tags");
         }
         let (folders, name) = path.rsplit_once('/').map_or(("", path), |(folders, name)| (folders, name));
         let (repository, tag) = match name.split_once(':') {
@@ -93,7 +106,7 @@ impl<'a> Address<'a> {
             return Err(FORM);
         }
         let public = is_public(path).ok_or(
-            "does not say what kind of image it is: a public one has model_library in its address, a private one user_private",
+            "does not show its kind: a public image has model_library in its address, a private image user_private",
         )?;
         Ok(Self { registry_host, public, repository, tag })
     }
@@ -113,8 +126,8 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
             Ok(labelled.or_else(guessed).map(|version| Cuda { version, is_labelled }))
         }
         None if listing.complete => {
-            Err("There is no such public image, or it is disabled. The data source damodel_public_images lists them."
-                .to_owned())
+            let addresses = listing.records.iter().filter_map(|image| image.image_url.as_ref());
+            Err(wanted.unknown("this service, or it is disabled", addresses))
         }
         None => Ok(None),
     }
@@ -124,7 +137,8 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
 pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
-            Err("There is no such private image in this account.".to_owned())
+            let addresses = listing.records.iter().filter_map(|image| image.image_tag.as_ref());
+            Err(wanted.unknown("this account", addresses))
         } else {
             Ok(None)
         };
@@ -141,8 +155,8 @@ fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
     texts.filter_map(|text| cuda(text)).max()
 }
 
-/// The region of a private image. The service names no rule for it (service API, Private image), so another region may be no
-/// hindrance.
+/// The region of a private image. The service names no rule for it (service API, Private image), so another region may
+/// be no hindrance.
 pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a str> {
     find_private(listing, wanted)?.region.as_deref()
 }

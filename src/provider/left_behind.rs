@@ -40,8 +40,8 @@ pub(super) async fn told(client: &Client) -> Diagnostics {
             count => format!("{count} creates of earlier runs are not finished"),
         },
         format!(
-            "{}\n\nAn apply of a configuration that still contains them adopts them, if they are in its account. To see what became \
-             of them: terraform-provider-damodel pending --dir {}",
+            "{}\n\nAn apply of a configuration that still contains them adopts them, if they are in its account. To \
+             see what became of them: terraform-provider-damodel pending --dir {}",
             lines.join("\n"),
             client.journal.directory().display()
         ),
@@ -69,7 +69,8 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &Client) -> Strin
     };
     match id {
         Some(id) => format!(
-            "- {noun} {id} ({name:?}) {what} {whose}. To manage it under another address: terraform import {}.<name> {id}",
+            "- {noun} {id} ({name:?}) {what} {whose}. To manage it under another address: terraform import {}.<name> \
+             {id}",
             type_name(record.kind)
         ),
         None => format!("- {noun} {name:?} {what} {whose}"),

@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 20;
 /// The longest text of a server's own error that is shown, in characters.
 const LONGEST: usize = 500;
 
-/// How long an answer may be silent. A question may wait behind those of others, however healthy the server is: what ends the wait
-/// is the deadline of whoever asks.
+/// How long an answer may be silent. A question may wait behind those of others, however healthy the server is: what
+/// ends the wait is the deadline of whoever asks.
 const SILENCE: Duration = Duration::MAX;
 
 /// Why there is no answer.
@@ -157,7 +157,8 @@ async fn read_events(body: ssh::Body) -> Result<ChatAnswer, ChatFailure> {
     assembly.into_answer().ok_or_else(|| ChatFailure::NoAnswer("its answer is empty".to_owned()))
 }
 
-/// What a server says about its error; nothing when that is no JSON of the usual form, since a page of HTML helps nobody.
+/// What a server says about its error; nothing when that is no JSON of the usual form, since a page of HTML helps
+/// nobody.
 fn message(body: &[u8]) -> String {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = document.get("error").unwrap_or(&document);

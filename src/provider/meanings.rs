@@ -1,4 +1,5 @@
-//! What each error means to an operator: one table says, for each endpoint and code, which attribute is to blame and what to do.
+//! What each error means to an operator: one table says, for each endpoint and code, which attribute is to blame and
+//! what to do.
 
 use crate::api::{Code, Endpoint, Error, Missing, ServiceError, TokenError};
 
@@ -83,7 +84,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InvalidParameter if endpoint == Endpoint::SpecList => (
             "the service does not accept the query",
             &["region", "capacity_type"],
-            "Check the region (the provider's, where none is set here) and the capacity type (ondemand or spot).",
+            "Check the region (default: the provider's) and the capacity type (ondemand or spot).",
         ),
         Code::InvalidParameter => {
             ("the service does not accept a value", &[], "Correct the value that the service names, then apply again.")
@@ -91,8 +92,8 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InvalidToken => (
             "the service does not accept the API token",
             &[],
-            "Check the provider's api_token (or DAMODEL_API_TOKEN, or api_token_command), that it belongs to base_url, and this \
-             machine's clock: the service refuses requests whose timestamp is off.",
+            "Check the provider's api_token (or DAMODEL_API_TOKEN, or api_token_command), that it belongs to \
+             base_url, and this computer's clock: the service refuses requests whose timestamp is off.",
         ),
         Code::InternalError => (
             "the service had an internal error",
@@ -107,17 +108,20 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::PermissionDenied => (
             "permission denied",
             &[],
-            "The sub-account of the provider's api_token lacks the permission. Grant it in the console, or use another token.",
+            "The sub-account of the provider's api_token lacks the permission. Grant it in the console, or use \
+             another token.",
         ),
         Code::UserCanNotCreateInstance => (
             "the account may not create instances",
             &[],
-            "The account of the provider's api_token, or its risk state, forbids it. Settle this with the service's support.",
+            "The account of the provider's api_token, or its risk state, forbids it. Settle this with the service's \
+             support.",
         ),
         Code::CreateInstanceFailedForNotCertified => (
             "the main account is not certified",
             &[],
-            "Complete the real-name certification of the main account that the provider's api_token belongs to, in the console.",
+            "Complete the real-name certification of the main account that the provider's api_token belongs to, in \
+             the console.",
         ),
         Code::ImageNameExisted
         | Code::ImageUploading
@@ -138,13 +142,14 @@ fn of_instance(code: Code) -> Row {
         Code::ResourceInsufficient | Code::NoMatchNode => (
             "not enough stock",
             &["gpu_num", "spec_id", "spec_type"],
-            "No node has this capacity now. Request fewer GPUs, or another specification or region: the data source damodel_specs \
-             lists what is available.",
+            "No node has this capacity now. Request fewer GPUs, or another specification or region: the data source \
+             damodel_specs lists what is available.",
         ),
         Code::InstanceNotExistOrNoPrivilege => (
-            "the service does not know the instance",
+            "the instance does not exist in this account",
             &["instance_id"],
-            "It does not exist, or it belongs to another account than the provider's api_token. Check base_url and the token.",
+            "It does not exist, or it belongs to another account than the provider's api_token. Check base_url and \
+             the token.",
         ),
         Code::InstanceNotExistOrAlreadyReleased => {
             ("the instance does not exist or is released already", &[], "Run a plan to see what the service has now.")
@@ -152,14 +157,15 @@ fn of_instance(code: Code) -> Row {
         Code::InstanceCanNotBeReleased => (
             "the service forbids the release",
             &[],
-            "Its status or billing does not allow it now; a prepaid machine can often be released only when its term ends. Try \
-             again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to drop it from the state and \
-             leave it to its term.",
+            "Its status or billing does not allow it now; a prepaid instance can often be released only when its term \
+             ends. Try again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to \
+             remove it from the state and leave it until its term ends.",
         ),
         Code::SpecNotExistOrDisable => (
             "the specification is missing, disabled or sold out",
             &["spec_id", "spec_type"],
-            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this region.",
+            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this \
+             region.",
         ),
         Code::FailedForInvalidImage => (
             "the image cannot be used",
@@ -184,8 +190,8 @@ fn of_disk(endpoint: Endpoint, code: Code) -> Row {
         Code::MountCloudDiskFailed => (
             "a cloud disk could not be mounted",
             &["exist_disks", "new_disks"],
-            "Check that each disk is available, in the same region, and that no two share a mount path. In a replacement with \
-             create_before_destroy the old machine still holds its disks.",
+            "Check that each disk is available, in the same region, and that no two share a mount path. In a \
+             replacement with create_before_destroy the old instance still has its disks mounted.",
         ),
         Code::ExceededCloudDiskMaxCount => (
             "too many cloud disks",
@@ -210,13 +216,14 @@ fn of_image(code: Code) -> Row {
         Code::ImageUploading => (
             "another image is being created",
             &["instance_id"],
-            "The service was asked until the timeout of this step ended. Apply again when the other image is ready, or raise the \
-             create timeout.",
+            "The service was asked until the timeout of this step ended. Apply again when the other image is ready, \
+             or raise the create timeout.",
         ),
         Code::ImageSaveBusy => (
             "images are saved too often",
             &["instance_id"],
-            "The service was asked until the timeout of this step ended. Apply again in a while, or raise the create timeout.",
+            "The service was asked until the timeout of this step ended. Apply again in a while, or raise the create \
+             timeout.",
         ),
         Code::ImageNoPrivilege => (
             "no permission for the image",
@@ -229,9 +236,10 @@ fn of_image(code: Code) -> Row {
             "The service was asked until the timeout of this step ended. Try again when that instance runs.",
         ),
         Code::ImageNotFound => (
-            "the service does not know the image",
+            "the image does not exist in this account",
             &[],
-            "It was deleted, or it belongs to another account than the provider's api_token. Check base_url and the token.",
+            "It was deleted, or it belongs to another account than the provider's api_token. Check base_url and the \
+             token.",
         ),
         _ => (
             "the day's number of image saves is reached",
@@ -255,12 +263,14 @@ fn chat(code: Option<Code>) -> Row {
         Some(Code::PermissionDenied) => (
             "permission denied",
             &["model"],
-            "The account of the provider's api_key may not use this model. Enable it in the console's model marketplace.",
+            "The account of the provider's api_key may not use this model. Enable it in the console's model \
+             marketplace.",
         ),
         Some(Code::InvalidParameter) => (
             "the service does not accept the question",
             &["model"],
-            "Check model, which must be enabled in the console's model marketplace, messages, temperature and max_tokens.",
+            "Check model, which must be enabled in the console's model marketplace, messages, temperature and \
+             max_tokens.",
         ),
         Some(Code::InternalError) => {
             ("the service had an internal error", &[], "Try again later; if it stays, ask the service's support.")
@@ -268,13 +278,14 @@ fn chat(code: Option<Code>) -> Row {
         Some(_) | None => (
             "the service refused",
             &[],
-            "This answer is not documented. Go by the service's words below, and check the provider's base_url and api_key.",
+            "This answer is not documented. Go by the service's words below, and check the provider's base_url and \
+             api_key.",
         ),
     }
 }
 
-/// The code that an error of the chat endpoint stands for. Its format is not documented: a server that speaks as OpenAI's clients
-/// expect names it with a word, and any server has an HTTP status (service API, Errors).
+/// The code that an error of the chat endpoint stands for. Its format is not documented: a server that speaks as
+/// OpenAI's clients expect names it with a word, and any server has an HTTP status (service API, Errors).
 fn chat_code(error: &ServiceError) -> Option<Code> {
     match (error.code, error.name.as_deref()) {
         (Code::Other(_), Some("invalid_api_key" | "authentication_error")) => Some(Code::InvalidToken),
@@ -302,24 +313,24 @@ fn code_of_status(status: u16) -> Option<Code> {
 /// Errors that never were the service's.
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
-        Error::Cancelled { .. } => ("it was stopped", "The run was told to stop."),
+        Error::Cancelled { .. } => ("it was stopped", "The run was stopped."),
         Error::DeadlinePassed { .. } => {
             ("the time ran out", "The service did not answer within the timeout of this step.")
         }
         Error::HeldElsewhere(_) => (
             "another process is creating the same object",
-            "A run in the same folder and workspace holds its pending record. Wait until that process has ended, or end it, then \
-             apply again: what it created is adopted.",
+            "A run in the same folder and workspace holds its pending record. Wait until that process has ended, or \
+             end it, then apply again: what it created is adopted.",
         ),
         Error::Journal(journal) if journal.action == "read" => (
             "a pending record cannot be read",
-            "It may stand for an object that is billed. Look at it with terraform-provider-damodel pending, look for the object in \
-             the console, then remove the file and apply again.",
+            "It may stand for an object that is billed. Look at it with terraform-provider-damodel pending, look for \
+             the object in the console, then remove the file and apply again.",
         ),
         Error::Journal(_) => (
             "its pending record could not be written",
-            "Before a create is sent it is written down, so that a killed run cannot lose what is billed. Make the directory \
-             writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
+            "Before a create is sent it is written down, so that a killed run cannot lose what is billed. Make the \
+             directory writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
         ),
         Error::Missing(Missing::BaseUrl) => (
             "the service's address is not set",
@@ -345,8 +356,8 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Token(TokenError::Unsendable) => (
             "the API token contains a line break or another character that cannot be sent",
-            "Check the value of DAMODEL_API_TOKEN, or of the provider's api_token: a token is one line of printable characters. A \
-             line break at its end often comes from the file or secret store that it was read from.",
+            "Check the value of DAMODEL_API_TOKEN, or of the provider's api_token: a token is one line of printable \
+             characters. A line break at its end often comes from the file or secret store that it was read from.",
         ),
         Error::Token(_) => (
             "the API token could not be fetched",
@@ -354,7 +365,7 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Transport { .. } => (
             "no HTTP client could be made",
-            "Check the machine's certificate store and the provider's ca_certificate_file.",
+            "Check this computer's certificate store and the provider's ca_certificate_file.",
         ),
         Error::Undecodable(_) | Error::UndocumentedStatus(_) => (
             "the answer is not the service's",
@@ -362,11 +373,11 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Unsettled(_) => (
             "its outcome is not known",
-            "The answer was lost, or does not say whether anything was made, and nothing by its name has shown up yet. It is written \
-             down: the next apply of the same configuration looks for it before it creates anything.",
+            "The answer was lost or unclear, and no object with its name has appeared yet. The create is recorded: \
+             the next apply of the same configuration looks for it before it creates anything.",
         ),
         Error::SeveralMatches { .. } => {
-            ("several things carry its name", "None of them was touched. Import the right one and release the others.")
+            ("several objects have its name", "They were left unchanged. Import the right one and release the others.")
         }
         Error::WaitEnded(_) => ("the wait ended", ""),
         _ => ("it failed", ""),

@@ -142,7 +142,7 @@ fn attributes() -> Vec<Attribute> {
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         Attribute::computed("payment_type", Type::String, "How it is paid for."),
-        number("unit_price", "The GPU price of the whole machine for one period."),
+        number("unit_price", "The GPU price of the whole instance for one period."),
         number("data_disk_price", "The price of the extra data disk for one period."),
         number("period_total", "Both, for all periods that are bought; for one hour when paid by the hour."),
         number("hourly_equivalent", "Both, for one hour; a month has 730 hours."),

@@ -6,8 +6,8 @@ use crate::{
     provider::words::capitalized,
 };
 
-/// Under this key the first plan of a replacement tells the second one that the thing is protected: the second one, all that a
-/// forced replacement has to say no with, sees no state.
+/// Under this key the first plan of a replacement tells the second one that the thing is protected: the second one, all
+/// that a forced replacement has to say no with, sees no state.
 const PROTECTED: &str = "protected";
 
 /// Refuses the destroy or replacement of a protected thing, in its plan.
@@ -17,8 +17,8 @@ pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
             plan.diagnostics.error_at(
                 Path::to("deletion_protection"),
                 "The object to replace has deletion_protection = true",
-                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try again. \
-                 Nothing was changed.",
+                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and \
+                 try again. Nothing was changed.",
             );
         }
         (PlanKind::Destroy, Some(prior)) if prior.is_protected() => plan.diagnostics.push(refusal(prior)),
@@ -43,7 +43,7 @@ pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
 pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::error(
         format!("{} has deletion_protection = true", capitalized(&state.title())),
-        "It is not destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy again. Nothing was \
-         changed.",
+        "It is not destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy \
+         again. Nothing was changed.",
     )
 }

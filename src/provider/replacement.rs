@@ -1,5 +1,5 @@
-//! What the second plan of a replacement knows of the thing whose place the new one takes. It sees no state; what the first plan
-//! keeps in the private data is all that it is handed (plugin protocol, planning).
+//! What the second plan of a replacement knows of the thing whose place the new one takes. It sees no state; what the
+//! first plan keeps in the private data is all that it is handed (plugin protocol, planning).
 
 use crate::framework::Private;
 

@@ -17,7 +17,8 @@ pub(super) fn same_path(left: &str, right: &str) -> bool {
 }
 
 /// The rule of [`is_allowed_disk_path`], as a phrase.
-pub(super) const DISK_PATH_RULE: &str = "a path that the service allows: not /, /root, /mnt, /var, and nothing in /tmp, /dev, /proc, /sys, /etc, /usr, /boot";
+pub(super) const DISK_PATH_RULE: &str = "a path that the service allows: not /, /root, /mnt, /var, and nothing in \
+                                         /tmp, /dev, /proc, /sys, /etc, /usr, /boot";
 
 /// Whether a cloud disk may be mounted here (service API, POST /api/storage/cloud_disk/create).
 pub(super) fn is_allowed_disk_path(path: &str) -> bool {

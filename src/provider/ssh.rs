@@ -1,6 +1,7 @@
 //! The argument `ssh`: how one logs in, as resources, data sources and ephemeral resources take it.
 //!
-//! What the configuration leaves open is filled in from an instance's [`Access`]; what both say, the configuration decides.
+//! What the configuration leaves open is filled in from an instance's [`Access`]; what both say, the configuration
+//! decides.
 
 use std::time::Duration;
 
@@ -180,8 +181,8 @@ impl Login {
         })
     }
 
-    /// What to tell of host keys that a session showed and nobody vouches for: that of the host, and that of its bastion. `path` is where the former is
-    /// pinned.
+    /// What to tell of host keys that a session showed and nobody vouches for: that of the host, and that of its
+    /// bastion. `path` is where the former is pinned.
     pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
         let mut warnings = Diagnostics::new();
         if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
@@ -202,7 +203,8 @@ impl Login {
         self.ssh.own_timeout().unwrap_or(TIMEOUT) + bastion
     }
 
-    /// Rules between the arguments, judged without the service. `has_instance` says that the service tells what is left open.
+    /// Rules between the arguments, judged without the service. `has_instance` says that the service tells what is left
+    /// open.
     pub(super) fn validate(
         configured: &Attr<Ssh>,
         has_instance: bool,
@@ -219,8 +221,8 @@ impl Login {
         if !has_instance && configured.is_null() {
             diagnostics.error_at(
                 Path::to("instance_id"),
-                "Which machine?",
-                "Set instance_id, and the service tells how to log in; or ssh, with a host and something to log in with.",
+                "No instance to log in to",
+                "Set instance_id, to log in with the service's values, or ssh, with a host and credentials.",
             );
             return;
         }
@@ -321,18 +323,18 @@ fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, di
 }
 
 fn no_address(access: Option<&Access>) -> Diagnostic {
-    let whose = access.map_or_else(|| "the machine".to_owned(), |access| format!("instance {}", access.uid));
+    let whose = access.map_or_else(|| "the instance".to_owned(), |access| format!("instance {}", access.uid));
     Diagnostic::error(
-        format!("There is no address to log in to {whose}"),
-        "The service tells no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the console shows \
-         an address. Nothing was changed.",
+        format!("No SSH address for {whose}"),
+        "The service shows no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the \
+         console shows an address. Nothing was changed.",
     )
 }
 
 fn no_agent(path: Path) -> Diagnostic {
     Diagnostic::error(
-        "There is no SSH agent",
-        "agent = true uses the agent whose socket SSH_AUTH_SOCK names, and that variable is not set here. Start an agent, or set \
+        "No SSH agent",
+        "agent = true uses the agent at SSH_AUTH_SOCK, and that variable is not set. Start an agent, or set \
          private_key_file. Nothing was changed.",
     )
     .at(path)
@@ -347,7 +349,8 @@ pub(super) struct Tunnel<'a> {
 }
 
 impl Tunnel<'_> {
-    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the link lasts until it is dropped.
+    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the link lasts until it is
+    /// dropped.
     ///
     /// # Errors
     /// A diagnostic: nothing to log in with, or SSH's own reason.

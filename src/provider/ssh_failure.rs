@@ -56,8 +56,8 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         Error::Cancelled { .. } => ("it was stopped", ""),
         Error::Denied { .. } => (
             "the login was refused",
-            "Check user, key and password. A machine that was made with login_method = \"ssh_key\" takes its key only: set \
-             ssh.private_key_file or ssh.agent.",
+            "Check user, key and password. An instance created with login_method = \"ssh_key\" accepts only its key: \
+             set ssh.private_key_file or ssh.agent.",
         ),
         Error::EncryptedKey { .. } => (
             "the private key has a passphrase",
@@ -72,29 +72,31 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             return (
                 title,
                 format!(
-                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was made anew, or something \
-                     else answers at its address. If the new key is right, set {argument} to it, or run terraform apply \
-                     -replace=<address>."
+                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was made \
+                     anew, or something else answers at its address. If the new key is right, set {argument} to it, \
+                     or run terraform apply -replace=<address>."
                 ),
             );
         }
         Error::Incompatible { .. } => {
-            ("it does not speak SSH as we do", "Check host and port: something else may listen there.")
+            ("no common SSH algorithm with the server", "Check host and port: something else may listen there.")
         }
-        Error::NotReady { .. } => {
-            ("it lets nobody run a command yet", "It may still be starting. Try again, or raise ssh.timeout.")
-        }
+        Error::NotReady { .. } => (
+            "the SSH server accepts logins but not commands yet",
+            "It may still be starting. Try again, or raise ssh.timeout.",
+        ),
         Error::TimedOut { .. } => {
-            ("the time ran out", "It did not answer in time. ssh.timeout says how long a login may take.")
+            ("the time ran out", "It did not answer in time. ssh.timeout limits how long a login may take.")
         }
         Error::Unreachable { .. } | Error::Lost { .. } => (
             "it is out of reach",
-            "Check host, port, the network and the bastion, and that the machine runs. One that is still starting may need a longer \
-             ssh.timeout.",
+            "Check host, port, the network and the bastion, and that the instance is running. An instance that is \
+             still starting may need a longer ssh.timeout.",
         ),
         Error::Forbidden { .. } => (
             "its SSH server forbids forwarding",
-            "Health checks go through the SSH connection: allow AllowTcpForwarding in its sshd_config, also on the bastion.",
+            "Health checks go through the SSH connection: allow AllowTcpForwarding in its sshd_config, also on the \
+             bastion.",
         ),
         _ => ("SSH failed", ""),
     };
@@ -105,11 +107,11 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
 pub(super) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
     let detail = match access {
         Some(access) => format!(
-            "The service tells no password for instance {}, as for machines that were made with login_method = \"ssh_key\". Set \
-             ssh.private_key_file, ssh.agent or another way to log in. {now}",
+            "The service shows no password for instance {}, as for instances created with login_method = \"ssh_key\". \
+             Set ssh.private_key_file, ssh.agent or another way to log in. {now}",
             access.uid
         ),
         None => format!("Set ssh.private_key_file, ssh.private_key, ssh.password or ssh.agent. {now}"),
     };
-    Diagnostic::error("There is nothing to log in with", detail).at(Path::to("ssh"))
+    Diagnostic::error("No SSH credentials", detail).at(Path::to("ssh"))
 }

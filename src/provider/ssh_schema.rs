@@ -16,7 +16,10 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         Attribute::optional(
             "port",
             Type::Number,
-            format!("The port for SSH. Default `{PORT}`{}.", if whose == "host" { ", or what the service tells for `instance_id`" } else { "" }),
+            format!(
+                "The port for SSH. Default `{PORT}`{}.",
+                if whose == "host" { ", or the service's value for `instance_id`" } else { "" }
+            ),
         )
         .validate(validator::between(1..=65535)),
         Attribute::with_default("user", Type::String, USER, "The user to log in as.")
@@ -33,7 +36,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         Attribute::optional(
             "private_key_file",
             Type::String,
-            "A file with the private key, on the machine that runs Terraform; `~/` is its user's home.",
+            "A file with the private key, on the computer that runs Terraform; `~/` is its user's home.",
         )
         .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
         Attribute::optional(
@@ -55,8 +58,8 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             "host_key",
             Type::String,
             format!(
-                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). Without it the first \
-                 key that is seen is pinned."
+                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
+                 Without it the first key that is seen is pinned."
             ),
         )
         .validate(host_key()),
@@ -109,7 +112,8 @@ pub(super) fn visited_host_key() -> Attribute {
     Attribute::optional(
         "host_key",
         Type::String,
-        "The SSH host key that the machine must show: `damodel_llama_server.x.host_key`. Without it any is accepted, with a warning.",
+        "The SSH host key that the instance must present: `damodel_llama_server.x.host_key`. Without it any key is \
+         accepted, with a warning.",
     )
     .validate(host_key())
 }
@@ -121,7 +125,7 @@ pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribut
     let host = Attribute::optional(
         "host",
         Type::String,
-        "The address for SSH. Default: what the service tells for `instance_id`.",
+        "The address for SSH. Default: the service's value for `instance_id`.",
     )
     .replaces(replacement)
     .validate(address());

@@ -15,6 +15,14 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
     }
 }
 
+/// The known value that a wrong one resembles most, as a sentence; empty if none resembles it.
+pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
+    let best = known.map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
+    let near = best.filter(|(likeness, _)| *likeness > 0.85);
+    near.map(|(_, known)| format!(" The nearest is {known:?}.")).unwrap_or_default()
+}
+
 /// Takes over what the service reports; what it leaves out stays as it is.
 pub(super) fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
     if let Some(reported) = reported {

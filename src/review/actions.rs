@@ -1,3 +1,5 @@
+//! What a plan does to an object.
+
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,3 +1,5 @@
+//! The report of a review, before it is written in a format.
+
 use serde::Serialize;
 
 use super::{

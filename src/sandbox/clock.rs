@@ -1,9 +1,9 @@
 //! The two clocks of the sandbox.
 //!
-//! The *wall clock* is the machine's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date header follow it.
-//! The *life clock* moves machines through their states and stamps records. It runs with tokio's time (so a test that
-//! pauses tokio's time pauses the sandbox), or stands still until it is advanced. Advancing it leaves the wall clock alone:
-//! a client is never refused because a test skipped an hour.
+//! The *wall clock* is the machine's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date header
+//! follow it. The *life clock* moves machines through their states and stamps records. It runs with tokio's time (so a
+//! test that pauses tokio's time pauses the sandbox), or stands still until it is advanced. Advancing it leaves the
+//! wall clock alone: a client is never refused because a test skipped an hour.
 
 use std::time::Duration;
 

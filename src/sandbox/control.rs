@@ -1,5 +1,6 @@
-//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service. It asks for a token of
-//! the main account (`X-Service-Token`), and requests must come to a loopback name, so that a web page cannot reach it through a name of its own.
+//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service. It asks for a
+//! token of the main account (`X-Service-Token`), and requests must come to a loopback name, so that a web page cannot
+//! reach it through a name of its own.
 //!
 //! | | | |
 //! |---|---|---|

@@ -10,9 +10,9 @@ use super::{errors::Code, random::Random};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The endpoint's name; `*` is every endpoint. The names: `chat_completions`; `instance_` and `create`, `list`, `detail`, `rename`, `release`;
-    /// `cloud_disk_` and `create`, `list`, `rename`, `resize`, `release`, `spec_list`; `public_image_list`, `private_image_list`, `image_save`,
-    /// `image_rename`, `image_delete`; `spec_list`.
+    /// The endpoint's name; `*` is every endpoint. The names: `chat_completions`; `instance_` and `create`, `list`,
+    /// `detail`, `rename`, `release`; `cloud_disk_` and `create`, `list`, `rename`, `resize`, `release`, `spec_list`;
+    /// `public_image_list`, `private_image_list`, `image_save`, `image_rename`, `image_delete`; `spec_list`.
     pub endpoint: String,
     /// On which calls.
     pub when: When,
@@ -55,7 +55,8 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates ends Failed, the cloud disk Released (no status says that it failed), the private image is gone.
+    /// The instance that this call creates ends Failed, the cloud disk Released (no status says that it failed), the
+    /// private image is gone.
     FailCreation,
     /// No answer until the client gives up, or until the limit, when the connection is closed.
     Hang {
@@ -105,7 +106,8 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates stays Creating for ever, the cloud disk Starting, the private image without progress.
+    /// The instance that this call creates stays Creating for ever, the cloud disk Starting, the private image without
+    /// progress.
     StickCreation,
     /// Processed; after this many events of a streamed chat answer comes one with an error, and then the end.
     StreamError {
@@ -257,7 +259,8 @@ impl Faults {
         &self.armed
     }
 
-    /// The actions that strike this call, in the order in which they were armed. When two decide the delivery, the first wins; the call counts for both.
+    /// The actions that strike this call, in the order in which they were armed. When two decide the delivery, the
+    /// first wins; the call counts for both.
     pub(super) fn strike(&mut self, endpoint: &str, random: &mut Random) -> Vec<Action> {
         let mut actions: Vec<Action> = Vec::new();
         for armed in

@@ -16,7 +16,8 @@ pub struct Form {
     pub error_status: ErrorStatus,
     /// The structure of `response_metadata.error` (service API, Errors: "not shown").
     pub error_shape: ErrorShape,
-    /// How an empty field of a record is written: "", an empty array, or a time of 0. With `null` an empty list is null as a whole, too.
+    /// How an empty field of a record is written: "", an empty array, or a time of 0. With `null` an empty list is null
+    /// as a whole, too.
     pub empty: Empty,
     /// How an integer of a result is written.
     pub integers: Integers,
@@ -38,8 +39,8 @@ pub struct Form {
     pub extra_fields: bool,
     /// How much of the response metadata there is.
     pub metadata: Metadata,
-    /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before Released, 9 instead of 1 for a
-    /// cloud disk.
+    /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before
+    /// Released, 9 instead of 1 for a cloud disk.
     pub undocumented_statuses: bool,
     /// Whether `image_type` of an instance is "1" or "2", not "public" or "private"; requests may use either.
     pub image_type_as_number: bool,
@@ -57,7 +58,8 @@ pub struct Form {
     pub failed_unreleasable: bool,
     /// The code with which the downstream service refuses a cloud disk operation that its status forbids.
     pub disk_refusal: DiskRefusal,
-    /// What a reader sees of a cloud disk while it grows (service API, States, Cloud disk: "may complete asynchronously").
+    /// What a reader sees of a cloud disk while it grows (service API, States, Cloud disk: "may complete
+    /// asynchronously").
     pub resize: Resize,
     /// What the list shows of Released cloud disks.
     pub released_disks: ReleasedDisks,
@@ -192,7 +194,8 @@ pub enum Released {
     WithoutDetail,
 }
 
-/// The code with which a cloud disk's status forbids an operation (service API, States, Cloud disk: "a business error").
+/// The code with which a cloud disk's status forbids an operation (service API, States, Cloud disk: "a business
+/// error").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskRefusal {
@@ -246,7 +249,8 @@ pub enum Uploading {
 pub enum ChatError {
     /// The envelope, as of every other endpoint, with its form and status.
     Envelope,
-    /// `{"error": {"message", "type", "param", "code"}}` with the HTTP status that fits, which OpenAI-compatible clients go by.
+    /// `{"error": {"message", "type", "param", "code"}}` with the HTTP status that fits, which OpenAI-compatible
+    /// clients go by.
     #[default]
     #[serde(rename = "openai")]
     OpenAi,

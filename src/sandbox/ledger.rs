@@ -138,8 +138,8 @@ impl Ledger {
         live
     }
 
-    /// The uids that were created in one account under one name, where that happened more than once. A client that marks each create
-    /// with a name of its own has none.
+    /// The uids that were created in one account under one name, where that happened more than once. A client that
+    /// marks each create with a name of its own has none.
     #[must_use]
     pub fn duplicates(&self, thing: Thing) -> Vec<Vec<String>> {
         let mut by_name: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! What a test can do to the world behind the client's back: what a person does in the console, or the service by itself.
+//! What a test can do to the world behind the client's back: what a person does in the console, or the service by
+//! itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ pub enum Mutation {
         /// The milliseconds.
         ms: u32,
     },
-    /// What lists and details showed of an instance, cloud disk or private image is unseen for a number of reads, as by a replica that lags.
+    /// What lists and details showed of an instance, cloud disk or private image is unseen for a number of reads, as by
+    /// a replica that lags.
     Hide {
         /// The uid, or the image_id of a private image.
         uid: String,
@@ -32,7 +34,8 @@ pub enum Mutation {
         /// The token.
         token: String,
     },
-    /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd is back after its delay.
+    /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd is back after its
+    /// delay.
     RebootInstance {
         /// Its uid.
         uid: String,
@@ -128,8 +131,8 @@ pub enum Mutation {
         /// The service's number, 1 … 8.
         status: i64,
     },
-    /// An instance has another status, and nothing more happens to it by itself. `Failed` and `Released` have their usual effects; any
-    /// other word is set as it is, documented or not.
+    /// An instance has another status, and nothing more happens to it by itself. `Failed` and `Released` have their
+    /// usual effects; any other word is set as it is, documented or not.
     SetInstanceStatus {
         /// Its uid.
         uid: String,

@@ -6,13 +6,14 @@ use secrecy::SecretString;
 
 use super::{clock::LifeClock, form::Form};
 
-/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and does in one second what
-/// takes time.
+/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and does in one
+/// second what takes time.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; must be a loopback address. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the state is kept as one JSON file (mode 0600); none: in memory only. What the file says wins over the seed.
+    /// Where the state is kept as one JSON file (mode 0600); none: in memory only. What the file says wins over the
+    /// seed.
     pub state: Option<PathBuf>,
     /// A file that gets one JSON line per request; none: in memory only.
     pub ledger: Option<PathBuf>,
@@ -44,9 +45,11 @@ pub struct Options {
     pub chat_key: Option<SecretString>,
     /// The host of image addresses. Kept in the state file with the images that bear it.
     pub registry_host: String,
-    /// The SSH keys that accounts have: the name that an instance is created with (`ssh_pubkey_name`), and the line as OpenSSH writes it.
+    /// The SSH keys that accounts have: the name that an instance is created with (`ssh_pubkey_name`), and the line as
+    /// OpenSSH writes it.
     pub keys: BTreeMap<String, String>,
-    /// This program, as a file: what the stand-ins in the instances are. None: instances have an sshd and a home, and no inference server.
+    /// This program, as a file: what the stand-ins in the instances are. None: instances have an sshd and a home, and
+    /// no inference server.
     pub executable: Option<PathBuf>,
     /// How many Running instances the main account has from the start, for load tests.
     pub generate_instances: u32,

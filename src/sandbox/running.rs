@@ -64,7 +64,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When the address is not a loopback address or cannot be listened on, or the state file cannot be read or written.
+    /// When the address is not a loopback address or cannot be listened on, or the state file cannot be read or
+    /// written.
     pub async fn start(options: Options) -> Result<Running, Error> {
         if !options.listen.ip().is_loopback() {
             return Err(Error::NotLoopback(options.listen));

@@ -60,7 +60,8 @@ pub(super) async fn serve(listener: TcpListener, sandbox: Sandbox, stop: Cancell
     connections.shutdown().await;
 }
 
-/// Serves one connection. An answer marked [`Unanswered`] becomes an error of hyper's service, on which hyper closes the connection and sends nothing.
+/// Serves one connection. An answer marked [`Unanswered`] becomes an error of hyper's service, on which hyper closes
+/// the connection and sends nothing.
 async fn converse(stream: TcpStream, router: Router) {
     let answers = TowerToHyperService::new(router);
     let service = service_fn(move |request: hyper::Request<IncomingBody>| {
@@ -184,8 +185,8 @@ fn stream(mut pieces: Vec<Vec<u8>>, pause: Duration, is_whole: bool) -> Body {
     Body::from_stream(portions.chain(end))
 }
 
-/// The first half, then an error: hyper closes the connection before the announced length is reached. The error comes a turn later, since hyper
-/// sends what it has only when the body lets it wait.
+/// The first half, then an error: hyper closes the connection before the announced length is reached. The error comes a
+/// turn later, since hyper sends what it has only when the body lets it wait.
 fn half(mut body: Vec<u8>) -> Body {
     body.truncate(body.len() / 2);
     let end = stream::once(async {

@@ -168,7 +168,8 @@ impl Service {
         answer
     }
 
-    /// Brings the world up to date and tells the life clock in Unix milliseconds. Not saved: what is due is found again in the file.
+    /// Brings the world up to date and tells the life clock in Unix milliseconds. Not saved: what is due is found again
+    /// in the file.
     pub(super) fn settle(&mut self) -> i64 {
         let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
         self.world.settle(now_ms);

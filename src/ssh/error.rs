@@ -67,7 +67,8 @@ pub enum Error {
     /// The server showed another host key than the pinned one; no credential was sent. Usual cause: the machine was
     /// made anew under the same address; else somebody is in between.
     #[error(
-        "the host key of {address} is not the pinned one: expected {expected}, shown {} {shown}; no credential was sent",
+        "the host key of {address} is not the pinned one: expected {expected}, shown {} {shown}; no credential was \
+         sent",
         key.algorithm()
     )]
     HostKeyChanged {

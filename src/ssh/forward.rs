@@ -41,8 +41,8 @@ impl Forward {
 impl Link {
     /// Listens on a free port of 127.0.0.1 and leads each connection to `host:port` as the server sees it.
     ///
-    /// A connection that the server refuses is closed at once. When the login is lost the listener stays, and the next connection waits for a new
-    /// one.
+    /// A connection that the server refuses is closed at once. When the login is lost the listener stays, and the next
+    /// connection waits for a new one.
     ///
     /// # Errors
     ///

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The limits of a session. All have a safe default; the deadline of [`connect`](crate::ssh::connect) stands above them.
+/// The limits of a session. All have a safe default; the deadline of [`connect`](crate::ssh::connect) stands above
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The longest that one step of a connection may take: TCP, the handshake, the login, a channel. 20 s.
@@ -17,8 +18,8 @@ pub struct Limits {
     /// The longest that an HTTP answer may be silent where its asker names no limit, before its head and between the
     /// pieces of its body, and that a client of a forward may leave untaken what came for it. 2 min.
     pub idle: Duration,
-    /// How long a refused login is tried again, twice at most, since a fresh machine installs its keys late. Zero: not at
-    /// all. 30 s.
+    /// How long a refused login is tried again, twice at most, since a fresh machine installs its keys late. Zero: not
+    /// at all. 30 s.
     pub denied: Duration,
     /// How many bytes are kept of a command's stdout, and as many of its stderr: the first and the last. 1 MiB.
     pub output: usize,

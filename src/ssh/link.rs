@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ssh::{Error, Limits, Pin, Session, Target, log_in};
 
-/// A login that lasts until it is dropped: whoever needs a session gets the one there is, or a new one when that was lost. It runs no command.
+/// A login that lasts until it is dropped: whoever needs a session gets the one there is, or a new one when that was
+/// lost. It runs no command.
 pub struct Link {
     target: Target,
     pub(super) limits: Limits,

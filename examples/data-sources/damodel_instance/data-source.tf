@@ -10,7 +10,7 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-# A machine to look up. It may be managed by another configuration, or by none.
+# An instance to look up. It may be managed by another configuration, or by none.
 resource "damodel_instance" "notebook" {
   name       = "notebook"
   spec_type  = "gpu.rtx4090.1"

@@ -10,7 +10,7 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-# On-demand machines with at least 24 GB for each GPU and CUDA 12.4, in stock, cheapest first.
+# On-demand instances with at least 24 GB for each GPU and CUDA 12.4, in stock, cheapest first.
 data "damodel_specs" "affordable" {
   capacity_type    = "ondemand"
   min_gpu_mem_mb   = 24000

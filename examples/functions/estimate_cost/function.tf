@@ -16,7 +16,7 @@ data "damodel_specs" "available" {
   capacity_type  = "ondemand"
 }
 
-# What a machine with one GPU and 100 GB of extra data disk costs for three months, by specification. Where a specification has no
+# What an instance with one GPU and 100 GB of extra data disk costs for three months, by specification. Where a specification has no
 # price by the month, or none for the disk, period_total is null.
 output "three_months" {
   value = {

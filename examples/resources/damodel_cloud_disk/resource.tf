@@ -10,12 +10,12 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-# Block storage, for one machine at a time.
+# Block storage, for one instance at a time.
 data "damodel_cloud_disk_specs" "block" {
   storage_classes = ["RBD"]
 }
 
-# It outlives the machines that mount it, and is billed until it is destroyed.
+# It outlives the instances that mount it, and is billed until it is destroyed.
 resource "damodel_cloud_disk" "checkpoints" {
   name       = "checkpoints" # changed in place
   size_gb    = 100           # grows in place, and never shrinks
@@ -36,7 +36,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# A machine that mounts it. Destroying the machine leaves the disk as it is.
+# An instance that mounts it. Destroying the instance leaves the disk as it is.
 resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_type  = "gpu.rtx4090.1"
@@ -50,6 +50,6 @@ resource "damodel_instance" "trainer" {
   }]
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 }

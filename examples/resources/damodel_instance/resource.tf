@@ -18,7 +18,7 @@ resource "damodel_instance" "trainer" {
   name         = "trainer"
   payment_type = "Hourly"
 
-  # Arguments that force a replacement when they change, as all that make the machine what it is.
+  # Arguments that force a replacement when they change, as all that make the instance what it is.
   spec_type                = "gpu.rtx4090.1"
   gpu_num                  = 2
   image_id                 = data.damodel_public_images.pytorch.images[0].id
@@ -27,14 +27,14 @@ resource "damodel_instance" "trainer" {
   data_disk_expand_size_gb = 100
   data_disk_mount_path     = "/root/datasets"
 
-  # While the region has no such machine, go on asking for so long.
+  # While the region has no such instance, go on asking for so long.
   wait_for_capacity = "10m"
 
   # Keep the password and the notebook's token out of the state.
   store_credentials = false
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 
   timeouts {

@@ -15,7 +15,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# The machine whose system disk is saved. To save what was installed by hand: make it first, with
+# The instance whose system disk is saved. To save what was installed by hand: make it first, with
 # `terraform apply -target=damodel_instance.builder`, log in, and apply the rest when it is ready.
 resource "damodel_instance" "builder" {
   name       = "builder"
@@ -25,7 +25,7 @@ resource "damodel_instance" "builder" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 }
 

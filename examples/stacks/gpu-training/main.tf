@@ -1,8 +1,8 @@
-# A training run: the cheapest machine that is large enough, and a disk for checkpoints that outlives it.
+# A training run: the cheapest instance that is large enough, and a disk for checkpoints that outlives it.
 #
-# terraform apply                        the machine and the disk
-# terraform destroy -target=damodel_instance.trainer    the machine alone; the disk stays, and is billed
-# terraform apply                        another machine, with the checkpoints mounted again
+# terraform apply                        the instance and the disk
+# terraform destroy -target=damodel_instance.trainer    the instance alone; the disk stays, and is billed
+# terraform apply                        another instance, with the checkpoints mounted again
 
 terraform {
   required_version = ">= 1.5" # for the check block
@@ -14,7 +14,7 @@ terraform {
   }
 }
 
-# A machine above the budget is an error of the plan, and again before it is bought.
+# An instance above the budget is an error of the plan, and again before it is bought.
 provider "damodel" {
   max_hourly_price = var.hourly_budget
 }
@@ -40,7 +40,7 @@ data "damodel_cloud_disk_specs" "block" {
   storage_classes = ["RBD"]
 }
 
-# Checkpoints survive the machine: a spot machine may go at any time, and a change of almost anything replaces one.
+# Checkpoints survive the instance: a spot instance may go at any time, and a change of almost anything replaces one.
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
   size_gb             = var.checkpoint_size_gb
@@ -60,7 +60,7 @@ resource "damodel_instance" "trainer" {
   image_id   = data.damodel_public_image.pytorch.id
   image_type = "public"
 
-  # The data set is copied here from elsewhere, and goes with the machine.
+  # The data set is copied here from elsewhere, and goes with the instance.
   data_disk_expand_size_gb = var.dataset_size_gb
   data_disk_mount_path     = "/root/datasets"
 
@@ -69,7 +69,7 @@ resource "damodel_instance" "trainer" {
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
 
-  # Training starts when there is a machine, be it in half an hour.
+  # Training starts when there is an instance, be it in half an hour.
   wait_for_capacity = "30m"
 
   # Log in with the password of the console, or with a key: nothing to leak from the state.

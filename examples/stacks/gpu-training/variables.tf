@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the machine is called, and its disk after it."
+  description = "What the instance is called, and its disk after it."
   type        = string
   default     = "training"
 }
@@ -17,7 +17,7 @@ variable "min_gpu_mem_gb" {
 }
 
 variable "spot" {
-  description = "Whether the machine may be taken away, for a lower price."
+  description = "Whether the instance may be taken away, for a lower price."
   type        = bool
   default     = false
 }
@@ -41,7 +41,7 @@ variable "dataset_size_gb" {
 }
 
 variable "hourly_budget" {
-  description = "The most that the machine may cost an hour."
+  description = "The most that the instance may cost an hour."
   type        = number
   default     = 30
 }

@@ -1,9 +1,9 @@
-# An image that a team's machines are made of, released again and again.
+# An image that a team's instances are made of, released again and again.
 #
 # terraform apply -target=damodel_instance.builder    the builder; log in and install what the image shall hold
-# terraform apply                                     the image, and a machine made of it
+# terraform apply                                     the image, and an instance made of it
 # terraform apply -var keep_builder=false             the builder goes, and is billed no more; the image stays
-# terraform apply -var release=2                      with a builder again: a new image, then new machines, then the old image goes
+# terraform apply -var release=2                      with a builder again: a new image, then new instances, then the old image goes
 
 terraform {
   required_version = ">= 1.4" # for terraform_data
@@ -32,7 +32,7 @@ data "damodel_public_image" "base" {
   most_recent = true
 }
 
-# Where the image is made: a machine of the public image, on which the rest is installed.
+# Where the image is made: an instance of the public image, on which the rest is installed.
 resource "damodel_instance" "builder" {
   count      = var.keep_builder ? 1 : 0
   name       = "${var.name}-builder"
@@ -69,7 +69,7 @@ resource "damodel_private_image" "release" {
   }
 }
 
-# The proof that machines can be made of it.
+# The proof that instances can be made of it.
 resource "damodel_instance" "worker" {
   count      = var.workers
   name       = "${var.name}-worker-${count.index}"

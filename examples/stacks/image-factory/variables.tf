@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the image is called, and the machines after it."
+  description = "What the image is called, and the instances after it."
   type        = string
   default     = "team-base"
 }
@@ -17,7 +17,7 @@ variable "keep_builder" {
 }
 
 variable "workers" {
-  description = "How many machines are made of the image."
+  description = "How many instances are made of the image."
   type        = number
   default     = 1
 }

@@ -1,6 +1,6 @@
-# Several machines, each serving a model, in one map: a member more or less is a line more or less in var.fleet.
+# Several instances, each serving a model, in one map: a member more or less is a line more or less in var.fleet.
 #
-# terraform apply                                            machines, servers, and a question to one of them
+# terraform apply                                            instances, servers, and a question to one of them
 # terraform apply -replace='damodel_llama_server.member["small"]'    start one server anew
 # terraform destroy                                          all of it; models on the public storage stay
 
@@ -14,7 +14,7 @@ terraform {
   }
 }
 
-# The budget of each machine.
+# The budget of each instance.
 provider "damodel" {
   max_hourly_price = var.hourly_budget
 }

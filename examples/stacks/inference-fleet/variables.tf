@@ -1,5 +1,5 @@
 variable "name" {
-  description = "How the names of the machines begin."
+  description = "How the names of the instances begin."
   type        = string
   default     = "fleet"
 }
@@ -28,7 +28,7 @@ variable "fleet" {
 }
 
 variable "hourly_budget" {
-  description = "The most that each machine may cost an hour."
+  description = "The most that each instance may cost an hour."
   type        = number
   default     = 20
 }

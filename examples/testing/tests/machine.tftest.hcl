@@ -18,7 +18,7 @@ run "a_small_disk_is_refused" {
   expect_failures = [var.disk_size_gb]
 }
 
-# From here on there is a machine, which `terraform test` destroys in the end.
+# From here on there is an instance, which `terraform test` destroys in the end.
 run "it_runs_without_a_password_in_the_state" {
   assert {
     condition     = damodel_instance.machine.status == "Running"
@@ -39,7 +39,7 @@ run "a_new_name_and_a_larger_disk_replace_nothing" {
 
   assert {
     condition     = output.machine_id == run.it_runs_without_a_password_in_the_state.machine_id
-    error_message = "The machine was replaced."
+    error_message = "The instance was replaced."
   }
 
   assert {

@@ -1,3 +1,5 @@
+//! Requests of the client: retries, limits, tokens and errors.
+
 use std::{
     num::NonZeroUsize,
     sync::atomic::{AtomicBool, AtomicUsize},

@@ -1,3 +1,5 @@
+//! Cloud disks: records, creates and changes.
+
 use std::{
     sync::{
         Arc, Mutex,

@@ -29,8 +29,8 @@ pub trait Creation: Send + Sync + 'static {
         None
     }
 
-    /// What is asked for, as JSON without a marker. It is equal for the same wanted object, so that a key can be made of
-    /// it, and equal for all choices of one create.
+    /// What is asked for, as JSON without a marker. It is equal for the same wanted object, so that a key can be made
+    /// of it, and equal for all choices of one create.
     fn wanted(&self) -> Value {
         self.body(self.wanted_name().unwrap_or_default())
     }

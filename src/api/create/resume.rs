@@ -1,5 +1,5 @@
-//! What an earlier run's same create left behind: adopted when its object is seen, sent again when it made nothing, and left alone
-//! when it may be another account's.
+//! What an earlier run's same create left behind: adopted when its object is seen, sent again when it made nothing, and
+//! left alone when it may be another account's.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -68,8 +68,9 @@ impl<C: Creation> Flow<C> {
         })
     }
 
-    /// Claims the next record. A run that was killed a moment ago may still be ending, and its provider with it: it is given the
-    /// time to note what became of its create. A parallel create of this run that examines the record is waited for.
+    /// Claims the next record. A run that was killed a moment ago may still be ending, and its provider with it: it is
+    /// given the time to note what became of its create. A parallel create of this run that examines the record is
+    /// waited for.
     async fn claim(&self, base_url: &str, account: &str, passed_over: &[PathBuf]) -> Result<Claim, Error> {
         let until = Instant::now() + OWNER_ENDS;
         loop {
@@ -119,8 +120,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// A record that another token made: adopted when its object is seen under ours, since tokens are rotated. Otherwise it
-    /// is left as it is: it may be another account's.
+    /// A record that another token made: adopted when its object is seen under ours, since tokens are rotated.
+    /// Otherwise it is left as it is: it may be another account's.
     async fn resume_foreign(&self, examined: Examined) -> Result<Option<Accepted<C::Object>>, Error> {
         let record = examined.record().clone();
         let random = self.client.random().clone();
@@ -146,7 +147,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be invisible.
+    /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be
+    /// invisible.
     async fn find(&self, record: &Record) -> Result<Found<C::Object>, Error> {
         if record.refused {
             return Ok(Found::NotThere);

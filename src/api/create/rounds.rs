@@ -1,6 +1,6 @@
 //! Requests in order of preference until one is accepted, repeated while the caller waits for stock.
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use tokio::time::Instant;
 
@@ -17,6 +17,9 @@ use crate::api::{
     retry,
 };
 
+/// How often all candidates are asked for by a create that does not wait for capacity.
+const ROUNDS: usize = 3;
+
 /// Under whose name a create is written down.
 pub(super) struct Account {
     pub(super) base_url: String,
@@ -24,7 +27,8 @@ pub(super) struct Account {
 }
 
 impl<C: Creation> Flow<C> {
-    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that made nothing.
+    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that
+    /// made nothing.
     pub(super) async fn rounds(
         &mut self,
         mut entry: Option<Entry>,
@@ -37,7 +41,7 @@ impl<C: Creation> Flow<C> {
         };
         let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
         let limit = self.context.remaining();
-        let mut patience = retry::patience(self.client.random());
+        let mut pauses = self.pauses();
         let mut task = self.task(&marker);
         let mut order: Vec<usize> = (first..self.choices.count()).chain(0..first).collect();
         let (mut may_repeat, mut refused_before) = (true, None);
@@ -101,8 +105,8 @@ impl<C: Creation> Flow<C> {
             order.retain(|choice| !for_good.iter().any(|refusal| refusal.choice == *choice));
             order.sort_unstable();
             let has_no_stock = refusals.iter().any(|refusal| refusal.error.code().is_some_and(Code::is_out_of_stock));
-            let is_patient = has_no_stock && patient_until.is_some_and(|until| Instant::now() < until);
-            let wait = patience.next().filter(|_| is_patient);
+            let is_patient = has_no_stock && patient_until.is_none_or(|until| Instant::now() < until);
+            let wait = is_patient.then(|| pauses.next()).flatten();
             if let Some(wait) = wait {
                 // A wait for capacity comes on top: from its end the create has all its time again.
                 self.context.deadline = Instant::now() + wait + limit;
@@ -115,6 +119,17 @@ impl<C: Creation> Flow<C> {
                 self.discard_any(entry).await;
                 return Err(self.exhausted(refusals, refused_before));
             }
+        }
+    }
+
+    /// The pauses between rounds. Stock moves while candidates are asked for one after the other: without a wait for
+    /// capacity a list of several is gone through [`ROUNDS`] times.
+    fn pauses(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
+        let random = self.client.random();
+        match (self.options.wait_for_capacity, self.choices.count()) {
+            (Some(_), _) => Box::new(retry::patience(random)),
+            (None, 1) => Box::new(iter::empty()),
+            (None, _) => Box::new(retry::schedule(ROUNDS - 1, random)),
         }
     }
 

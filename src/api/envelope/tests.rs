@@ -1,3 +1,5 @@
+//! What is read from the service's envelope.
+
 use rstest::rstest;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! What errors say, and what they are taken for.
+
 use rstest::rstest;
 
 use super::*;

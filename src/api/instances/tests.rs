@@ -1,3 +1,5 @@
+//! Instances: records and statuses.
+
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Lists that come in pages.
+
 use rstest::rstest;
 use serde_json::{Value, json};
 

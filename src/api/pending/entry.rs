@@ -95,7 +95,8 @@ impl Entry {
         self.store()
     }
 
-    /// Notes that the object is answered to Terraform, just before it is: the record moves to a file that is named after the object.
+    /// Notes that the object is answered to Terraform, just before it is: the record moves to a file that is named
+    /// after the object.
     ///
     /// # Errors
     /// A file that cannot be written; the next run's same create would then adopt the object.
@@ -159,8 +160,8 @@ pub(super) fn lock_name(name: &str) -> String {
 /// What the names of handed-over records begin with. They have no lock.
 pub(super) const HANDED_OVER: &str = "handed-over-";
 
-/// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may use one
-/// id.
+/// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may
+/// use one id.
 pub(super) fn handed_over_name(kind: Kind, id: &str, base_url: &str) -> String {
     let hash = Sha256::digest(format!("{}/{id}@{base_url}", kind.as_str()));
     let digits: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();

@@ -62,8 +62,9 @@ impl Wanted<'_> {
 
 /// The journal of creates in one directory. Nothing is read or made before it is used.
 ///
-/// The directory is read once, when it is first asked for something: what lies there then was left by earlier runs, or belongs to
-/// parallel ones. After that a create costs a few file operations, however many records there are. Its functions block.
+/// The directory is read once, when it is first asked for something: what lies there then was left by earlier runs, or
+/// belongs to parallel ones. After that a create costs a few file operations, however many records there are. Its
+/// functions block.
 #[derive(Debug, Clone)]
 pub struct Journal {
     directory: PathBuf,
@@ -201,14 +202,15 @@ impl Journal {
         Entry::write_new(&self.directory, name, record, lock)
     }
 
-    /// Takes up a create that was sent or accepted under the same key and whose owner is gone: those of this account first, accepted
-    /// ones before others, then the oldest. Of several that claim one, one gets it. `passed_over` are those of other accounts that
-    /// were examined already.
+    /// Takes up a create that was sent or accepted under the same key and whose owner is gone: those of this account
+    /// first, accepted ones before others, then the oldest. Of several that claim one, one gets it. `passed_over` are
+    /// those of other accounts that were examined already.
     ///
     /// A record that a parallel create of the same run owns is no obstacle: that is another create.
     ///
     /// # Errors
-    /// A directory that cannot be read or locked, and files in it that cannot be read: nobody knows what they stand for.
+    /// A directory that cannot be read or locked, and files in it that cannot be read: nobody knows what they stand
+    /// for.
     pub(in crate::api) fn claim(
         &self,
         wanted: &Wanted<'_>,
@@ -244,8 +246,8 @@ impl Journal {
         Ok(left)
     }
 
-    /// The records of creates under this key, as one of these candidates where there are several, that earlier runs left and
-    /// that may have made something.
+    /// The records of creates under this key, as one of these candidates where there are several, that earlier runs
+    /// left and that may have made something.
     ///
     /// # Errors
     /// As those of a create: a directory or files that cannot be read.
@@ -315,8 +317,8 @@ impl Journal {
         Ok(Report { entries, unreadable })
     }
 
-    /// Clears the record of an object that is in a state of this service: handed over, or accepted by a run that ended without
-    /// knowing that Terraform had its answer. Looks only at what lay there when the directory was read.
+    /// Clears the record of an object that is in a state of this service: handed over, or accepted by a run that ended
+    /// without knowing that Terraform had its answer. Looks only at what lay there when the directory was read.
     ///
     /// # Errors
     /// A directory that cannot be read, or a file that cannot be removed.

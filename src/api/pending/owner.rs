@@ -1,5 +1,5 @@
-//! Owner of a pending record: the process that holds its lock. The lock file names it, so that others can tell a parallel create
-//! of the same run from one of another run.
+//! Owner of a pending record: the process that holds its lock. The lock file names it, so that others can tell a
+//! parallel create of the same run from one of another run.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},

@@ -24,8 +24,9 @@ struct Run {
 }
 
 impl Journal {
-    /// The records that earlier runs left and that nobody has taken up: creates whose process is gone, and objects that were
-    /// answered to Terraform and that a whole run since has not found in the state. Empty when this run was told already.
+    /// The records that earlier runs left and that nobody has taken up: creates whose process is gone, and objects that
+    /// were answered to Terraform and that a whole run since has not found in the state. Empty when this run was told
+    /// already.
     ///
     /// # Errors
     /// A directory that cannot be read.

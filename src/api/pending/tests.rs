@@ -1,3 +1,5 @@
+//! The journal of creates on a real file system.
+
 use std::fs;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Private images: records and statuses.
+
 use std::time::Duration;
 
 use rstest::rstest;

@@ -1,3 +1,5 @@
+//! One line of a progress file: the format that runs write and `watch` reads.
+
 use serde::{Deserialize, Serialize};
 
 /// The version of the format.

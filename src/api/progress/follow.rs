@@ -1,3 +1,5 @@
+//! Reads the progress files of runs from another process.
+
 use std::{
     collections::{BTreeMap, HashMap},
     fs::{self, File, OpenOptions, TryLockError},

@@ -1,8 +1,9 @@
 //! What waits tell of themselves, for who looks on from another process.
 //!
-//! A core says only "Still creating..." of a wait, so each run of the provider that waits writes a file of events beside the
-//! journal: JSON lines, each with the version of the format and whole in itself. A second file is locked while the run lives. The
-//! files are bounded in size and number and hold no secret, and nothing fails for them: what cannot be written is not told.
+//! A core says only "Still creating..." of a wait, so each run of the provider that waits writes a file of events
+//! beside the journal: JSON lines, each with the version of the format and whole in itself. A second file is locked
+//! while the run lives. The files are bounded in size and number and hold no secret, and nothing fails for them: what
+//! cannot be written is not told.
 
 mod event;
 mod follow;

@@ -1,3 +1,5 @@
+//! Progress files, written and followed.
+
 use std::{fs, path::PathBuf};
 
 use tempfile::TempDir;

@@ -1,3 +1,5 @@
+//! Writes the progress file of a run.
+
 use std::{
     fmt,
     fs::{self, DirBuilder, File, OpenOptions},
@@ -221,7 +223,7 @@ fn clear(directory: &Path) -> io::Result<()> {
 }
 
 fn closed(error: &io::Error) -> Output {
-    tracing::debug!(%error, "progress is not told");
+    tracing::debug!(%error, "progress is not reported");
     Output::Closed
 }
 

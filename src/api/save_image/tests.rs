@@ -1,3 +1,5 @@
+//! Saving an instance as a private image.
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -1,3 +1,5 @@
+//! Waits that share one list.
+
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,

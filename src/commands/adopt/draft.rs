@@ -1,3 +1,5 @@
+//! The import block and configuration of one object.
+
 use super::{Kind, hcl};
 use crate::framework::Value;
 
@@ -59,9 +61,9 @@ mod tests {
             untold: vec![("purchase_duration".to_owned(), 1.into())],
         };
         assert_eq!(draft.import(), "import {\n  to = damodel_instance.x\n  id = \"ins-\\\"1\"\n}\n");
-        let expected = "resource \"damodel_instance\" \"x\" {\n  name    = \"X\"\n  gpu_num = 1\n\n  # The service never tells this. Write what \
-                        is true before it leaves ignore_changes.\n  purchase_duration = 1\n\n  lifecycle {\n    ignore_changes = \
-                        [purchase_duration]\n  }\n}\n";
+        let expected = "resource \"damodel_instance\" \"x\" {\n  name    = \"X\"\n  gpu_num = 1\n\n  # The service \
+                        never tells this. Write what is true before it leaves ignore_changes.\n  purchase_duration = \
+                        1\n\n  lifecycle {\n    ignore_changes = [purchase_duration]\n  }\n}\n";
         assert_eq!(draft.resource(), expected);
     }
 }

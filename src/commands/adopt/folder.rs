@@ -83,7 +83,8 @@ impl Folder {
         }));
     }
 
-    /// The same of the JSON syntax, where every body of blocks may be a list of such (configuration language, JSON syntax).
+    /// The same of the JSON syntax, where every body of blocks may be a list of such (configuration language, JSON
+    /// syntax).
     fn take_json(&mut self, text: &str, root: &Json) {
         self.requires_providers |= members(root)
             .filter(|(name, _)| *name == "terraform")

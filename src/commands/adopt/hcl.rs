@@ -1,6 +1,7 @@
 //! Values as HCL text, laid out as `terraform fmt` lays them out.
 //!
-//! hcl-edit reads HCL for `install`, but is not used here: it leaves the `${` of `${a}%${b}` to be evaluated, and aligns nothing.
+//! hcl-edit reads HCL for `install`, but is not used here: it leaves the `${` of `${a}%${b}` to be evaluated, and
+//! aligns nothing.
 
 use std::fmt::Write;
 
@@ -14,7 +15,8 @@ pub(super) fn arguments(arguments: &[(String, Value)]) -> String {
 
 /// A text that HCL reads back as it is, and evaluates nothing of (HCL, string literals and template literals).
 ///
-/// What cannot be seen, or changes the direction of what is seen, is written by number, so that nobody who reads it is deceived.
+/// What cannot be seen, or changes the direction of what is seen, is written by number, so that nobody who reads it is
+/// deceived.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -58,7 +60,8 @@ fn object<'a>(members: impl Iterator<Item = (String, &'a Value)>) -> String {
     if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
-/// Control characters, the separators and marks that no editor shows, and what turns the direction of a text. All are below 65,536.
+/// Control characters, the separators and marks that no editor shows, and what turns the direction of a text. All are
+/// below 65,536.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -94,8 +97,8 @@ mod tests {
             ("map".to_owned(), map),
             ("empty".to_owned(), Value::Map([].into())),
         ];
-        let expected = "  list       = [\"x\", null]\n  of_objects = [{ b = true }]\n  map        = { \"k $${\" = 1 }\n  empty      = \
-                        {}\n";
+        let expected = "  list       = [\"x\", null]\n  of_objects = [{ b = true }]\n  map        = { \"k $${\" = 1 \
+                        }\n  empty      = {}\n";
         assert_eq!(arguments(&all), expected);
     }
 }

@@ -106,7 +106,8 @@ impl Inventory {
 
     /// The configuration of a thing that its own plan leaves as it is, or why there is none.
     ///
-    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it can be.
+    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it
+    /// can be.
     pub(super) fn draft(&self, kind: Kind, thing: &Thing) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(Offered::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));

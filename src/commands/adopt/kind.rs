@@ -1,3 +1,5 @@
+//! The kinds of object that `adopt` can write.
+
 use clap::ValueEnum;
 
 /// What can be adopted: everything that has a list resource.

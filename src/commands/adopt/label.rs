@@ -9,8 +9,9 @@ use super::{Kind, draft::Draft};
 /// Longest label made of a name.
 const LONGEST: usize = 60;
 
-/// Gives every draft a label that no other of its kind has, nor anything that is configured already (resource types with labels). Things of the same name are told
-/// apart by their ids, so that a label does not depend on what else is adopted with which filter, as long as names differ.
+/// Gives every draft a label that no other of its kind has, nor anything that is configured already (resource types
+/// with labels). Things of the same name are told apart by their ids, so that a label does not depend on what else is
+/// adopted with which filter, as long as names differ.
 ///
 /// Returns the addresses that would have been given and are taken, beside those that were given instead.
 pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
@@ -62,7 +63,8 @@ fn label(kind: Kind, name: &str, id: &str) -> String {
     }
 }
 
-/// The letters and digits of ASCII in a text, or of what it is made of (an é is an e), with one underscore for all between.
+/// The letters and digits of ASCII in a text, or of what it is made of (an é is an e), with one underscore for all
+/// between.
 fn words(text: &str) -> String {
     let mut words = String::new();
     for character in text.nfkd().filter(|character| !is_mark(*character)) {

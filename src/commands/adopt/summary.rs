@@ -1,3 +1,5 @@
+//! What `adopt` reports at its end.
+
 use std::{fmt, path::PathBuf};
 
 use super::{Kind, draft::Draft, inventory::LeftOut, label::Namesake};
@@ -56,7 +58,8 @@ impl fmt::Display for Summary {
         for Namesake { given, taken, id } in &self.namesakes {
             writeln!(
                 formatter,
-                "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the apply.",
+                "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the \
+                 apply.",
                 printable(id)
             )?;
         }
@@ -77,8 +80,8 @@ impl fmt::Display for Summary {
             let number = self.drafts.len();
             writeln!(
                 formatter,
-                "\nNext, in {directory}:\n  terraform init\n  terraform plan    # {number} to import, 0 to add, 0 to change, 0 to \
-                 destroy\n  terraform apply\nAfter that, imports.tf can go."
+                "\nNext, in {directory}:\n  terraform init\n  terraform plan    # {number} to import, 0 to add, 0 to \
+                 change, 0 to destroy\n  terraform apply\nAfter that, imports.tf can go."
             )?;
         }
         Ok(())
@@ -103,8 +106,9 @@ mod tests {
         let left = LeftOut { kind: Kind::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
-        let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\nLeft out 2 things of no \
-                        known region, since --region was given.\nLeft out cloud disk 801: size\u{fffd}[2J\n";
+        let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\n\
+                        Left out 2 things of no known region, since --region was given.\n\
+                        Left out cloud disk 801: size\u{fffd}[2J\n";
         assert_eq!(summary, expected);
     }
 }

@@ -1,3 +1,5 @@
+//! Prints the steps of the demo, with a progress bar on a terminal.
+
 use std::{io::Write, time::Duration};
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -15,7 +17,8 @@ const BAR: &str = "{spinner} [{bar:24}] {pos}/{len} {elapsed} {wide_msg}";
 /// How often its spinner turns.
 const TURN: Duration = Duration::from_millis(120);
 
-/// Tells the story as it goes: a line for each step, and below it what it proves. On a terminal a bar below it shows how far it is.
+/// Tells the story as it goes: a line for each step, and below it what it proves. On a terminal a bar below it shows
+/// how far it is.
 #[derive(Debug)]
 pub(super) struct Narrator<'a, W> {
     out: &'a mut W,

@@ -1,3 +1,5 @@
+//! The steps of the demo: create, chat, an empty plan, destroy.
+
 use std::{io::Write, time::Duration};
 
 use serde_json::{Value, json};
@@ -14,7 +16,7 @@ use crate::{
     sandbox::{Mutation, Running, Thing},
 };
 
-/// The machine of the example.
+/// The instance of the example.
 const MACHINE: &str = "damodel_instance.first";
 
 /// The inference server in it.
@@ -23,7 +25,8 @@ const SERVER: &str = "damodel_llama_server.chat[0]";
 /// How often it is looked what a command waits for.
 const LOOKS: Duration = Duration::from_millis(200);
 
-/// The life of one machine and the model that it serves, each step proved by what Terraform says and by what the service has.
+/// The life of one instance and the model that it serves, each step proved by what Terraform says and by what the
+/// service has.
 #[derive(Debug)]
 pub(super) struct Story<'a, 'out, W> {
     pub(super) cli: &'a Cli,
@@ -39,9 +42,9 @@ impl<W: Write + Send> Story<'_, '_, W> {
     pub(super) async fn tell(mut self) -> Result<(), Error> {
         self.init().await?;
         self.plan().await?;
-        let machine = self.apply().await?;
+        let instance = self.apply().await?;
         self.plan_again().await?;
-        self.repair(machine).await?;
+        self.repair(instance).await?;
         self.destroy().await
     }
 
@@ -57,23 +60,24 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let plan = self.json(&["show", "-json", "create.tfplan"]).await?;
         expect_actions(&plan, MACHINE, "create")?;
         expect_actions(&plan, SERVER, "create")?;
-        self.expect_machines(0)?;
+        self.expect_instances(0)?;
         let price = &plan["planned_values"]["outputs"]["hourly_cost"]["value"];
         expect("the plan knows the price", &json!(true), &json!(price.is_number()))?;
-        self.narrator
-            .proves(&format!("Nothing was created yet. The machine will cost {price} an hour, or not be bought."))
+        self.narrator.proves(&format!(
+            "Nothing was created yet. The plan quotes {price} an hour; the apply buys at no higher price."
+        ))
     }
 
-    /// Returns the machine's UID.
+    /// Returns the instance's UID.
     async fn apply(&mut self) -> Result<String, Error> {
         let output = self.step(&["apply", "create.tfplan"]).await?;
         self.quote(&output, "Apply complete!")?;
         let outputs = self.outputs().await?;
-        self.expect_machines(1)?;
-        let uid = self.expect_machine("quickstart")?;
+        self.expect_instances(1)?;
+        let uid = self.expect_instance("quickstart")?;
         let expected = json!([uid, "Running", "quickstart"]);
         let shown = json!([outputs["id"]["value"], outputs["status"]["value"], outputs["name"]["value"]]);
-        expect("the outputs show the machine that the service has", &expected, &shown)?;
+        expect("the outputs show the instance that the service has", &expected, &shown)?;
         let gpu = outputs["gpu"]["value"].as_str().unwrap_or_default();
         self.narrator.proves(&format!("{uid} is Running with {gpu}: the apply waited for that."))?;
         self.answer(&outputs)?;
@@ -84,14 +88,14 @@ impl<W: Write + Send> Story<'_, '_, W> {
         // Ends with 2 when there is anything to do.
         let output = self.step(&["plan", "-detailed-exitcode"]).await?;
         self.quote(&output, "No changes.")?;
-        self.narrator.proves("Everything was read anew, and the state is what the service and the machine have.")
+        self.narrator.proves("Everything was read anew, and the state is what the service and the instance report.")
     }
 
-    async fn repair(&mut self, machine: String) -> Result<(), Error> {
-        self.narrator.step("Reboot the machine behind Terraform's back, plan and apply")?;
-        let rebooted = self.service.sandbox.mutate(Mutation::RebootInstance { uid: machine.clone() });
+    async fn repair(&mut self, instance: String) -> Result<(), Error> {
+        self.narrator.step("Reboot the instance behind Terraform's back, plan and apply")?;
+        let rebooted = self.service.sandbox.mutate(Mutation::RebootInstance { uid: instance.clone() });
         rebooted.map_err(|error| Error::Unexpected {
-            expected: "the machine reboots".to_owned(),
+            expected: "the instance reboots".to_owned(),
             instead: error.to_string(),
         })?;
         let output = self.run(&["plan", "-out=repair.tfplan"]).await?;
@@ -100,7 +104,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         expect_actions(&self.json(&["show", "-json", "repair.tfplan"]).await?, SERVER, "update")?;
         let output = self.run(&["apply", "repair.tfplan"]).await?;
         self.quote(&output, "Apply complete!")?;
-        expect("the machine is the same one", &json!(machine), &json!(self.expect_machine("quickstart")?))?;
+        expect("the instance is the same one", &json!(instance), &json!(self.expect_instance("quickstart")?))?;
         let outputs = self.outputs().await?;
         self.answer(&outputs)
     }
@@ -108,10 +112,10 @@ impl<W: Write + Send> Story<'_, '_, W> {
     async fn destroy(&mut self) -> Result<(), Error> {
         let output = self.step(&["destroy", "-auto-approve"]).await?;
         self.quote(&output, "Destroy complete!")?;
-        self.expect_machines(0)?;
+        self.expect_instances(0)?;
         let balance = self.service.sandbox.ledger().balance(Thing::Instance);
         let counts = json!({ "created": balance.created, "released": balance.released });
-        expect("one machine was created and released", &json!({ "created": 1, "released": 1 }), &counts)?;
+        expect("one instance was created and released", &json!({ "created": 1, "released": 1 }), &counts)?;
         self.narrator.proves("The service's own ledger: 1 created, 1 released, 0 left.")
     }
 
@@ -166,7 +170,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.json(&["output", "-json"]).await
     }
 
-    /// Shows what the model in the machine answers.
+    /// Shows what the model in the instance answers.
     fn answer(&mut self, outputs: &Value) -> Result<(), Error> {
         match outputs["answer"]["value"].as_str() {
             Some(answer) if !answer.is_empty() => self.narrator.proves(&format!("The model in it answers: {answer:?}")),
@@ -185,19 +189,19 @@ impl<W: Write + Send> Story<'_, '_, W> {
         })
     }
 
-    /// So many machines exist in the service.
-    fn expect_machines(&self, count: usize) -> Result<(), Error> {
+    /// So many instances exist in the service.
+    fn expect_instances(&self, count: usize) -> Result<(), Error> {
         let live = self.service.sandbox.ledger().live(Thing::Instance);
-        expect("the service has so many machines", &json!(count), &json!(live.len()))
+        expect("the service has so many instances", &json!(count), &json!(live.len()))
     }
 
-    /// The service's only machine runs under this name. Returns its UID.
-    fn expect_machine(&self, name: &str) -> Result<String, Error> {
+    /// The service's only instance runs under this name. Returns its UID.
+    fn expect_instance(&self, name: &str) -> Result<String, Error> {
         let state = self.service.sandbox.state();
-        let machine = &state["instances"][0];
-        let seen = json!([machine["alias"], machine["status"]]);
-        expect("the service has the machine under this name", &json!([name, "Running"]), &seen)?;
-        Ok(machine["uid"].as_str().unwrap_or_default().to_owned())
+        let instance = &state["instances"][0];
+        let seen = json!([instance["alias"], instance["status"]]);
+        expect("the service has the instance under this name", &json!([name, "Running"]), &seen)?;
+        Ok(instance["uid"].as_str().unwrap_or_default().to_owned())
     }
 }
 

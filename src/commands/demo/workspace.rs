@@ -1,3 +1,5 @@
+//! The temporary folder that the demo runs Terraform in.
+
 use std::{
     fs, io,
     path::{Path, PathBuf},

@@ -1,3 +1,5 @@
+//! The line of one attribute in a page.
+
 use std::sync::Arc;
 
 use crate::framework::{

@@ -1,3 +1,5 @@
+//! Reads the examples that pages show.
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,3 +1,5 @@
+//! Writes the pages, or compares them with what lies there.
+
 use std::{
     collections::BTreeMap,
     fmt, fs,

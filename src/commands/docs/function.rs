@@ -1,3 +1,5 @@
+//! The page of a function.
+
 use std::path::{Path, PathBuf};
 
 use super::{

@@ -1,3 +1,5 @@
+//! The first page.
+
 use std::{collections::BTreeMap, path::Path};
 
 use super::{

@@ -1,3 +1,5 @@
+//! The page of a resource, data source, ephemeral resource, list resource or action.
+
 use std::path::{Path, PathBuf};
 
 use super::{Error, attribute::plain_type, examples::Examples, schema};

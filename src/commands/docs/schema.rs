@@ -1,3 +1,5 @@
+//! The schema section of a page.
+
 use super::attribute::{self, Flag};
 use crate::framework::schema::{Attribute, AttributeType, Block, Presence, Replacement, Schema};
 

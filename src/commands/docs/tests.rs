@@ -1,3 +1,5 @@
+//! Pages of small schemas.
+
 use super::{
     attribute,
     examples::Examples,

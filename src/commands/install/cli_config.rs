@@ -1,4 +1,5 @@
-//! The command lines' own configuration, as far as it says where providers come from (CLI configuration, provider installation).
+//! The command lines' own configuration, as far as it says where providers come from (CLI configuration, provider
+//! installation).
 
 use std::{
     fs,
@@ -63,8 +64,8 @@ pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Findin
     findings
 }
 
-/// The files that each command line reads, with the hosts of those that read them. A file that is named is all that is read; else
-/// there is one in the home directory, and those of a directory beside it (CLI configuration, locations).
+/// The files that each command line reads, with the hosts of those that read them. A file that is named is all that is
+/// read; else there is one in the home directory, and those of a directory beside it (CLI configuration, locations).
 fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     let named = surroundings.path("TF_CLI_CONFIG_FILE").or_else(|| surroundings.path("TERRAFORM_CONFIG"));
     if let Some(file) = named {
@@ -148,8 +149,8 @@ fn each(value: Option<&Value>) -> Vec<&Value> {
     }
 }
 
-/// Reads a configuration. It is written in the older HCL, where the keys of a block may be quoted; dev_overrides has such keys, and
-/// is an object to the HCL of today.
+/// Reads a configuration. It is written in the older HCL, where the keys of a block may be quoted; dev_overrides has
+/// such keys, and is an object to the HCL of today.
 fn native(text: &str) -> Result<Body, String> {
     static OVERRIDES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^(\s*)dev_overrides\s*\{").ok());
     let text = match &*OVERRIDES {
@@ -190,7 +191,8 @@ fn takes(method: &Block, host: &str) -> bool {
     patterns("include").unwrap_or(true) && !patterns("exclude").unwrap_or(false)
 }
 
-/// Whether a pattern for source addresses means this provider; one without a host means the registry of the command line itself.
+/// Whether a pattern for source addresses means this provider; one without a host means the registry of the command
+/// line itself.
 fn matches(pattern: &str, host: &str) -> bool {
     let parts: Vec<&str> = pattern.split('/').collect();
     let address: Vec<&str> = [host].into_iter().chain(ADDRESS.split('/')).collect();
@@ -229,7 +231,8 @@ mod tests {
     #[case("plugin_cache_dir = \"/x\"\ncredentials \"app.terraform.io\" {\n  token = \"t\"\n}\n")]
     #[case("provider_installation {\n  filesystem_mirror {\n    path = \"/home/me/.terraform.d/plugins\"\n  }\n}")]
     #[case(
-        "provider_installation {\n  filesystem_mirror {\n    path = \"/home/me/.terraform.d/plugins\"\n    include = [\"damodel/*\"]\n  }\n  direct {}\n}"
+        "provider_installation {\n  filesystem_mirror {\n    path = \"/home/me/.terraform.d/plugins\"\n    include = \
+         [\"damodel/*\"]\n  }\n  direct {}\n}"
     )]
     fn what_leaves_the_place_on_is_no_finding(#[case] text: &str) {
         for host in HOSTS {
@@ -256,7 +259,8 @@ mod tests {
 
     #[test]
     fn an_override_is_found_for_its_host() {
-        let text = "provider_installation {\n  dev_overrides {\n    \"registry.terraform.io/damodel/damodel\" = \"/build\"\n  }\n  direct {}\n}\n";
+        let text = "provider_installation {\n  dev_overrides {\n    \"registry.terraform.io/damodel/damodel\" = \
+                    \"/build\"\n  }\n  direct {}\n}\n";
         let [terraform, tofu] = HOSTS;
         assert!(
             matches!(finding(text, terraform), Some(Finding::Overridden { directory, .. }) if directory == "/build")

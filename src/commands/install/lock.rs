@@ -35,8 +35,8 @@ fn difference(lock: &Body, host: &str, installed: &[Installed]) -> Option<String
         return None;
     }
     Some(format!(
-        "The .terraform.lock.hcl of this folder knows {VERSION} of {address} by other hashes: it was locked with another build. init \
-         will refuse this one. Remove the block provider \"{address}\" from it, and run init, which locks what was installed \
-         ({ours})."
+        "The .terraform.lock.hcl of this folder knows {VERSION} of {address} by other hashes: it was locked with \
+         another build. init will refuse this one. Remove the block provider \"{address}\" from it, and run init, \
+         which locks what was installed ({ours})."
     ))
 }

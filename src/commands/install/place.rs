@@ -1,3 +1,5 @@
+//! A local mirror: where the provider is put, and what lies there already.
+
 use std::{
     env::consts::EXE_SUFFIX,
     fs::{self, File},
@@ -72,8 +74,8 @@ impl Place {
         HOSTS.into_iter().map(install).collect()
     }
 
-    /// Writes beside and renames: what runs from there keeps its file, and what starts finds a whole one. Answers whether it was
-    /// another one before.
+    /// Writes beside and renames: what runs from there keeps its file, and what starts finds a whole one. Answers
+    /// whether it was another one before.
     fn put(&self, program: &[u8], file: &Path) -> io::Result<bool> {
         if fs::read(file).is_ok_and(|there| there == program) {
             make_executable(&File::open(file)?)?;

@@ -1,3 +1,5 @@
+//! What became of a create that a run left behind.
+
 use std::fmt;
 
 use crate::api::{
@@ -146,8 +148,8 @@ impl Service {
 }
 
 impl Fate {
-    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not seen may be
-    /// in another account.
+    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not
+    /// seen may be in another account.
     fn under_another_token(self) -> Self {
         let why = match &self {
             Self::Alive { .. } | Self::Owned => return self,

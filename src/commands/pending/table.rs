@@ -1,3 +1,5 @@
+//! The table that `pending` prints.
+
 const HEADINGS: [&str; 8] = ["ENTRY", "KIND", "NAME SENT", "PHASE", "AGE", "UID", "STATUS", "WHAT TO DO"];
 
 /// A line of the table.

@@ -1,3 +1,5 @@
+//! Finds and runs a Terraform or OpenTofu command line.
+
 use std::{
     ffi::{OsStr, OsString},
     fmt, io,
@@ -15,17 +17,19 @@ use tokio_util::sync::CancellationToken;
 /// The programs that are looked for, in this order.
 const PROGRAMS: [&str; 2] = ["terraform", "tofu"];
 
-/// Turns off the question for a newer version, whatever the CLI configuration says (environment variables, `CHECKPOINT_DISABLE`).
+/// Turns off the question for a newer version, whatever the CLI configuration says (environment variables,
+/// `CHECKPOINT_DISABLE`).
 const NO_CHECKPOINT: &str = "CHECKPOINT_DISABLE";
 
 /// How long a program that was told to stop may take for it. Longer than a change in flight may take to answer.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// The environment of the programs that are run: what this process was given, without what configures other uses of them.
+/// The environment of the programs that are run: what this process was given, without what configures other uses of
+/// them.
 ///
 /// Left out are the variables of Terraform and of the provider, so that no other service is ever meant, and those of
-/// HTTP proxies, since nothing is asked outside this machine: Terraform's question for a newer version, which even `terraform version`
-/// asks and remembers in the home directory, is turned off. `Debug` shows names only.
+/// HTTP proxies, since nothing is asked outside this machine: Terraform's question for a newer version, which even
+/// `terraform version` asks and remembers in the home directory, is turned off. `Debug` shows names only.
 #[derive(Clone, Default)]
 pub struct Environment(Vec<(OsString, OsString)>);
 
@@ -107,7 +111,8 @@ impl Environment {
 }
 
 impl Cli {
-    /// Finds the program: the one that is wanted (a name on PATH, or a path), or else the first of `terraform` and `tofu`.
+    /// Finds the program: the one that is wanted (a name on PATH, or a path), or else the first of `terraform` and
+    /// `tofu`.
     ///
     /// # Errors
     ///
@@ -151,8 +156,8 @@ impl Cli {
         &self.version
     }
 
-    /// Runs it in a folder until it ends with exit code 0. When told to stop it is interrupted as by Ctrl-C, waited for, and
-    /// killed if it does not end.
+    /// Runs it in a folder until it ends with exit code 0. When told to stop it is interrupted as by Ctrl-C, waited
+    /// for, and killed if it does not end.
     ///
     /// # Errors
     ///

@@ -1,3 +1,5 @@
+//! A file system mirror with this provider, for a command line that must not ask a registry.
+
 use std::{
     env::consts::EXE_SUFFIX,
     fs, io,
@@ -38,7 +40,8 @@ impl Mirror {
 /// A path as a string of HCL.
 #[must_use]
 pub fn quoted(path: &Path) -> String {
-    // HCL escapes a string as Rust does, but for the two that begin a template; a path holds neither control characters.
+    // HCL escapes a string as Rust does, but for the two that begin a template; a path holds neither control
+    // characters.
     format!("{:?}", path.display().to_string()).replace("${", "$${").replace("%{", "%%{")
 }
 

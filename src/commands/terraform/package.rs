@@ -1,3 +1,5 @@
+//! The place of this provider within a mirror.
+
 use std::{
     env::consts::{ARCH, OS},
     path::PathBuf,

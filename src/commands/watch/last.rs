@@ -1,3 +1,5 @@
+//! Reads the events of the newest run that has ended.
+
 use std::{
     fs::{self, OpenOptions, TryLockError},
     io,

@@ -1,3 +1,5 @@
+//! The text of one wait: what, how far, how long.
+
 use jiff::SignedDuration;
 
 use crate::{

@@ -1,3 +1,5 @@
+//! Shows waits on a terminal, in plain lines, or as JSON.
+
 use std::{
     collections::BTreeMap,
     io::{self, Write},

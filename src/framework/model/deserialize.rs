@@ -1,3 +1,5 @@
+//! Reads typed models from values.
+
 use std::{collections::btree_map, slice};
 
 use serde::{

@@ -105,8 +105,8 @@ pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &
     from_value(&merged)
 }
 
-/// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration that is whether the operator
-/// wrote a value for it. Dots lead into objects: `ssh.host`.
+/// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration that is whether the
+/// operator wrote a value for it. Dots lead into objects: `ssh.host`.
 pub fn is_set<M: Serialize>(model: &M, name: &str) -> bool {
     to_value(model).is_ok_and(|value| !name.split('.').fold(&value, Value::attribute).is_null())
 }

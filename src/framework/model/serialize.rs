@@ -1,3 +1,5 @@
+//! Writes typed models as values.
+
 use std::collections::BTreeMap;
 
 use serde::{

@@ -1,3 +1,5 @@
+//! Finds out what a model can read, to compare it with its schema.
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},

@@ -1,3 +1,5 @@
+//! Models, read and written.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The plan of one object, attribute by attribute (plugin protocol, the framework's plan algorithm): defaults, what becomes
-//! unknown, what needs a new thing, and the guard that keeps a plan within what the core accepts.
+//! The plan of one object, attribute by attribute (plugin protocol, the framework's plan algorithm): defaults, what
+//! becomes unknown, what needs a new thing, and the guard that keeps a plan within what the core accepts.
 
 use super::{
     path::Path,
@@ -9,10 +9,11 @@ use super::{
 
 /// The planned state before any live knowledge.
 ///
-/// `prior` is null for a create. Where the configuration leaves a computed attribute open, a new object gets it unknown; an existing
-/// one keeps what the state says, unless the attribute follows one that changes.
+/// `prior` is null for a create. Where the configuration leaves a computed attribute open, a new object gets it
+/// unknown; an existing one keeps what the state says, unless the attribute follows one that changes.
 ///
-/// The core's proposal is not used: it is a merge of the same two values that drops an object which the provider filled in.
+/// The core's proposal is not used: it is a merge of the same two values that drops an object which the provider filled
+/// in.
 pub(super) fn planned_state(schema: &Schema, config: &Value, prior: &Value) -> Value {
     let mut planned = with_blocks(schema, planned_attributes(&schema.attributes, config, prior), config);
     if !prior.is_null() {
@@ -28,9 +29,9 @@ pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> V
     paths
 }
 
-/// The plan with everything put back that only the configuration may say, whatever a resource's own refinement made of it
-/// (plugin protocol, PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a configured attribute:
-/// both then mean the same.
+/// The plan with everything put back that only the configuration may say, whatever a resource's own refinement made of
+/// it (plugin protocol, PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a
+/// configured attribute: both then mean the same.
 pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &Value, planned: &Value) -> Value {
     let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
     for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
@@ -110,7 +111,8 @@ fn collect_replacements(
     paths: &mut Vec<Path>,
 ) {
     for attribute in attributes {
-        // Each part of an unknown object may turn out to differ; a replacement that shows only in the apply would be refused.
+        // Each part of an unknown object may turn out to differ; a replacement that shows only in the apply would be
+        // refused.
         let after = planned.attribute(&attribute.name);
         let before = prior.attribute(&attribute.name);
         if after == before {
@@ -150,8 +152,8 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
     }))
 }
 
-/// A nested value made anew from each configured object and the objects at its place in two other values. What is missing there
-/// is null; a configured null or unknown stays as it is.
+/// A nested value made anew from each configured object and the objects at its place in two other values. What is
+/// missing there is null; a configured null or unknown stays as it is.
 fn each_element(
     configured: &Value,
     first: &Value,

@@ -1,3 +1,5 @@
+//! The rules of plans.
+
 use super::*;
 use crate::framework::value::Type;
 

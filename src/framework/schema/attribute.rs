@@ -1,3 +1,5 @@
+//! Attributes of schemas.
+
 use std::sync::Arc;
 
 use super::{Validator, object_type};
@@ -21,8 +23,8 @@ pub enum Presence {
 pub enum Replacement {
     /// Any change, from and to null included.
     Always,
-    /// Any change, but for what an import could not know because the service never reports it: saying that is an update in
-    /// place.
+    /// Any change, but for what an import could not know because the service never reports it: saying that is an update
+    /// in place.
     IfKnown,
     /// None: changes are made in place.
     Never,
@@ -89,8 +91,8 @@ pub struct Attribute {
     pub default: Option<Value>,
     /// Whether a change needs a new thing.
     pub replacement: Replacement,
-    /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every other
-    /// computed value stays known, so that what hangs on it is left alone.
+    /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every
+    /// other computed value stays known, so that what hangs on it is left alone.
     pub follows: Vec<String>,
     /// What a configured value must obey.
     pub validators: Vec<Arc<dyn Validator>>,

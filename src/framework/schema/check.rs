@@ -1,3 +1,5 @@
+//! Checks schemas as they are registered.
+
 use std::collections::BTreeSet;
 
 use super::{Attribute, AttributeType, Presence, Schema};
@@ -12,7 +14,8 @@ pub(in crate::framework) struct SchemaFault {
 }
 
 impl Schema {
-    /// All faults by the core's own rules (plugin protocol, schema rules). A test holds every registered schema to none.
+    /// All faults by the core's own rules (plugin protocol, schema rules). A test holds every registered schema to
+    /// none.
     pub(in crate::framework) fn faults(&self) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
         let mut names = BTreeSet::new();
@@ -74,7 +77,8 @@ fn is_plain_argument(attribute: &Attribute) -> bool {
     !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_))
 }
 
-/// Whether the rules of plans and results know the type. A set has no paths and needs rules of its own for what belongs together.
+/// Whether the rules of plans and results know the type. A set has no paths and needs rules of its own for what belongs
+/// together.
 fn is_planned(ty: &Type) -> bool {
     match ty {
         Type::Bool | Type::Number | Type::String => true,

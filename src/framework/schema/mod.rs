@@ -1,5 +1,5 @@
-//! What a configuration may say: attributes with their types, presence and rules, from which the core's schema, the checks, the
-//! plan and the docs are made.
+//! What a configuration may say: attributes with their types, presence and rules, from which the core's schema, the
+//! checks, the plan and the docs are made.
 
 mod attribute;
 #[cfg(test)]

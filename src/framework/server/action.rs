@@ -1,3 +1,5 @@
+//! The calls of actions.
+
 use tokio::sync::mpsc;
 
 use super::{
@@ -7,8 +9,8 @@ use super::{
 use crate::framework::{Diagnostics, Kind, PlanContext, Progress, Provider, Value, fill::fill_defaults};
 
 impl<P: Provider> Server<P> {
-    /// Plans an action (plugin protocol, actions). While the provider's configuration is unknown it is put off where the core takes
-    /// that, and planned without the service where not.
+    /// Plans an action (plugin protocol, actions). While the provider's configuration is unknown it is put off where
+    /// the core takes that, and planned without the service where not.
     pub async fn plan_action(
         &self,
         type_name: &str,

@@ -1,3 +1,5 @@
+//! The call that applies a planned change.
+
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Create, Diagnostics, Kind, Outcome, Private, Provider, Schema, State, Update, Value, assumed::confirm,
@@ -86,8 +88,8 @@ fn deleted(before: (Value, Private), outcome: Outcome<Value>) -> ApplyResponse {
             if !diagnostics.has_errors() {
                 diagnostics.error(
                     "The destroy did not end",
-                    "This is a bug in the provider, please report it: a destroy left the thing in place without saying why. \
-                     It is still in the state.",
+                    "This is a bug in the provider, please report it: a destroy left the object in place without an \
+                     error. It is still in the state.",
                 );
             }
             let state = state.unknown_as_null();

@@ -1,3 +1,5 @@
+//! The calls that validate and take the provider's configuration.
+
 use std::sync::{Arc, PoisonError};
 
 use super::Server;
@@ -75,8 +77,8 @@ impl<C> Configuration<C> {
             Self::Unknown(arguments) => diagnostics.error(
                 "The provider's configuration is not known yet",
                 format!(
-                    "This needs the service, but the provider's {} will be known only after an apply of what it comes from. \
-                     Apply that first (with -target), or give the provider a value that is known while planning.",
+                    "This needs the service, but the provider's {} will be known only after an apply of what it comes \
+                     from. Apply that first (with -target), or give the provider a value that is known while planning.",
                     arguments.join(", ")
                 ),
             ),
@@ -85,7 +87,8 @@ impl<C> Configuration<C> {
     }
 }
 
-/// A value that does not fit its model: the core and the provider disagree about the schema, which only a fault of ours explains.
+/// A value that does not fit its model: the core and the provider disagree about the schema, which only a fault of ours
+/// explains.
 pub(in crate::framework) fn model_fault(error: &ModelError) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     diagnostics.error(

@@ -1,3 +1,5 @@
+//! The calls of data sources.
+
 use super::{
     Server,
     configure::{Configuration, model_fault},
@@ -44,7 +46,10 @@ impl<P: Provider> Server<P> {
                 if !diagnostics.has_errors() {
                     diagnostics.error(
                         "The data source has no result",
-                        format!("This is a bug in the provider, please report it: {type_name} was read without a result and without an error."),
+                        format!(
+                            "This is a bug in the provider, please report it: {type_name} was read without a \
+                                 result and without an error."
+                        ),
                     );
                 }
                 answer(diagnostics, None)

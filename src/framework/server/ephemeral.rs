@@ -1,3 +1,5 @@
+//! The calls of ephemeral resources.
+
 use jiff::Timestamp;
 
 use super::{
@@ -16,7 +18,8 @@ use crate::framework::{
 /// What the open of an ephemeral resource led to.
 #[derive(Debug)]
 pub struct OpenResponse {
-    /// The result: what the configuration says, and what was found. Wholly known, unless it was put off; null with errors.
+    /// The result: what the configuration says, and what was found. Wholly known, unless it was put off; null with
+    /// errors.
     pub result: Value,
     /// For renewals and the close.
     pub private: Private,
@@ -76,7 +79,10 @@ impl<P: Provider> Server<P> {
             None => {
                 diagnostics.error(
                     "The open led to nothing",
-                    format!("This is a bug in the provider, please report it: {type_name} opened without a result and without an error."),
+                    format!(
+                        "This is a bug in the provider, please report it: {type_name} opened without a result and \
+                             without an error."
+                    ),
                 );
                 OpenResponse::failed(diagnostics)
             }

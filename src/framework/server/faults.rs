@@ -1,3 +1,5 @@
+//! Finds answers of a resource that the core would refuse, and names the bug.
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Server;
@@ -13,8 +15,8 @@ const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "l
 const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 
 impl<P: Provider> Server<P> {
-    /// Everything that is wrong with the declarations: schemas that the core would refuse, and models that do not have the
-    /// attributes of their schema. A test holds every provider to none.
+    /// Everything that is wrong with the declarations: schemas that the core would refuse, and models that do not have
+    /// the attributes of their schema. A test holds every provider to none.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         compare("the provider", &self.schema, shape::<P::Model>(), &mut faults);

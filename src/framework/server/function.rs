@@ -1,3 +1,5 @@
+//! The call of a function.
+
 use super::Server;
 use crate::framework::{FunctionError, Kind, Provider, Signature, Value, function::Parameter};
 
@@ -11,8 +13,8 @@ pub struct CallError {
 }
 
 impl<P: Provider> Server<P> {
-    /// Calls a function (plugin protocol, functions). What the core is to check of the arguments is checked here too: a null or
-    /// unknown value that a parameter does not take never reaches the function.
+    /// Calls a function (plugin protocol, functions). What the core is to check of the arguments is checked here too: a
+    /// null or unknown value that a parameter does not take never reaches the function.
     pub fn call_function(&self, name: &str, arguments: Vec<Value>) -> Result<Value, CallError> {
         let whole = |text: String| CallError { text, argument: None };
         let found = self.registry.find(Kind::Function, name).ok();

@@ -1,3 +1,5 @@
+//! The calls that import and move states.
+
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Diagnostic, Diagnostics, Entry, Identity, Private, Provider, Value,
@@ -29,7 +31,8 @@ pub struct ImportResponse {
 }
 
 impl<P: Provider> Server<P> {
-    /// Imports by id or identity (plugin protocol, import). Arguments with a default get it, so that the plan that follows is empty.
+    /// Imports by id or identity (plugin protocol, import). Arguments with a default get it, so that the plan that
+    /// follows is empty.
     pub async fn import(&self, type_name: &str, target: ImportTarget) -> ImportResponse {
         let failed = |diagnostics| ImportResponse {
             state: Value::Null,
@@ -62,7 +65,7 @@ impl<P: Provider> Server<P> {
                 ImportResponse { state, private, identity, diagnostics }
             }
             None => {
-                diagnostics.error("Nothing to import", format!("There is no {type_name} with the id {id:?}."));
+                diagnostics.error("Nothing to import", format!("{type_name} {id:?} does not exist."));
                 failed(diagnostics)
             }
         }
@@ -80,7 +83,7 @@ fn import_id<C: Send + Sync>(resource: &Entry<C>, target: &ImportTarget) -> Resu
     })?;
     match schema.missing(identity) {
         Some(attribute) => {
-            let detail = format!("The identity of the import must say {}.", attribute.name);
+            let detail = format!("The identity of the import must have {}.", attribute.name);
             Err(Diagnostic::error("An incomplete identity", detail).into())
         }
         None => resource.steps.import_id(&Identity(identity.clone())),

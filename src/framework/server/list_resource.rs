@@ -1,3 +1,5 @@
+//! The calls of list resources.
+
 use tokio::sync::mpsc;
 
 use super::{Server, configure::model_fault};
@@ -17,7 +19,8 @@ pub struct ListRequest {
 }
 
 impl<P: Provider> Server<P> {
-    /// Lists what there is of a resource's type (plugin protocol, list resources). It ends early when nobody takes the events.
+    /// Lists what there is of a resource's type (plugin protocol, list resources). It ends early when nobody takes the
+    /// events.
     pub async fn list(&self, type_name: &str, request: ListRequest, events: mpsc::Sender<ListEvent>) -> Diagnostics {
         let ready = self.registry.find(Kind::ListResource, type_name).and_then(|list| {
             let resource = self.resource(type_name)?;

@@ -1,5 +1,5 @@
-//! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes, calls in here,
-//! and encodes.
+//! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes,
+//! calls in here, and encodes.
 
 mod action;
 mod apply;
@@ -68,9 +68,9 @@ pub struct Server<P: Provider> {
 pub struct Ends {
     /// Cancelled when the process is going to end. Waits end then, and what is known is answered.
     pub stopping: CancellationToken,
-    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left where a later run
-    /// finds it. A process that is told to end may have a core that goes on and stores what it hears, as one of the same process
-    /// group does after SIGTERM.
+    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left
+    /// where a later run finds it. A process that is told to end may have a core that goes on and stores what it hears,
+    /// as one of the same process group does after SIGTERM.
     pub caller_gone: CancellationToken,
 }
 

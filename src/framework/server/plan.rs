@@ -1,3 +1,5 @@
+//! The call that plans a change.
+
 use super::{
     Server,
     configure::{Configuration, model_fault},
@@ -33,8 +35,8 @@ pub struct PlanResponse {
     pub replace: Vec<Path>,
     /// What the plan keeps for the apply.
     pub private: Private,
-    /// What identifies the thing, where that is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an identity that
-    /// is not, though the protocol allows it.
+    /// What identifies the thing, where that is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an
+    /// identity that is not, though the protocol allows it.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,

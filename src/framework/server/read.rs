@@ -1,3 +1,5 @@
+//! The call that refreshes a state.
+
 use super::{
     Server,
     configure::{Configuration, model_fault},
@@ -29,7 +31,8 @@ pub struct ReadResponse {
 }
 
 impl<P: Provider> Server<P> {
-    /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as they are.
+    /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as
+    /// they are.
     pub async fn read(&self, type_name: &str, request: ReadRequest) -> ReadResponse {
         let ReadRequest { state, private } = request;
         let identity = |state: &Value| self.identity(type_name, state);

@@ -1,3 +1,5 @@
+//! The calls that read stored states and identities.
+
 use super::Server;
 use crate::framework::{Diagnostic, Diagnostics, Provider, Value, fill::without_write_only};
 
@@ -26,14 +28,15 @@ impl<P: Provider> Server<P> {
             Some(schema) if schema.version == version => Ok(identity),
             Some(_) => resource.steps.upgrade_identity(version, identity),
             None => Err(Diagnostic::error(
-                "There is no identity",
+                "No identity",
                 format!("This version of the provider has no identity for {type_name}. The state is unchanged."),
             )
             .into()),
         }
     }
 
-    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were write-only.
+    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were
+    /// write-only.
     pub fn without_write_only(&self, type_name: &str, state: &Value) -> Value {
         self.resource(type_name).map_or_else(|_| state.clone(), |resource| without_write_only(&resource.schema, state))
     }

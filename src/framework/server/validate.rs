@@ -1,3 +1,5 @@
+//! The calls that validate configurations.
+
 use super::{Server, configure::model_fault};
 use crate::framework::{
     Diagnostics, Kind, Provider, Schema, Value,
@@ -15,7 +17,8 @@ impl<P: Provider> Server<P> {
         })
     }
 
-    /// Checks the configuration of a thing. `write_only_allowed` says whether the core understands write-only attributes.
+    /// Checks the configuration of a thing. `write_only_allowed` says whether the core understands write-only
+    /// attributes.
     pub fn validate(&self, kind: Kind, name: &str, config: &Value, write_only_allowed: bool) -> Diagnostics {
         match self.registry.find(kind, name) {
             Ok(entry) => judged(&entry.schema, config, write_only_allowed, |config, diagnostics| {

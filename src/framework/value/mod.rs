@@ -11,8 +11,9 @@ pub use ty::Type;
 
 /// One value, or a tree of them.
 ///
-/// What shape is meant (a map or an object, a list or a set) is part of the value, so that equality is structural: sets are kept
-/// sorted, numbers are compared by value. `Debug` shows the shape and never the text, since any string may be a secret.
+/// What shape is meant (a map or an object, a list or a set) is part of the value, so that equality is structural: sets
+/// are kept sorted, numbers are compared by value. `Debug` shows the shape and never the text, since any string may be
+/// a secret.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// No value.
@@ -86,7 +87,8 @@ impl Value {
         }
     }
 
-    /// The same value with null wherever something was unknown: what an apply leaves in the state for parts it never saw.
+    /// The same value with null wherever something was unknown: what an apply leaves in the state for parts it never
+    /// saw.
     #[must_use]
     pub fn unknown_as_null(self) -> Self {
         match self {
@@ -107,7 +109,8 @@ impl Value {
         }
     }
 
-    /// The named attribute of an object: unknown if the object is, and null if this is no object or has no such attribute.
+    /// The named attribute of an object: unknown if the object is, and null if this is no object or has no such
+    /// attribute.
     pub fn attribute(&self, name: &str) -> &Self {
         match self {
             Self::Object(attributes) => attributes.get(name).unwrap_or(&Self::Null),

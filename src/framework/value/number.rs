@@ -1,10 +1,12 @@
+//! Numbers of any size and precision, as the core has them.
+
 use std::{fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, ToPrimitive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// Most digits of a number as decimal text without an exponent, which is the form that the wire knows. The core's numbers have
-/// 512 bits and any exponent; a limit keeps a short text such as `1e999999999` from filling the memory.
+/// Most digits of a number as decimal text without an exponent, which is the form that the wire knows. The core's
+/// numbers have 512 bits and any exponent; a limit keeps a short text such as `1e999999999` from filling the memory.
 const MOST_DIGITS: u64 = 8192;
 
 /// A decimal number of any size, equal and ordered by value: `1.0` is `1`.
@@ -66,8 +68,8 @@ impl From<Number> for BigDecimal {
     }
 }
 
-/// Reads an f64 as the core compares it: a whole one is exactly what it is, and any other one is its shortest decimal text. The float
-/// nearest to 0.1 is 0.1.
+/// Reads an f64 as the core compares it: a whole one is exactly what it is, and any other one is its shortest decimal
+/// text. The float nearest to 0.1 is 0.1.
 impl TryFrom<f64> for Number {
     type Error = InvalidNumber;
 
@@ -84,8 +86,8 @@ impl FromStr for Number {
     type Err = InvalidNumber;
 
     fn from_str(text: &str) -> Result<Self, InvalidNumber> {
-        // Point and sign are counted as digits: what is written as text is never longer than what is read. The library takes
-        // underscores between digits, which are no part of the wire's form.
+        // Point and sign are counted as digits: what is written as text is never longer than what is read. The library
+        // takes underscores between digits, which are no part of the wire's form.
         if u64::try_from(text.len()).is_ok_and(|length| length > MOST_DIGITS + 3) || text.contains('_') {
             return Err(InvalidNumber);
         }

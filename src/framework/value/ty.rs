@@ -1,3 +1,5 @@
+//! Types of values.
+
 use std::collections::BTreeMap;
 
 /// The type of a value (plugin protocol, value encoding).

@@ -1,3 +1,5 @@
+//! What the plugin reads from its environment.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use rstest::rstest;

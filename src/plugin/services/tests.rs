@@ -1,3 +1,5 @@
+//! The services beside the provider's own.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tonic::Code;

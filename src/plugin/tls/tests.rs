@@ -1,3 +1,5 @@
+//! Mutual TLS with the core.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use rcgen::PKCS_ECDSA_P521_SHA512;

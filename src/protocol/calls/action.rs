@@ -1,3 +1,5 @@
+//! Messages of actions.
+
 use tokio::sync::mpsc;
 
 use crate::{

@@ -1,3 +1,5 @@
+//! Messages of data sources.
+
 use crate::{
     framework::{Diagnostics, Kind, Provider, Server},
     protocol::{

@@ -1,3 +1,5 @@
+//! Messages of ephemeral resources.
+
 use jiff::Timestamp;
 use prost_types::Timestamp as WireTimestamp;
 

@@ -1,3 +1,5 @@
+//! Messages of functions.
+
 use std::collections::HashMap;
 
 use crate::{

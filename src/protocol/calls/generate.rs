@@ -1,3 +1,5 @@
+//! Messages of generated configurations.
+
 use crate::{
     framework::{Diagnostics, Kind, Provider, Server},
     protocol::{

@@ -1,3 +1,5 @@
+//! Messages of list resources.
+
 use tokio::sync::mpsc;
 
 use crate::{

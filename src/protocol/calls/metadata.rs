@@ -1,3 +1,5 @@
+//! Messages that say what the provider offers.
+
 use crate::{
     framework::{Diagnostics, Entry, Kind, Provider, Server},
     protocol::{
@@ -82,8 +84,9 @@ impl Call for get_resource_identity_schemas::Request {
     }
 }
 
-/// Destroys are planned too, configurations are generated, and a core that knows the schemas already need not ask for them in each process
-/// (plugin protocol, capabilities). Moves from other types are refused, with an error that says more than the core's own.
+/// Destroys are planned too, configurations are generated, and a core that knows the schemas already need not ask for
+/// them in each process (plugin protocol, capabilities). Moves from other types are refused, with an error that says
+/// more than the core's own.
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities {
         plan_destroy: true,

@@ -1,3 +1,5 @@
+//! Messages of the provider's configuration.
+
 use crate::{
     framework::{Diagnostics, Provider, Server, server::ConfigureRequest},
     protocol::{

@@ -1,3 +1,5 @@
+//! Messages that read, import, move and upgrade resources.
+
 use crate::{
     framework::{
         Diagnostic, Diagnostics, IdentitySchema, Kind, Private, Provider, Server, Type,
@@ -148,8 +150,8 @@ impl Call for move_resource_state::Request {
         Err(Diagnostic::error(
             format!("{from} cannot be moved to {to}"),
             format!(
-                "The state is unchanged. Instead of the moved block, write a removed block for the {from} with destroy = false, and an \
-                 import block for the {to}."
+                "The state is unchanged. Instead of the moved block, write a removed block for the {from} with \
+                 destroy = false, and an import block for the {to}."
             ),
         )
         .into())

@@ -1,3 +1,5 @@
+//! Messages that plan and apply changes.
+
 use crate::{
     framework::{
         Diagnostics, Kind, Private, Provider, Server,

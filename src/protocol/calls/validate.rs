@@ -1,3 +1,5 @@
+//! Messages that validate configurations.
+
 use crate::{
     framework::{Diagnostics, Kind, Provider, Server},
     protocol::{

@@ -1,3 +1,5 @@
+//! Reads values from msgpack.
+
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -137,10 +139,8 @@ impl Decoder<'_> {
         let (Head::Bin(bytes) | Head::Str(bytes)) = self.reader.head()? else {
             return Err(DecodeError::new("a type that is no text"));
         };
-        let ty = decode_type(bytes)
-            .ok()
-            .filter(|ty| *ty != Type::Dynamic)
-            .ok_or_else(|| DecodeError::new("a type that is none"))?;
+        let ty =
+            decode_type(bytes).ok().filter(|ty| *ty != Type::Dynamic).ok_or_else(|| DecodeError::new("not a type"))?;
         let value = self.value(&ty)?;
         Ok(Value::Dynamic(Box::new(Dynamic { ty, value })))
     }
@@ -183,7 +183,7 @@ fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
         },
         _ => return Err(DecodeError::new("not a number")),
     };
-    number.map_err(|_| DecodeError::new("a number that is none, or too large"))
+    number.map_err(|_| DecodeError::new("not a number, or too large"))
 }
 
 /// An unknown value. What the core says beyond that is checked for its form and dropped.

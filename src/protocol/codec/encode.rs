@@ -1,3 +1,5 @@
+//! Writes values as msgpack.
+
 use std::collections::BTreeMap;
 
 use rmp::encode::{self, ByteBuf};

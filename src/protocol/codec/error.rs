@@ -1,7 +1,9 @@
+//! Why bytes are not a value.
+
 use crate::framework::{Path, Step};
 
-/// Bytes that are no value of the type they should have. It says where and what was meant, and never what was there: any value
-/// may be a secret.
+/// Bytes that are no value of the type they should have. It says where and what was meant, and never what was there:
+/// any value may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{fault}", location(.steps))]
 pub struct DecodeError {
@@ -49,8 +51,8 @@ impl EncodeError {
         Self { steps: steps.rev().collect(), expected, partial }
     }
 
-    /// The encoded value with null for every part that has the wrong type, so that a thing that exists is not lost with one of its
-    /// attributes.
+    /// The encoded value with null for every part that has the wrong type, so that a thing that exists is not lost with
+    /// one of its attributes.
     pub fn into_partial(self) -> Vec<u8> {
         self.partial
     }

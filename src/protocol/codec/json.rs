@@ -1,3 +1,5 @@
+//! Reads values from the JSON of stored states.
+
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
@@ -73,7 +75,7 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
 }
 
 fn number(text: &str) -> Result<Value, DecodeError> {
-    text.parse::<Number>().map(Value::Number).map_err(|_| DecodeError::new("a number that is none, or too large"))
+    text.parse::<Number>().map(Value::Number).map_err(|_| DecodeError::new("not a number, or too large"))
 }
 
 fn elements(ty: &Type, array: &[Json], unsaid: Unsaid) -> Result<Vec<Value>, DecodeError> {
@@ -108,7 +110,7 @@ fn dynamic(object: &serde_json::Map<String, Json>, unsaid: Unsaid) -> Result<Val
         .get("type")
         .and_then(|json| ty::from_json(json, 0).ok())
         .filter(|ty| *ty != Type::Dynamic)
-        .ok_or_else(|| DecodeError::new("a type that is none"))?;
+        .ok_or_else(|| DecodeError::new("not a type"))?;
     let value = from_json(&ty, object.get("value").unwrap_or(&Json::Null), unsaid)?;
     Ok(Value::Dynamic(Box::new(Dynamic { ty, value })))
 }
@@ -168,6 +170,6 @@ mod tests {
         let ty = Type::object([("disks", Type::list(disk()))]);
         let json = br#"{"disks": [{}, {"size": "planted"}]}"#;
         let error = decode_json(&ty, json, Unsaid::Dropped).unwrap_err();
-        assert_eq!(error.to_string(), "disks[1].size: a number that is none, or too large");
+        assert_eq!(error.to_string(), "disks[1].size: not a number, or too large");
     }
 }

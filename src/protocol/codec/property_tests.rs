@@ -1,3 +1,5 @@
+//! Values survive the codec; random bytes do no harm.
+
 use std::collections::BTreeMap;
 
 use proptest::{collection, prelude::*};

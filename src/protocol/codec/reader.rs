@@ -1,3 +1,5 @@
+//! A cursor over msgpack.
+
 use rmp::Marker;
 
 use super::{DecodeError, MOST_VALUES};

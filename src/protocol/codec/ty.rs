@@ -1,3 +1,5 @@
+//! Types as JSON.
+
 use serde_json::{Map, Value as Json, json};
 
 use super::DEEPEST;
@@ -13,8 +15,8 @@ pub fn encode_type(ty: &Type) -> Vec<u8> {
     to_json(ty).to_string().into_bytes()
 }
 
-/// Reads a type from JSON. The names of optional attributes, which some objects come with, are read over: they matter to
-/// conversions only.
+/// Reads a type from JSON. The names of optional attributes, which some objects come with, are read over: they matter
+/// to conversions only.
 pub fn decode_type(bytes: &[u8]) -> Result<Type, InvalidType> {
     let json = serde_json::from_slice(bytes).map_err(|_| InvalidType)?;
     from_json(&json, 0)

@@ -1,3 +1,5 @@
+//! Deferrals as messages.
+
 use crate::{
     framework::server::Deferral,
     protocol::tfplugin6::{Deferred, deferred::Reason},

@@ -1,3 +1,5 @@
+//! Diagnostics as messages.
+
 use crate::{
     framework::{Diagnostics, Path, Severity, Step, timeouts::TIMEOUTS},
     protocol::tfplugin6::{
@@ -25,9 +27,9 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
 
 /// A path in the form that every core finds in a configuration (plugin protocol, Messages).
 ///
-/// Terraform up to 1.14 and OpenTofu know three forms: a name, a name with one index, and a name within a block. They find an
-/// attribute of an object, as an element of a map, by its key; sent as a name it would be looked up at the top of the resource. What
-/// lies deeper is pointed at by its second step. Newer cores find the same places.
+/// Terraform up to 1.14 and OpenTofu know three forms: a name, a name with one index, and a name within a block. They
+/// find an attribute of an object, as an element of a map, by its key; sent as a name it would be looked up at the top
+/// of the resource. What lies deeper is pointed at by its second step. Newer cores find the same places.
 fn found_by_every_core(steps: &[Step]) -> Vec<Step> {
     match steps {
         [Step::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),

@@ -1,3 +1,5 @@
+//! Signatures of functions as messages.
+
 use crate::{
     framework::{Parameter, Signature},
     protocol::{

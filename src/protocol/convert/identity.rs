@@ -1,3 +1,5 @@
+//! Identities as messages.
+
 use crate::{
     framework::{Diagnostics, IdentitySchema, Value},
     protocol::{

@@ -1,3 +1,5 @@
+//! Schemas as messages.
+
 use crate::{
     framework::schema::{Attribute, AttributeType, Nesting, Presence, Schema},
     protocol::{

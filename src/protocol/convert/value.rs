@@ -1,3 +1,5 @@
+//! Values as messages.
+
 use crate::{
     framework::{Diagnostic, Diagnostics, Type, Value},
     protocol::{
@@ -30,8 +32,8 @@ pub(in crate::protocol) fn read_stored(ty: &Type, json: &serde_json::Value, name
     from_json(ty, json, Unsaid::Dropped).map_err(|error| unreadable(name, &error))
 }
 
-/// Writes a value for the core. What has the wrong type becomes null with an error, and the rest is written: a thing that exists is
-/// not lost with one of its attributes.
+/// Writes a value for the core. What has the wrong type becomes null with an error, and the rest is written: a thing
+/// that exists is not lost with one of its attributes.
 pub(in crate::protocol) fn written(ty: &Type, value: &Value, diagnostics: &mut Diagnostics) -> Option<DynamicValue> {
     let msgpack = encode(ty, value).unwrap_or_else(|error| {
         diagnostics.error(

@@ -1,3 +1,5 @@
+//! Runs one call of the core in a task of its own.
+
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
@@ -68,7 +70,8 @@ pub(super) async fn run<P: Provider, C: Call>(
         log_answered(started, response.counts());
         response
     };
-    // The core's connection takes this future with it when it breaks, long before the core's death is noticed otherwise.
+    // The core's connection takes this future with it when it breaks, long before the core's death is noticed
+    // otherwise.
     let (gave_up, answered) = (caller.gone.clone().drop_guard(), caller.answered.clone());
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
@@ -101,13 +104,13 @@ async fn answer<P: Provider, C: Call>(server: &Server<P>, call: &C, id: &str) ->
     response
 }
 
-/// Runs the work of the call with this id. The program's panic hook logs a panic of it with message, place and backtrace, inside the
-/// span of the call and so beside the same id.
+/// Runs the work of the call with this id. The program's panic hook logs a panic of it with message, place and
+/// backtrace, inside the span of the call and so beside the same id.
 pub(super) async fn catch<T>(id: &str, work: impl Future<Output = T>) -> Result<T, Diagnostics> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         let detail = format!(
-            "Please report it with the id {id}; the provider's log has more under that id (TF_LOG=error). \
-             Other operations were not affected. What this one had begun may exist: look at the service before trying again."
+            "Please report it with the id {id}; the provider's log has more under that id (TF_LOG=error). Other \
+             operations were not affected. What this one had begun may exist: look at the service before trying again."
         );
         Diagnostic::error("The provider hit a bug", detail).into()
     })

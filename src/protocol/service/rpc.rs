@@ -1,3 +1,5 @@
+//! The table of the provider's gRPC methods.
+
 use std::{future::Future, pin::Pin, result};
 
 use tokio_util::sync::CancellationToken;

@@ -1,3 +1,5 @@
+//! Runs calls that answer with a stream of events.
+
 use std::{
     future::Future,
     pin::Pin,

@@ -36,8 +36,8 @@ impl framework::Action for Action {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Asks a hosted model, and shows its answer while it comes: a smoke test after an apply. A model that does not answer is an \
-             error. It needs the provider's `api_key`.",
+            "Asks a hosted model, and shows its answer while it comes: a smoke test after an apply. A model that does \
+             not answer is an error. It needs the provider's `api_key`.",
             question(),
         )
     }
@@ -80,7 +80,7 @@ async fn ask(request: &ChatRequest, progress: &Progress, context: &Context<Clien
 }
 
 fn ended(answer: &ChatAnswer) -> String {
-    let reason = answer.finish_reason.as_deref().unwrap_or("not told");
+    let reason = answer.finish_reason.as_deref().unwrap_or("not reported");
     match answer.usage.and_then(|usage| usage.completion_tokens) {
         Some(tokens) => format!("(ended: {reason}, {tokens} tokens)"),
         None => format!("(ended: {reason})"),

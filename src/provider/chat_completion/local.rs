@@ -37,8 +37,8 @@ pub(super) fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
                     Path::to(name),
                     "An argument of another target",
                     format!(
-                        "{name} is for target = \"llama_server\". Set that, or remove {name}. (The key of hosted models is the provider's \
-                         api_key.)"
+                        "{name} is for target = \"llama_server\". Set that, or remove {name}. (The key of hosted \
+                         models is the provider's api_key.)"
                     ),
                 );
             }
@@ -64,8 +64,8 @@ async fn ask(
     let port: u16 = port.parse().unwrap_or_default();
     let ssh = config.ssh.known().cloned().unwrap_or_default();
     let limits = limits(context);
-    // An id that begins with the host is of a server over plain SSH. Any other names an instance, wherever it is logged in to: what the
-    // argument leaves open comes from the service then, as for the server itself.
+    // An id that begins with the host is of a server over plain SSH. Any other names an instance, wherever it is logged
+    // in to: what the argument leaves open comes from the service then, as for the server itself.
     let access = if ssh.host.as_str() == Some(machine) {
         None
     } else {
@@ -96,7 +96,10 @@ fn failed(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
     match error {
         ChatFailure::Ssh(crate::ssh::Error::Refused { .. }) => Diagnostic::error(
             format!("Cannot {tried}: it does not run"),
-            format!("Nobody listens on port {port} of the machine. The plan of damodel_llama_server shows whether it died; an apply starts it."),
+            format!(
+                "Nothing listens on port {port} of the instance. The plan of damodel_llama_server shows whether the \
+                 server has stopped; an apply starts it."
+            ),
         )
         .at(Path::to("llama_server_id")),
         ChatFailure::Ssh(error) => SshFailure { error, tried: tried.to_owned(), now: String::new() }.diagnostic(),
@@ -106,8 +109,11 @@ fn failed(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
         )
         .at(Path::to("api_key")),
         _ => Diagnostic::error(
-            format!("Cannot {tried}: there is no answer"),
-            format!("The server was asked on port {port} of the machine, and {error}. Its log in the instance may say more."),
+            format!("Cannot {tried}: no answer"),
+            format!(
+                "The server was asked on port {port} of the instance, and {error}. Its log in the instance may have \
+                 more."
+            ),
         ),
     }
 }

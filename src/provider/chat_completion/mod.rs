@@ -1,5 +1,5 @@
-//! The data source `damodel_chat_completion`: a question to a hosted model, or to a llama server in an instance, and its answer
-//! (service API, Chat completions and In-instance inference server guide).
+//! The data source `damodel_chat_completion`: a question to a hosted model, or to a llama server in an instance, and
+//! its answer (service API, Chat completions and In-instance inference server guide).
 
 mod action;
 mod local;

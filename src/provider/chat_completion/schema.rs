@@ -16,9 +16,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(target());
     attributes.extend(answer());
     Schema::new(
-        "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By default with a hosted \
-         model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a `damodel_llama_server`, through SSH. The \
-         answer is streamed underneath, so that a long one hits no idle timeout; it may take 15 minutes.",
+        "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By \
+         default with a hosted model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a \
+         `damodel_llama_server`, through SSH. The answer is streamed underneath, so that a long one hits no idle \
+         timeout; it may take 15 minutes.",
         attributes,
     )
 }
@@ -28,7 +29,8 @@ pub(super) fn question() -> Vec<Attribute> {
         Attribute::required(
             "model",
             Type::String,
-            "The model's name, as the console's model marketplace shows it. A llama server has one model and takes any name.",
+            "The model's name, as the console's model marketplace shows it. A llama server has one model and takes \
+             any name.",
         )
         .validate(validator::text("text that is not empty", |model| !model.is_empty())),
         Attribute::required(
@@ -36,8 +38,8 @@ pub(super) fn question() -> Vec<Attribute> {
             AttributeType::Nested(
                 Nesting::List,
                 vec![
-                    Attribute::required("role", Type::String, "Who says it: `system`, `user`, …"),
-                    Attribute::required("content", Type::String, "What is said."),
+                    Attribute::required("role", Type::String, "The role: `system`, `user`, …"),
+                    Attribute::required("content", Type::String, "The text."),
                 ],
             ),
             "The chat so far.",
@@ -68,7 +70,8 @@ fn target() -> Vec<Attribute> {
         })),
         ssh::attribute(
             Replacement::Never,
-            "How to log in to the server's machine, as in `damodel_llama_server`: only what the service does not tell.",
+            "How to log in to the server's instance, as in `damodel_llama_server`: only what the service does not \
+             provide.",
         ),
         ssh::visited_host_key(),
         Attribute::optional(
@@ -95,7 +98,7 @@ fn answer() -> Vec<Attribute> {
                     number("total_tokens", "Both."),
                 ],
             ),
-            "What it took, when the server tells.",
+            "Tokens used, if the server reports them.",
         ),
         Attribute::computed("response_json", Type::String, "The whole answer as JSON."),
     ]

@@ -1,3 +1,5 @@
+//! Plans of cloud disks: sizes.
+
 use super::model::CloudDisk;
 use crate::{
     api::{self, CloudDiskSpecFilter},
@@ -18,8 +20,8 @@ pub(super) async fn plan(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, C
             Path::to("size_gb"),
             "A disk cannot shrink",
             format!(
-                "{} has {before} GB and {after} GB are asked for. Disks only grow. Ask for at least {before} GB, or make a new \
-                 smaller disk and copy the data.",
+                "{} has {before} GB and {after} GB are asked for. Disks only grow. Ask for at least {before} GB, or \
+                 make a new smaller disk and copy the data.",
                 plan.prior.as_ref().map(CloudDisk::title).unwrap_or_default()
             ),
         );
@@ -41,7 +43,8 @@ async fn check_size(size: i64, spec: i64, client: &Client, limits: &api::Context
                 Path::to("spec_id"),
                 "No such disk specification",
                 format!(
-                    "There is no cloud disk specification {spec}. The data source damodel_cloud_disk_specs lists them."
+                    "Cloud disk specification {spec} does not exist. The data source damodel_cloud_disk_specs lists \
+                     them."
                 ),
             ),
             Some(found) if found.max_size_g.is_some_and(|most| size > most) => diagnostics.error_at(
@@ -55,9 +58,9 @@ async fn check_size(size: i64, spec: i64, client: &Client, limits: &api::Context
             _ => {}
         },
         Err(error) => {
-            let now = "The plan goes on without this check.".to_owned();
+            let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the disk's size".to_owned(), now };
-            diagnostics.push(failure.of_a_check());
+            diagnostics.extend(failure.of_a_check(client));
         }
     }
 }

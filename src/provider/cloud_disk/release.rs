@@ -35,12 +35,12 @@ impl Release<'_, CloudDisk> {
             return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
         };
         if !was_seen_held(ended) {
-            let why = if ended.cancelled { "the run was told to stop" } else { "its status was not seen in time" };
+            let why = if ended.cancelled { "the run was stopped" } else { "its status was not seen in time" };
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(
-                    "Whether it is mounted must be known before it is released, and {why}: {error}. It stays in the state; destroy \
-                     again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                    "Whether it is mounted must be known before it is released, and {why}: {error}. It stays in the \
+                     state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
                 ),
             );
         }
@@ -48,8 +48,8 @@ impl Release<'_, CloudDisk> {
         Diagnostic::error(
             format!("{} is still mounted", capitalized(&title)),
             format!(
-                "A mounted disk cannot be released; waiting for it ended: {error}. {holders} It stays in the state. Unmount it or \
-                 release its instance, then destroy again."
+                "A mounted disk cannot be released; waiting for it ended: {error}. {holders} It stays in the state. \
+                 Unmount it or release its instance, then destroy again."
             ),
         )
     }

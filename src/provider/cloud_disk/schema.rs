@@ -24,12 +24,12 @@ pub(super) fn schema() -> Schema {
         "deletion_protection",
         Type::Bool,
         false,
-        "Whether destroying or replacing the disk is an error. What counts is the value in the state: to destroy the disk, set \
-         this to `false`, apply, then destroy.",
+        "Whether destroying or replacing the disk is an error. What counts is the value in the state: to destroy the \
+         disk, set this to `false`, apply, then destroy.",
     ));
     Schema::new(
-        "A cloud disk, which is mounted in instances with their `exist_disks` and outlives them. It grows in place and never \
-         shrinks. A destroy deletes its data; it waits for a disk that is still mounted.",
+        "A cloud disk, which is mounted in instances with their `exist_disks` and outlives them. It grows in place \
+         and never shrinks. A destroy deletes its data; it waits for a disk that is still mounted.",
         attributes,
     )
 }

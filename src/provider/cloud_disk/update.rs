@@ -1,3 +1,5 @@
+//! Updates of cloud disks: they grow in place.
+
 use super::model::CloudDisk;
 use crate::{
     api::{self, Objects, Sighting},

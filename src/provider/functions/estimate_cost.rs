@@ -1,3 +1,5 @@
+//! The function `estimate_cost`.
+
 use serde::Deserialize;
 
 use crate::{
@@ -46,17 +48,18 @@ impl Function for EstimateCost {
 
     fn signature(&self) -> Signature {
         Signature {
-            summary: "What a machine of a specification would cost".to_owned(),
-            description: "Computes what `estimated_cost` of a `damodel_instance` would say, from the prices of a specification: \
-                          `payment_type`, `unit_price`, `data_disk_price`, `period_total`, `hourly_equivalent`, `discount` and \
-                          `discount_status`. Parts for which the specification names no price are null, as everything is for \
-                          `Weekly`. Discounts are not applied, and a month has 730 hours."
+            summary: "What an instance of a specification would cost".to_owned(),
+            description: "Computes the `estimated_cost` of a `damodel_instance` from the prices of a specification: \
+                          `payment_type`, `unit_price`, `data_disk_price`, `period_total`, `hourly_equivalent`, \
+                          `discount` and `discount_status`. Parts for which the specification names no price are \
+                          null, as everything is for `Weekly`. Discounts are not applied, and a month has 730 hours."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
                     "spec",
                     spec_type(),
-                    "A specification: an element of `specs` of `damodel_specs`, or the data source `damodel_spec` itself.",
+                    "A specification: an element of `specs` of `damodel_specs`, or the data source `damodel_spec` \
+                     itself.",
                 ),
                 Parameter::new("gpu_num", Type::Number, "How many GPUs.").validate(validator::between(1..=i64::MAX)),
                 Parameter::new(
@@ -66,9 +69,13 @@ impl Function for EstimateCost {
                 )
                 .takes_null()
                 .validate(validator::between(0..=i64::MAX)),
-                Parameter::new("payment_type", Type::String, "`Hourly`, `Daily`, `Weekly` or `Monthly`; null is `Hourly`.")
-                    .takes_null()
-                    .validate(validator::one_of(PAYMENT_TYPES)),
+                Parameter::new(
+                    "payment_type",
+                    Type::String,
+                    "`Hourly`, `Daily`, `Weekly` or `Monthly`; null is `Hourly`.",
+                )
+                .takes_null()
+                .validate(validator::one_of(PAYMENT_TYPES)),
                 Parameter::new(
                     "purchase_duration",
                     Type::Number,

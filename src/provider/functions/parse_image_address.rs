@@ -1,3 +1,5 @@
+//! The function `parse_image_address`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -35,14 +37,15 @@ impl Function for ParseImageAddress {
     fn signature(&self) -> Signature {
         Signature {
             summary: "The parts of an image's full address".to_owned(),
-            description: "Takes the full address of an image apart, as `image` of `damodel_instance`, `image_url` of a public image \
-                          and `image_tag` of a private one have it: `registry_host`, `kind` (`public` or `private`), `repository`, \
-                          and `tag`, which is null where the address has none."
+            description: "Splits the full address of an image, as in `image` of `damodel_instance`, `image_url` of a \
+                          public image and `image_tag` of a private one, into `registry_host`, `kind` (`public` or \
+                          `private`), `repository`, and `tag`, which is null if the address has none."
                 .to_owned(),
             parameters: vec![Parameter::new(
                 "address",
                 Type::String,
-                "The address: `host/repository[:tag]`. A public image has `model_library` in it, a private one `user_private`.",
+                "The address: `host/repository[:tag]`. A public image has `model_library` in it, a private one \
+                 `user_private`.",
             )],
             variadic: None,
             returns: Type::object(["registry_host", "kind", "repository", "tag"].map(|name| (name, Type::String))),

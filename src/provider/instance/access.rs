@@ -41,15 +41,15 @@ impl EphemeralResource for Access {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "How to get into an instance, read while the run goes on. Nothing of it reaches the state or the plan, so that it goes \
-             well with `store_credentials = false` of the instance. An instance that is still being created is waited for.",
+            "How to log in to an instance, read during the run. It never reaches the state or the plan, so it works \
+             with `store_credentials = false` of the instance. An instance that is still being created is waited for.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.")
                     .validate(validator::text("text that is not empty", |id| !id.trim().is_empty())),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),
                 Attribute::computed("ssh_port", Type::Number, "The port for SSH."),
                 Attribute::computed("ssh_user", Type::String, "The user of the password: `root`."),
-                Attribute::computed("ssh_password", Type::String, "The password for SSH, when the service tells one.")
+                Attribute::computed("ssh_password", Type::String, "The password for SSH, if the service shows one.")
                     .sensitive(),
                 Attribute::computed("jupyter_url", Type::String, "The notebook's address, without its token."),
                 Attribute::computed("jupyter_token", Type::String, "The notebook's token.").sensitive(),

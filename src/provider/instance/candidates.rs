@@ -1,4 +1,5 @@
-//! Candidates: the specifications that an instance may be made of, in order of preference, and the one that it is made of.
+//! Candidates: the specifications that an instance may be made of, in order of preference, and the one that it is made
+//! of.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +40,10 @@ pub(super) fn attribute() -> Attribute {
     Attribute::optional(
         "candidates",
         AttributeType::Nested(Nesting::List, candidate),
-        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one that has stock, at or \
-         below its quote. The choice is kept: the list's order, stock and prices, and further candidates, change nothing; taking the \
-         chosen one off the list replaces the machine. `specs` of `damodel_specs` can be used as it is.",
+        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one \
+         that has stock, at or below its quote. The choice is kept: the list's order, stock and prices, and further \
+         candidates, change nothing; taking the chosen one off the list replaces the instance. `specs` of \
+         `damodel_specs` can be used as it is.",
     )
 }
 
@@ -50,8 +52,8 @@ pub(super) fn has_choice(config: &Instance) -> bool {
     !config.candidates.is_null()
 }
 
-/// The instance that each candidate stands for: the planned one with its own region, specification and number of GPUs. None while the
-/// list is unknown.
+/// The instance that each candidate stands for: the planned one with its own region, specification and number of GPUs.
+/// None while the list is unknown.
 pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Client>) -> Vec<Instance> {
     let default_region = || match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
@@ -115,8 +117,8 @@ fn includes(config: &Instance, instance: &Instance) -> Option<bool> {
     (!is_open).then_some(false)
 }
 
-/// The same of one. What a candidate leaves to the instance's own arguments is judged there, and what the service does not report
-/// proves nothing.
+/// The same of one. What a candidate leaves to the instance's own arguments is judged there, and what the service does
+/// not report proves nothing.
 fn is_of(candidate: &Candidate, instance: &Instance) -> Option<bool> {
     let spec = match (&candidate.spec_id, &candidate.spec_type) {
         (Attr::Null, code) => same(code, &instance.spec_type),
@@ -195,7 +197,8 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("candidates"),
             "No candidates",
-            "The list is empty. Name at least one specification, or check the filters of the data source that it comes from.",
+            "The list is empty. Name at least one specification, or check the filters of the data source that it \
+             comes from.",
         );
     }
     for (index, candidate) in config.candidates.known().into_iter().flatten().enumerate() {
@@ -231,7 +234,10 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
         diagnostics.error_at(
             path.attribute(name),
             format!("Two values of {name}"),
-            format!("The instance's {name} is for candidates without their own. Set it in the instance or in the candidates, not in both."),
+            format!(
+                "The instance's {name} is for candidates without their own. Set it in the instance or in the \
+                     candidates, not in both."
+            ),
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check whose input
-//! is unknown is skipped; one that the service cannot answer is a warning.
+//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check
+//! whose input is unknown is skipped; one that the service cannot answer is a warning.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{
         Client,
         errors::Failure,
         images,
-        words::{IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING, disk_status},
+        words::{self, IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING, disk_status},
     },
 };
 
@@ -88,16 +88,16 @@ pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option
     }
 }
 
-/// A code beside the number of a specification that has another code. The service would go by the number (service API, POST
-/// /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
+/// A code beside the number of a specification that has another code. The service would go by the number (service API,
+/// POST /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
 pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&str>) -> Option<Diagnostic> {
     let (code, its_code) = (wanted.spec_type.as_str()?, its_code?);
     (code != its_code).then(|| {
         Diagnostic::error(
             "spec_id and spec_type disagree",
             format!(
-                "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the machine would be of \
-                 {its_code:?}. Remove one of the two, or make them agree."
+                "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the instance \
+                 would have {its_code:?}. Remove one of the two, or make them agree."
             ),
         )
         .at(Path::to("spec_type"))
@@ -123,14 +123,14 @@ impl Findings {
             Ok(specs) => specs,
             Err(error) => {
                 self.spec_is_unanswered = true;
-                return self.unanswered(&error, "check the specification");
+                return self.unanswered(&error, "check the specification", client);
             }
         };
         if specs.records.is_empty() && specs.complete {
             self.diagnostics.error_at(
                 Path::to("region"),
                 "The region has no specifications",
-                format!("The service knows none in {region}. Is it a region of this service?"),
+                format!("Region {region:?} has no specifications. Check the spelling of `region` or DAMODEL_REGION."),
             );
             return;
         }
@@ -138,8 +138,8 @@ impl Findings {
         let Some(spec) = select(&specs, planned) else {
             self.diagnostics.error_at(
                 Path::to(attribute),
-                "No such specification",
-                format!("Region {region} has none of that number or code.{}", alternatives(&specs, planned)),
+                "The specification does not exist",
+                unknown_spec(&specs, planned, &region),
             );
             return;
         };
@@ -165,10 +165,10 @@ impl Findings {
             return;
         }
         let (path, summary, reason) = if available == 0 {
-            (Path::to(attribute), "The specification is sold out", format!("{} cannot be made now.", name(spec)))
+            (Path::to(attribute), "The specification is sold out", format!("{} has no stock now.", name(spec)))
         } else {
             let reason =
-                format!("{} has at most {available} GPUs for one machine now, and gpu_num is {wanted}.", name(spec));
+                format!("{} has at most {available} GPUs for one instance now, and gpu_num is {wanted}.", name(spec));
             (Path::to("gpu_num"), "Not enough GPUs", reason)
         };
         self.shortage = Some(Shortage { path, summary, reason, alternatives: alternatives(specs, planned) });
@@ -203,7 +203,7 @@ impl Findings {
             listing.map(|listing| images::private(&listing, &image))
         };
         match found {
-            Err(error) => self.unanswered(&error, "check the image"),
+            Err(error) => self.unanswered(&error, "check the image", client),
             Ok(Err(fault)) => self.diagnostics.error_at(path.clone(), "The image cannot be used", fault),
             Ok(Ok(cuda)) => return Some(Image { path, cuda, region }),
         }
@@ -211,8 +211,8 @@ impl Findings {
         region.map(|region| Image { path, cuda: None, region: Some(region) })
     }
 
-    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong region;
-    /// without a choice it is the service that decides.
+    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong
+    /// region; without a choice it is the service that decides.
     pub(super) fn hold_image(&mut self, image: &Image, planned: &Instance) {
         let elsewhere = image.region.as_deref().zip(planned.region.as_str()).filter(|(own, region)| own != region);
         if let Some((own, region)) = elsewhere {
@@ -222,8 +222,8 @@ impl Findings {
                 self.diagnostics.error_at(image.path.clone(), summary, fact);
             } else {
                 let detail = format!(
-                    "{fact} The service's rules do not say whether it takes that: if not, it refuses the create (160019), and nothing \
-                     is bought."
+                    "{fact} Whether the service accepts this is not documented. If not, it refuses the create \
+                     (160019), and nothing is bought."
                 );
                 self.diagnostics.warning_at(image.path.clone(), summary, detail);
             }
@@ -246,8 +246,8 @@ impl Findings {
             self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
         } else {
             let detail = format!(
-                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, the service \
-                 refuses the create (160032), and nothing is bought."
+                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, \
+                 the service refuses the create (160032), and nothing is bought."
             );
             self.diagnostics.warning_at(path, "The image may need a newer CUDA", detail);
         }
@@ -267,7 +267,7 @@ impl Findings {
             Ok(listing) => listing,
             Err(error) => {
                 disks::recall_uids(&mut planned.exist_disks, client);
-                return self.unanswered(&error, "check the cloud disks");
+                return self.unanswered(&error, "check the cloud disks", client);
             }
         };
         for (index, disk) in planned.exist_disks.elements_mut() {
@@ -279,7 +279,7 @@ impl Findings {
                 None if listing.complete => self.diagnostics.error_at(
                     path,
                     "The cloud disk cannot be mounted",
-                    format!("There is no cloud disk with the id {id} in this account."),
+                    format!("Cloud disk {id} does not exist in this account."),
                 ),
                 None => {}
             }
@@ -296,10 +296,10 @@ impl Findings {
             {
                 self.diagnostics.error_at(
                     path,
-                    "The cloud disk goes with the replaced machine",
+                    "The cloud disk is released with the replaced instance",
                     format!(
-                        "{name} is released with the machine that is replaced (release_with_instance), and could not be mounted in \
-                         the new one. Replace the disk too: terraform apply -replace=<its address>."
+                        "{name} is released with the replaced instance (release_with_instance) and cannot be mounted \
+                         in the new one. Replace the disk too: terraform apply -replace=<its address>."
                     ),
                 );
             }
@@ -312,9 +312,9 @@ impl Findings {
                     path,
                     "The cloud disk is mounted",
                     format!(
-                        "{name} is held by {}, and only one machine can mount it. Unless it is let go before, the service refuses \
-                         the create (180007), and nothing is bought.",
-                        if holders.is_empty() { "another machine".to_owned() } else { holders.join(", ") }
+                        "{name} is mounted in {}, and only one instance can mount it. Unless it is unmounted first, \
+                         the service refuses the create (180007), and nothing is bought.",
+                        if holders.is_empty() { "another instance".to_owned() } else { holders.join(", ") }
                     ),
                 );
             }
@@ -333,7 +333,7 @@ impl Findings {
         }
         let specs = match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
             Ok(specs) => specs,
-            Err(error) => return self.unanswered(&error, "check the sizes of the new disks"),
+            Err(error) => return self.unanswered(&error, "check the sizes of the new disks", client),
         };
         for (index, disk) in planned.new_disks.elements() {
             let (Some(id), Some(size)) = (disk.spec_id.known(), disk.size_gb.known()) else { continue };
@@ -342,7 +342,10 @@ impl Findings {
                 None if specs.complete => self.diagnostics.error_at(
                     path.attribute("spec_id"),
                     "No such disk specification",
-                    format!("There is no cloud disk specification {id}. The data source damodel_cloud_disk_specs lists them."),
+                    format!(
+                        "Cloud disk specification {id} does not exist. The data source damodel_cloud_disk_specs lists \
+                         them."
+                    ),
                 ),
                 Some(spec) if spec.max_size_g.is_some_and(|most| *size > most) => self.diagnostics.error_at(
                     path.attribute("size_gb"),
@@ -357,15 +360,10 @@ impl Findings {
         }
     }
 
-    /// A check that could not be made. That nothing was configured to make it with is an error.
-    fn unanswered(&mut self, error: &Error, check: &str) {
-        let failure =
-            Failure { error, tried: check.to_owned(), now: "The plan goes on without this check.".to_owned() };
-        let diagnostic = failure.of_a_check();
-        // A wrong address or token fails every check alike.
-        if !(diagnostic.is_error() && self.diagnostics.has_errors()) {
-            self.diagnostics.push(diagnostic);
-        }
+    /// A check that could not be made.
+    fn unanswered(&mut self, error: &Error, check: &str, client: &Client) {
+        let now = "The plan continues without this check.".to_owned();
+        self.diagnostics.extend(Failure { error, tried: check.to_owned(), now }.of_a_check(client));
     }
 }
 
@@ -399,6 +397,18 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
 }
 
 /// What could be made instead.
+/// What was asked for, the nearest code, and what there is instead.
+fn unknown_spec(specs: &Listing<Spec>, planned: &Instance, region: &str) -> String {
+    let (wanted, nearest) = match (planned.spec_id.known(), planned.spec_type.as_str()) {
+        (None, Some(code)) => {
+            let codes = specs.records.iter().filter_map(|spec| spec.spec_type.as_deref());
+            (format!("spec_type {code:?}"), words::nearest(code, codes))
+        }
+        (id, _) => (format!("spec_id {}", id.copied().unwrap_or_default()), String::new()),
+    };
+    format!("{wanted} does not exist in region {region}.{nearest}{}", alternatives(specs, planned))
+}
+
 fn alternatives(specs: &Listing<Spec>, planned: &Instance) -> String {
     if candidates::has_choice(planned) {
         return String::new();
@@ -408,18 +418,21 @@ fn alternatives(specs: &Listing<Spec>, planned: &Instance) -> String {
         specs.records.iter().filter(|spec| spec.max_gpu_count.is_some_and(|count| count >= wanted)).collect();
     fitting.sort_by(|a, b| a.hourly_price.cmp(&b.hourly_price));
     let listed: Vec<String> = fitting.iter().take(ALTERNATIVES).map(|spec| name(spec)).collect();
+    let gpus = if wanted == 1 { "1 GPU".to_owned() } else { format!("{wanted} GPUs") };
     if listed.is_empty() {
-        " Nothing else in this region has that many GPUs now.".to_owned()
+        format!(" No specification of this region has {gpus} now.")
     } else {
-        format!(" Available now with that many GPUs: {}.", listed.join("; "))
+        format!(" Available now with {gpus}: {}.", listed.join("; "))
     }
 }
 
 fn name(spec: &Spec) -> String {
-    let gpu = spec.gpu_name.as_deref().unwrap_or("unknown GPU");
     let kind = spec.capacity_type.as_deref().unwrap_or("unknown capacity");
-    match &spec.hourly_price {
-        Some(price) => format!("specification {} ({gpu}, {kind}, {} an hour)", spec.spec_id, price.normalized()),
-        None => format!("specification {} ({gpu}, {kind})", spec.spec_id),
+    let mut facts = vec![spec.gpu_name.clone().unwrap_or_else(|| "unknown GPU".to_owned()), kind.to_owned()];
+    facts.extend(spec.hourly_price.as_ref().map(|price| format!("{} an hour", price.normalized())));
+    let (id, facts) = (spec.spec_id, facts.join(", "));
+    match &spec.spec_type {
+        Some(code) => format!("{code} (spec_id {id}, {facts})"),
+        None => format!("spec_id {id} ({facts})"),
     }
 }

@@ -82,7 +82,8 @@ pub(super) async fn find_uids(
     Ok(())
 }
 
-/// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not answer it.
+/// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not
+/// answer it.
 pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &Client) {
     for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
         client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
@@ -104,8 +105,8 @@ fn uid_key(id: i64, client: &Client) -> String {
     format!("{}|cloud disk {id}", client.base_url().unwrap_or_default())
 }
 
-/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any with a text that is the uid
-/// counts.
+/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any with a text that
+/// is the uid counts.
 pub(super) fn is_bound(disk: &api::CloudDisk, uid: &str) -> bool {
     !uid.is_empty() && disk.binding_instances.iter().any(|binding| names(binding, uid))
 }
@@ -136,8 +137,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         Attribute::optional(
             "new_disks",
             AttributeType::Nested(Nesting::List, new()),
-            "Cloud disks to make with the machine. Together with `exist_disks` at most 8. A disk that should outlive the machine \
-             is better made with `damodel_cloud_disk` and mounted with `exist_disks`.",
+            "Cloud disks to make with the instance. Together with `exist_disks` at most 8. A disk that should outlive \
+             the instance is better made with `damodel_cloud_disk` and mounted with `exist_disks`.",
         )
         .replaces(Replacement::IfKnown),
         Attribute::optional(
@@ -161,7 +162,7 @@ fn existing() -> Vec<Attribute> {
             "release_with_instance",
             Type::Bool,
             false,
-            "Whether the disk and its data are deleted when the machine is released.",
+            "Whether the disk and its data are deleted when the instance is released.",
         ),
     ]
 }
@@ -176,7 +177,8 @@ fn new() -> Vec<Attribute> {
             "release_with_instance",
             Type::Bool,
             true,
-            "Whether the disk and its data are deleted when the machine is released. Otherwise it stays, and is billed.",
+            "Whether the disk and its data are deleted when the instance is released. Otherwise it stays, and is \
+             billed.",
         ),
     ]
 }

@@ -23,8 +23,8 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
         diagnostics.warning_at(
             Path::to("purchase_duration"),
             "The term is not known",
-            "The service does not tell for how long a machine was bought. The generated configuration says 1; say what is true. Neither \
-             changes anything of the machine.",
+            "The service does not report for how long an instance was bought. The generated configuration has 1: \
+             replace it with the true number. Neither changes the instance.",
         );
     }
 }

@@ -1,4 +1,5 @@
-//! The data source `damodel_instances`: what lists show of instances, without secrets (service API, GET /api/instance/list).
+//! The data source `damodel_instances`: what lists show of instances, without secrets (service API, GET
+//! /api/instance/list).
 
 use std::sync::Arc;
 

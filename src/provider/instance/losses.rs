@@ -41,13 +41,12 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
 /// Says that a prepaid machine may refuse its release.
 pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
-    let until =
-        instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("a time that it does not tell");
+    let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
     Some(Diagnostic::warning(
-        "A prepaid machine may refuse its release",
+        "The release of a prepaid instance may be refused",
         format!(
-            "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and nothing is paid \
-             back. on_unreleasable says what happens then; in the state it is {:?}.",
+            "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and \
+             pays nothing back. on_unreleasable decides what happens then; in the state it is {:?}.",
             instance.title(),
             instance.on_unreleasable.as_str().unwrap_or("fail")
         ),
@@ -60,7 +59,8 @@ struct Mounted {
     dies: bool,
 }
 
-/// The cloud disks of a machine: those that its state names, and those that the service shows as bound to it, whoever manages them.
+/// The cloud disks of a machine: those that its state names, and those that the service shows as bound to it, whoever
+/// manages them.
 fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mounted> {
     let stated = || instance.exist_disks.elements().map(|(_, disk)| disk);
     let of_state = |id: i64| stated().find(|disk| disk.disk_id.known() == Some(&id));

@@ -121,7 +121,8 @@ impl Managed for Instance {
         self.complete_image(client, limits).await;
     }
 
-    /// Leaves the credentials out of the refresh that belongs to an import. The next one keeps them if the state says so.
+    /// Leaves the credentials out of the refresh that belongs to an import. The next one keeps them if the state says
+    /// so.
     fn refreshed(&mut self, private: &mut Private) -> Diagnostics {
         if private.entry::<bool>(IMPORTING) == Some(true) {
             private.remove(IMPORTING);
@@ -194,8 +195,9 @@ impl Managed for Instance {
         Some(Diagnostic::error(
             format!("{} was created {status}", capitalized(&self.title())),
             format!(
-                "The service accepted the create and then could not carry it out: the status is {status}. The state holds the \
-                 instance, tainted: the next apply releases it and tries again. For the service's support: instance UID {}{}.",
+                "The service accepted the create and then could not carry it out: the status is {status}. The state \
+                 holds the instance, tainted: the next apply releases it and tries again. For the service's support: \
+                 instance UID {}{}.",
                 instance.uid, accepted.ids
             ),
         ))

@@ -1,3 +1,5 @@
+//! The typed model of `damodel_instance`.
+
 use serde::{Deserialize, Serialize};
 
 use super::{

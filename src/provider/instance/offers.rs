@@ -1,7 +1,8 @@
-//! The plan of a create that has a choice: which candidates are ruled out, what each of the others costs, and what is known of all.
+//! The plan of a create that has a choice: which candidates are ruled out, what each of the others costs, and what is
+//! known of all.
 //!
-//! What a plan finds is kept for the plan inside the apply and for the create: a candidate that was ruled out is not bought, and one
-//! that is left is bought at or below its quote.
+//! What a plan finds is kept for the plan inside the apply and for the create: a candidate that was ruled out is not
+//! bought, and one that is left is bought at or below its quote.
 
 use serde::{Deserialize, Serialize};
 
@@ -233,8 +234,8 @@ fn warn_of_moved_prices(plan: &mut Plan<Instance>, offers: &[Offer], verdicts: &
                 Path::to("candidates").index(offer.place),
                 "The price has moved",
                 format!(
-                    "An earlier plan quoted {} for {}, and the live price is {}. This plan keeps the quote. An apply takes this candidate \
-                     only if its live price is not above it.",
+                    "An earlier plan quoted {} for {}, and the live price is {}. This plan keeps the quote. An apply \
+                     takes this candidate only if its live price is not above it.",
                     told(&offer.cost),
                     candidates::title(candidate),
                     told(&now.cost)

@@ -1,3 +1,5 @@
+//! Plans of instances.
+
 use super::{
     candidates, checks,
     disks::{find_uids, keep_uids, recall_uids},
@@ -74,8 +76,8 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
     let billed = match client.billed_for_plan(replaced, limits).await {
         Ok(billed) => billed,
-        Err(diagnostic) => {
-            plan.diagnostics.push(diagnostic);
+        Err(diagnostics) => {
+            plan.diagnostics.extend(diagnostics);
             None
         }
     };
@@ -102,7 +104,8 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("image"),
             "Missing image",
-            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists images.",
+            "Set image to a full address, or image_id and image_type. The data source damodel_public_images lists \
+             images.",
         );
     }
     if config.login_method.as_str() == Some("ssh_key") {
@@ -178,10 +181,10 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     };
     plan.diagnostics.warning_at(
         path.clone(),
-        "The replacement deletes the machine's disks",
+        "The replacement deletes the instance's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice} The machine is released before price and stock are asked again; with \
-             lifecycle {{ create_before_destroy = true }} the new one comes first.",
+            "The change of {path} replaces {}. {losses}{choice} The instance is released before price and stock are \
+             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first.",
             prior.title()
         ),
     );
@@ -206,7 +209,7 @@ async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &ap
     let losses = losses::told(prior, client, limits).await;
     plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
     plan.diagnostics.warning(
-        "The destroy deletes the machine's disks",
+        "The destroy deletes the instance's disks",
         format!("{} is destroyed. {losses}", capitalized(&prior.title())),
     );
 }

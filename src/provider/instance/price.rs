@@ -1,4 +1,5 @@
-//! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not exceed.
+//! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not
+//! exceed.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -25,8 +26,8 @@ const QUOTE: &str = "quote";
 /// Under this key a plan keeps its name in the account's budget.
 const PLAN: &str = "budget";
 
-/// Puts the price of a machine into its plan, and holds the live price to the budget. Of spot capacity only the most that it may cost is
-/// known.
+/// Puts the price of a machine into its plan, and holds the live price to the budget. Of spot capacity only the most
+/// that it may cost is known.
 pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
     let Some(live) = live(planned, spec) else { return };
@@ -55,8 +56,8 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Bill
             Path::to("estimated_cost"),
             "The price has moved",
             format!(
-                "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only if the live price \
-                 is not above it.",
+                "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only \
+                 if the live price is not above it.",
                 told(&quote.cost),
                 told(&live)
             ),
@@ -65,8 +66,8 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Bill
     put(plan, quote);
 }
 
-/// Repeats the quote of an earlier plan while the service does not answer: a plan inside the apply that knows less than the one
-/// before it is refused by the core. The apply itself asks again.
+/// Repeats the quote of an earlier plan while the service does not answer: a plan inside the apply that knows less than
+/// the one before it is refused by the core. The apply itself asks again.
 pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
     if order(planned).is_none() {
@@ -136,8 +137,9 @@ pub(super) fn forget_kept(planned: &Instance, client: &Client) {
     client.quotes.forget(&key(planned, client));
 }
 
-/// Asks for the price once more before something is bought: above the quote or a budget nothing is, and nothing of another code
-/// than the configuration's. The cost that the state keeps is the quote, or the live one of spot capacity and where the plan knew none.
+/// Asks for the price once more before something is bought: above the quote or a budget nothing is, and nothing of
+/// another code than the configuration's. The cost that the state keeps is the quote, or the live one of spot capacity
+/// and where the plan knew none.
 pub(super) async fn confirm(
     planned: &Instance,
     attempt: &Attempt,
@@ -152,7 +154,8 @@ pub(super) async fn confirm(
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
-            let now = "Nothing was bought: without the live price it cannot be told whether it is above the quote or the budget.";
+            let now = "Nothing was bought: without the live price it is not known whether it is above the quote or \
+                       the budget.";
             let tried = format!("ask for the price of {}", planned.title());
             return Err(Failure { error: &error, tried, now: now.to_owned() }.whole());
         }
@@ -177,7 +180,8 @@ pub(super) async fn confirm(
         return Err(Diagnostic::error(
             "The price has risen",
             format!(
-                "The plan quoted {}, and the live price is {}. Nothing was bought. Plan again to see and accept the new price.",
+                "The plan quoted {}, and the live price is {}. Nothing was bought. Plan again to see and accept the \
+                 new price.",
                 told(quote),
                 told(&live)
             ),
@@ -226,8 +230,8 @@ fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
     Diagnostic::error(
         "The price is not known",
         format!(
-            "The service names no price for {} with this payment type, so the provider's {budget} cannot be guarded. Choose another \
-             payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+            "The service names no price for {} with this payment type, so the provider's {budget} cannot be guarded. \
+             Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
             planned.title()
         ),
     )

@@ -23,7 +23,8 @@ impl Release<'_, Instance> {
         if detail.ok().and_then(|detail| detail.instance.status) == Some(InstanceStatus::Failed) {
             return Some(Forbidden::Abandoned(Diagnostic::warning(
                 format!("{title} was not released"),
-                "Its creation failed, and the service refuses to release such an instance (160012). It was removed from the state.",
+                "Its creation failed, and the service refuses to release such an instance (160012). It was removed \
+                 from the state.",
             )));
         }
         let wanted = state.on_unreleasable.as_str().and_then(OnUnreleasable::parse);
@@ -36,15 +37,15 @@ impl Release<'_, Instance> {
             Some(OnUnreleasable::Abandon) if state.auto_renew.known() == Some(&true) => {
                 Forbidden::Kept(Diagnostic::error(
                     format!("{title} would be billed indefinitely"),
-                    "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is not abandoned. \
-                     Turn the renewal off in the console. It stays in the state.",
+                    "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is \
+                     not abandoned. Turn the renewal off in the console. It stays in the state.",
                 ))
             }
             Some(OnUnreleasable::Abandon) => Forbidden::Abandoned(Diagnostic::warning(
                 format!("{title} was abandoned"),
                 format!(
-                    "The service forbids its release, and on_unreleasable is \"abandon\": it was removed from the state, keeps \
-                     running, and is paid for until {until}."
+                    "The service forbids its release, and on_unreleasable is \"abandon\": it was removed from the \
+                     state, keeps running, and is paid for until {until}."
                 ),
             )),
             _ => Forbidden::Kept(

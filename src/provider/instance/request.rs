@@ -59,7 +59,8 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
     })
 }
 
-/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to be available.
+/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to
+/// be available.
 pub(super) async fn find_disks(
     planned: &mut Instance,
     client: &Client,
@@ -80,7 +81,7 @@ pub(super) async fn find_disks(
         if disk.uid.known().is_none() {
             return Err(Diagnostic::error(
                 "The cloud disk cannot be mounted",
-                format!("There is no cloud disk with the id {id} in this account. Nothing was created."),
+                format!("Cloud disk {id} does not exist in this account. Nothing was created."),
             )
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
         }

@@ -23,9 +23,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "A machine with GPUs (or without), a system disk and a local data disk.\n\n\
-         A create is accepted at once and goes on in the service; by default the apply waits until the machine is Running. \
-         A destroy, and every change that forces replacement, deletes the system disk and the local data disk.",
+        "An instance: GPUs (or none), a system disk and a local data disk.\n\n\
+         The service accepts a create at once and carries it out afterwards; by default the apply waits until the \
+         instance is Running. A destroy, and every change that forces replacement, deletes the system disk and the \
+         local data disk.",
         attributes,
     )
 }
@@ -35,21 +36,25 @@ fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
             .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
-        fixed(Attribute::optional_computed("region", Type::String, "Region. Default: the provider's `region`. With `candidates`, it holds for those without their own."))
-            .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        fixed(Attribute::optional_computed(
+            "region",
+            Type::String,
+            "Region. Default: the provider's `region`. With `candidates`, it holds for those without their own.",
+        ))
+        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
         fixed(Attribute::with_default(
             "payment_type",
             Type::String,
             "Hourly",
-            "How the machine is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, and the \
-             service may refuse to release a prepaid machine before its term ends.",
+            "How the instance is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, \
+             and the service may refuse to release a prepaid instance before its term ends.",
         ))
         .validate(validator::one_of(pricing::PAYMENT_TYPES)),
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
-            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it means nothing and can be \
-             changed or removed in place.",
+            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it means \
+             nothing and can be changed or removed in place.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
@@ -62,15 +67,16 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
-            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; `spec_id` and \
-             `spec_type` must mean the same one.",
+            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; \
+             `spec_id` and `spec_type` must mean the same one.",
         ))
         .follows(&["spec_id"])
         .validate(validator::text("text that is not empty", |code| !code.is_empty())),
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
-            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its own.",
+            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its \
+             own.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(
@@ -97,16 +103,24 @@ fn arguments() -> Vec<Attribute> {
             address.split_once('/').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
                 && !address.contains(char::is_whitespace)
         })),
-        fixed(Attribute::optional_computed("image_id", Type::Number, "The image's number, together with `image_type`."))
-            .follows(&["image", "image_type"])
-            .validate(validator::between(1..=i64::MAX)),
-        fixed(Attribute::optional_computed("image_type", Type::String, "`public` or `private`, together with `image_id`."))
-            .follows(&["image", "image_id"])
-            .validate(validator::one_of(&["public", "private"])),
+        fixed(Attribute::optional_computed(
+            "image_id",
+            Type::Number,
+            "The image's number, together with `image_type`.",
+        ))
+        .follows(&["image", "image_type"])
+        .validate(validator::between(1..=i64::MAX)),
+        fixed(Attribute::optional_computed(
+            "image_type",
+            Type::String,
+            "`public` or `private`, together with `image_id`.",
+        ))
+        .follows(&["image", "image_id"])
+        .validate(validator::one_of(&["public", "private"])),
         fixed(Attribute::optional(
             "hostname",
             Type::String,
-            "The machine's host name: at most 42 letters, digits and hyphens, with a letter or digit at both ends.",
+            "The instance's host name: at most 42 letters, digits and hyphens, with a letter or digit at both ends.",
         ))
         .validate(validator::text(
             "at most 42 letters, digits and hyphens, with a letter or digit at both ends",
@@ -117,13 +131,13 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional(
             "ssh_pubkey_id",
             Type::Number,
-            "The number of the registered public key. Needed to create a machine with `login_method = \"ssh_key\"`.",
+            "The number of the registered public key. Needed to create an instance with `login_method = \"ssh_key\"`.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "ssh_pubkey_name",
             Type::String,
-            "The name of the registered public key. Needed to create a machine with `login_method = \"ssh_key\"`.",
+            "The name of the registered public key. Needed to create an instance with `login_method = \"ssh_key\"`.",
         )),
         // The service reports it: a machine whose state has none has none, and gets none without being made anew.
         Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before.")
@@ -133,7 +147,7 @@ fn arguments() -> Vec<Attribute> {
             "auto_renew",
             Type::Bool,
             false,
-            "Whether the service renews the term of a prepaid machine by itself.",
+            "Whether the service renews the term of a prepaid instance by itself.",
         )),
     ]
 }
@@ -145,37 +159,38 @@ fn behaviour() -> Vec<Attribute> {
             "wait_for_running",
             Type::Bool,
             true,
-            "Whether a create waits until the machine is Running.",
+            "Whether a create waits until the instance is Running.",
         ),
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, on top of \
-             the create timeout. With `candidates` it goes round all of them. The price is asked again before each further attempt. Default: not at all.",
+            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, \
+             on top of the create timeout. With `candidates` it goes round all of them. The price is asked again \
+             before each further attempt. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the machine is an error. What counts is the value in the state: to destroy the \
-             machine, set this to `false`, apply, then destroy.",
+            "Whether destroying or replacing the instance is an error. What counts is the value in the state: to \
+             destroy the instance, set this to `false`, apply, then destroy.",
         ),
         Attribute::with_default(
             "on_unreleasable",
             Type::String,
             "fail",
-            "What a destroy does when the service forbids the release (160012), as with prepaid machines: `fail`, or `abandon` \
-             to drop the machine from the state and leave it to its term. The environment variable `DAMODEL_ON_UNRELEASABLE` \
-             overrides it.",
+            "What a destroy does when the service forbids the release (160012), as with prepaid instances: `fail`, or \
+             `abandon` to remove the instance from the state and leave it until its term ends. The environment \
+             variable `DAMODEL_ON_UNRELEASABLE` overrides it.",
         )
         .validate(validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(
             "store_credentials",
             Type::Bool,
             true,
-            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next apply keeps them \
-             unless this is `false`.",
+            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next \
+             apply keeps them unless this is `false`.",
         ),
     ]
 }
@@ -189,14 +204,15 @@ fn reported() -> Vec<Attribute> {
         number("instance_id", "The service's database number of the instance."),
         pricing::attribute(
             "estimated_cost",
-            "What the machine costs, known while planning for on-demand capacity, from the prices of its specification. It is \
-             frozen at the creation and never refreshed. Parts for which the service has no price are null.",
+            "What the instance costs, known while planning for on-demand capacity, from the prices of its \
+             specification. It is frozen at the creation and never refreshed. Parts for which the service has no \
+             price are null.",
         ),
         number(
             "price_ceiling",
-            "The most that is paid for the machine by the hour, known while planning: the dearest quote of the candidates that are \
-             left, or the one price (of spot capacity: the live price at the time of the plan). Null where the service has no price. \
-             It is frozen at the creation.",
+            "The most that is paid for the instance by the hour, known while planning: the dearest quote of the \
+             candidates that are left, or the one price (of spot capacity: the live price at the time of the plan). \
+             Null if the service has no price. It is frozen at the creation.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
@@ -206,9 +222,9 @@ fn reported() -> Vec<Attribute> {
         number("ssh_port", "The port for SSH."),
         text("internal_ip", "The address within the service's network."),
         text("jupyter_url", "The notebook's address, without its token."),
-        text("start_time", "When the machine started (RFC 3339, UTC)."),
-        text("stop_time", "When the machine stopped (RFC 3339, UTC)."),
-        text("release_time", "When the machine was or will be released (RFC 3339, UTC)."),
+        text("start_time", "When the instance started (RFC 3339, UTC)."),
+        text("stop_time", "When the instance stopped (RFC 3339, UTC)."),
+        text("release_time", "When the instance was or will be released (RFC 3339, UTC)."),
         text("cpu_core", "The CPU cores, as the service reports them.").follows(SPEC),
         text("memory_size", "The memory, as the service reports it.").follows(SPEC),
         text("gpu_memory", "The GPU memory, as the service reports it.").follows(SPEC),
@@ -217,7 +233,7 @@ fn reported() -> Vec<Attribute> {
         number("gpu_price", "The GPU price of the current billing period."),
         number("data_disk_price", "The data disk price of the current billing period."),
         text("rent_deadline", "When the rental ends, as the service reports it."),
-        Attribute::computed("support_power", Type::Bool, "Whether the machine can be powered on and off."),
+        Attribute::computed("support_power", Type::Bool, "Whether the instance can be powered on and off."),
         Attribute::computed(
             "cloud_disks",
             Type::list(Type::String),
@@ -226,8 +242,8 @@ fn reported() -> Vec<Attribute> {
         Attribute::computed(
             "services",
             Type::list(Type::String),
-            "The services that the machine exposes, each a JSON document as the service reports it, with passwords and tokens \
-             cut out.",
+            "The services that the instance exposes, each a JSON document as the service reports it, with passwords \
+             and tokens cut out.",
         ),
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),

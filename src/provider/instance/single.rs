@@ -69,7 +69,8 @@ impl lifecycle::SingularModel for SingleInstance {
 
     fn schema() -> Schema {
         Schema::new(
-            "One instance, by id or by name, with all that the service reports. Its password and token enter the state.",
+            "One instance, by id or by name, with all that the service reports. Its password and token enter the \
+             state.",
             schema().attributes.into_iter().filter_map(as_result).collect(),
         )
     }

@@ -1,3 +1,5 @@
+//! Updates of instances.
+
 use super::{disks::find_uids, model::Instance};
 use crate::{
     framework::{Context, Outcome, Update, to_value},
@@ -18,7 +20,8 @@ pub(super) async fn update(change: Update<Instance>, context: &Context<Client>) 
     match client.api.instances().detail(&prior.uid(), &limits).await {
         Ok(detail) => {
             state.take_detail(&detail);
-            // The service may show the old name for a moment; what was accepted counts, and the next refresh looks again.
+            // The service may show the old name for a moment; what was accepted counts, and the next refresh looks
+            // again.
             state.name = planned.name;
             Outcome::present(state, private)
         }

@@ -1,3 +1,5 @@
+//! Rules between an instance's arguments that need no service.
+
 use super::{candidates, checks::check_disks, model::Instance};
 use crate::framework::{Diagnostics, Path};
 
@@ -11,9 +13,9 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.on_unreleasable.as_str() == Some("abandon") && config.auto_renew.known() == Some(&true) {
         diagnostics.error_at(
             Path::to("on_unreleasable"),
-            "An abandoned machine would be billed for ever",
-            "on_unreleasable = \"abandon\" leaves the machine to the end of its term, which auto_renew = true never lets come. Set \
-             auto_renew = false, or on_unreleasable = \"fail\".",
+            "An abandoned instance would be billed indefinitely",
+            "on_unreleasable = \"abandon\" leaves the instance until its term ends, but auto_renew = true renews the \
+             term. Set auto_renew = false, or on_unreleasable = \"fail\".",
         );
     }
 }
@@ -23,12 +25,15 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
         (Some("Hourly"), false) => diagnostics.warning_at(
             Path::to("purchase_duration"),
             "purchase_duration has no effect",
-            "A machine that is paid by the hour has no term: purchase_duration is not sent.",
+            "An instance that is paid by the hour has no term: purchase_duration is not sent.",
         ),
         (Some(payment), true) if payment != "Hourly" => diagnostics.error_at(
             Path::to("purchase_duration"),
             "Missing required argument",
-            format!("purchase_duration is required with payment_type = {payment:?}: how many days, weeks or months are bought."),
+            format!(
+                "purchase_duration is required with payment_type = {payment:?}: how many days, weeks or months \
+                     are bought."
+            ),
         ),
         _ => {}
     }

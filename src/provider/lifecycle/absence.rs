@@ -77,16 +77,17 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
         return Diagnostic::error(
             format!("{title} is not visible yet"),
             format!(
-                "It was created a few minutes ago, and the service does not show it yet. {STAYS} Try again in a few minutes."
+                "It was created a few minutes ago, and the service does not show it yet. {STAYS} Try again in a few \
+                 minutes."
             ),
         );
     }
     Diagnostic::error(
         format!("{title} was not found in this account"),
         format!(
-            "It may belong to another account: the API token or base_url differs from the one under which it was last seen \
-             (status {}), and no other object of this state was found either. {STAYS} Check api_token and base_url. If it really \
-             was deleted, run: terraform state rm <address>",
+            "It may belong to another account: the API token or base_url differs from the one under which it was last \
+             seen (status {}), and no other object of this state was found either. {STAYS} Check api_token and \
+             base_url. If it really was deleted, run: terraform state rm <address>",
             subject.status,
         ),
     )
@@ -108,7 +109,7 @@ pub(in crate::provider) async fn refresh<M>(
             let said = if is_late { Diagnostic::warning(doubt.summary, doubt.detail) } else { doubt };
             current.unchanged(said)
         }
-        Err(error) => failed(current, subject, &error),
+        Err(error) => failed(current, subject, &error, client),
     }
 }
 
@@ -133,15 +134,21 @@ pub(in crate::provider) fn unproved<M>(current: State<M>, subject: &Subject, rea
     let diagnostic = Diagnostic::error(
         format!("It is not clear whether {} exists", subject.title),
         format!(
-            "The answers of the service contradict each other: {reason}. The state is unchanged. Run the plan again later."
+            "The answers of the service contradict each other: {reason}. The state is unchanged. Run the plan again \
+             later."
         ),
     );
     current.unchanged(diagnostic)
 }
 
 /// A refresh that failed.
-pub(in crate::provider) fn failed<M>(current: State<M>, subject: &Subject, error: &api::Error) -> Outcome<M> {
+pub(in crate::provider) fn failed<M>(
+    current: State<M>,
+    subject: &Subject,
+    error: &api::Error,
+    client: &Client,
+) -> Outcome<M> {
     let tried = format!("refresh {}", subject.title);
-    let diagnostic = Failure { error, tried, now: "The state is unchanged.".to_owned() }.whole();
-    current.unchanged(diagnostic)
+    let failure = Failure { error, tried, now: "The state is unchanged.".to_owned() };
+    current.unchanged(failure.of_a_refresh(client))
 }

@@ -1,7 +1,7 @@
 //! Create: sent once, waited for, and given its name.
 //!
-//! After the acceptance the state holds the object on every path. Only a failed creation and a wait that ran out are errors, which
-//! make Terraform taint it; all else is a warning (plugin protocol, ApplyResourceChange).
+//! After the acceptance the state holds the object on every path. Only a failed creation and a wait that ran out are
+//! errors, which make Terraform taint it; all else is a warning (plugin protocol, ApplyResourceChange).
 
 use std::{
     collections::BTreeMap,
@@ -254,8 +254,8 @@ impl<M: Managed> Creation<'_, M> {
         }
     }
 
-    /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the name is
-    /// the one trace of a run that is killed and whose record is lost.
+    /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the
+    /// name is the one trace of a run that is killed and whose record is lost.
     async fn rename(&mut self, accepted: &Accepted<M::Object>) {
         let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.unheard.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {
@@ -273,8 +273,8 @@ impl<M: Managed> Creation<'_, M> {
         Limits { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
     }
 
-    /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the record
-    /// stays or is turned back, and the next run's same create adopts the object.
+    /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the
+    /// record stays or is turned back, and the next run's same create adopts the object.
     async fn hand_over(&self, entry: Entry) {
         if self.unheard.is_cancelled() {
             tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
@@ -297,9 +297,9 @@ impl<M: Managed> Creation<'_, M> {
     }
 }
 
-/// An answer on its way to Terraform. When it is dropped, at the latest with the process, the record is turned back if the answer
-/// did not go to the connection, or if Terraform ended so soon after it that it may not have stored it. A state that holds the
-/// object clears the record all the same.
+/// An answer on its way to Terraform. When it is dropped, at the latest with the process, the record is turned back if
+/// the answer did not go to the connection, or if Terraform ended so soon after it that it may not have stored it. A
+/// state that holds the object clears the record all the same.
 struct Answer {
     handed: Option<HandedOver>,
     unheard: CancellationToken,
@@ -340,30 +340,31 @@ fn adopted<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::warning(
         format!("Adopted {}", state.title()),
         format!(
-            "An earlier run created this {} and ended before Terraform stored it. It was found by its pending record or its name, \
-             and nothing was created again.",
+            "An earlier run created this {} and ended before Terraform stored it. It was found by its pending record \
+             or its name, and nothing was created again.",
             noun::<M>()
         ),
     )
 }
 
-/// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a warning.
+/// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a
+/// warning.
 fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) -> Diagnostic {
     let (noun, title) = (noun::<M>(), state.title());
     match error {
         api::Error::WaitEnded(ended) if !ended.cancelled => Diagnostic::error(
             format!("{} is not ready in time", capitalized(&title)),
             format!(
-                "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: the next apply \
-                 would replace it. To keep it: terraform untaint <address>, then apply again. To wait longer set \
-                 timeouts {{ create = \"…\" }}{ids}."
+                "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: \
+                 the next apply would replace it. To keep it: terraform untaint <address>, then apply again. To wait \
+                 longer set timeouts {{ create = \"…\" }}{ids}."
             ),
         ),
         api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => Diagnostic::warning(
             format!("Stopped waiting for {title}"),
             format!(
-                "The run was told to stop: {error}. The {noun} exists and is billed; the state holds it. The next plan shows its \
-                 status."
+                "The run was stopped: {error}. The {noun} exists and is billed; the state holds it. The next plan \
+                 shows its status."
             ),
         ),
         error => {
@@ -384,8 +385,9 @@ fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &api::Error) -> Diag
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
         format!(
-            "Its pending record could not be written ({error}), so its name is the only trace of it until the state is stored. \
-             The state holds it under id {}. Make room in the pending directory, then apply again: the next plan repairs the name.",
+            "Its pending record could not be written ({error}), so its name is the only trace of it until the state \
+             is stored. The state holds it under id {}. Make room in the pending directory, then apply again: the \
+             next plan repairs the name.",
             state.id().unwrap_or_default()
         ),
     )

@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// The configuration and result of the data source that reads all objects of a kind: the attributes of [`Self::Filters`],
-/// and one with a row for each object.
+/// The configuration and result of the data source that reads all objects of a kind: the attributes of
+/// [`Self::Filters`], and one with a row for each object.
 pub(in crate::provider) trait PluralModel: Model {
     /// The filters.
     type Filters: Filters + Default;

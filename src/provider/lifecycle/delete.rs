@@ -108,8 +108,8 @@ impl<M: Managed> Release<'_, M> {
         }
     }
 
-    /// Waits for the end of a release that the service accepted. One that lists stop showing is looked for once more before it
-    /// counts as gone; in that account the service has just known it.
+    /// Waits for the end of a release that the service accepted. One that lists stop showing is looked for once more
+    /// before it counts as gone; in that account the service has just known it.
     async fn until_gone(&self) -> Result<End, Diagnostic> {
         let objects = self.client.api.objects::<M::Object>();
         let is_gone = |seen: &Sighting<M::Object>| seen.record().is_none_or(M::Object::is_released);
@@ -165,8 +165,8 @@ impl<M: Managed> Release<'_, M> {
         Diagnostic::error(
             format!("The release of {} has not ended", self.current.state.title()),
             format!(
-                "The service accepted the release, and then: {error}. It stays in the state until the service shows it as released. \
-                 Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                "The service accepted the release, and then: {error}. It stays in the state until the service shows \
+                 it as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
             ),
         )
     }

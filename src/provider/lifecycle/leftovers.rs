@@ -1,5 +1,5 @@
-//! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over and is in no
-//! state.
+//! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over
+//! and is in no state.
 
 use super::{Choice, Managed, ManagedExt as _, Record, noun};
 use crate::{
@@ -16,8 +16,8 @@ pub(super) struct Decision<K> {
     pub(super) diagnostics: Diagnostics,
 }
 
-/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of this very
-/// configuration are dealt with as the provider's on_leftover says; the others are a warning.
+/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of this
+/// very configuration are dealt with as the provider's on_leftover says; the others are a warning.
 pub(super) async fn decide<M: Managed>(
     choices: &[Choice<M>],
     key: &str,
@@ -104,9 +104,10 @@ fn refusal<M: Managed>(records: &[Record<M>]) -> Diagnostic {
     Diagnostic::error(
         format!("{who} {verb} left behind by an earlier run of this configuration"),
         format!(
-            "The name carries the marker of this configuration, and no pending record explains it (was .terraform deleted?). What is \
-             listed here exists and is billed. Nothing was created. To manage an object, import it to an address of its own; to drop \
-             it, release it in the console. To let the provider decide, set its argument on_leftover to \"adopt\" or \"warn\".\n\n{}",
+            "The name carries the marker of this configuration, and no pending record explains it (was .terraform \
+             deleted?). What is listed here exists and is billed. Nothing was created. To manage an object, import it \
+             to an address of its own; to drop it, release it in the console. To let the provider decide, set its \
+             argument on_leftover to \"adopt\" or \"warn\".\n\n{}",
             objects.join("\n")
         ),
     )
@@ -118,13 +119,14 @@ fn look_alike<M: Managed>(record: &Record<M>) -> Diagnostic {
     leftover::<M>(&record_id(record), &format!("Its name {name:?} is one that a create gives before it renames."))
 }
 
-/// Warns of objects that an earlier run made from the same configuration and answered, and that no state has shown since.
+/// Warns of objects that an earlier run made from the same configuration and answered, and that no state has shown
+/// since.
 pub(super) fn never_shown<M: Managed>(key: &str, client: &Client) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();
     for id in &never_shown {
-        let why = "An earlier run created it from the same configuration and answered it to Terraform, but no state has shown it \
-                   since.";
+        let why = "An earlier run created it from the same configuration and answered it to Terraform, but no state \
+                   has shown it since.";
         diagnostics.push(leftover::<M>(id, why));
     }
     diagnostics
@@ -134,8 +136,8 @@ fn leftover<M: Managed>(id: &str, why: &str) -> Diagnostic {
     Diagnostic::warning(
         format!("{} {id} may have been left behind", capitalized(noun::<M>())),
         format!(
-            "{why} If it is in no state, it is billed and not managed. To manage it: terraform import {}.<name> {id}. Otherwise \
-             release it in the console.",
+            "{why} If it is in no state, it is billed and not managed. To manage it: terraform import {}.<name> {id}. \
+             Otherwise release it in the console.",
             M::TYPE_NAME
         ),
     )

@@ -1,5 +1,6 @@
-//! The life cycle of what costs money, written once: create, read, delete, import and list of instances, cloud disks and private
-//! images. What differs between them is [`Managed`]; a kind's own folder holds its schema, model and checks.
+//! The life cycle of what costs money, written once: create, read, delete, import and list of instances, cloud disks
+//! and private images. What differs between them is [`Managed`]; a kind's own folder holds its schema, model and
+//! checks.
 
 pub(super) mod absence;
 mod create;

@@ -43,8 +43,8 @@ impl<M: Managed> Refused<'_, M> {
         let (noun, error) = (noun::<M>(), self.error);
         let mut now = match error {
             Error::Unsettled(unsettled) => format!(
-                "Whether a {noun} was created is not known. If it was, its name is {:?}, and its pending record is in {}. The next \
-                 apply looks for it first.",
+                "Whether a {noun} was created is not known. If it was, its name is {:?}, and its pending record is in \
+                 {}. The next apply looks for it first.",
                 unsettled.marker,
                 client.journal.directory().display()
             ),

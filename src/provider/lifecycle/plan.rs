@@ -30,8 +30,8 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
     plan.diagnostics.extend(checked);
 }
 
-/// The pending record that the create of this plan would adopt. What a killed create took (stock, a name, a budget) is no obstacle
-/// to adopting it.
+/// The pending record that the create of this plan would adopt. What a killed create took (stock, a name, a budget) is
+/// no obstacle to adopting it.
 pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Client) -> Option<PendingRecord> {
     let (config, planned) = plan.config.as_ref().zip(plan.planned.as_ref())?;
     let choices = M::choices(config, planned, &plan.private, client);

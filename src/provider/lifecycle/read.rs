@@ -7,8 +7,8 @@ use crate::{
     provider::{Client, client::limits},
 };
 
-/// Refreshes, where lists show all, from a list that all objects of the run share. Only what that list lacks is looked for with
-/// calls of its own.
+/// Refreshes, where lists show all, from a list that all objects of the run share. Only what that list lacks is looked
+/// for with calls of its own.
 pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Client>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
@@ -26,7 +26,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Cl
         Ok(Presence::Released) => absence::released(&subject, client),
         Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
-        Err(error) => absence::failed(current, &subject, &error),
+        Err(error) => absence::failed(current, &subject, &error, client),
     }
 }
 

@@ -1,3 +1,5 @@
+//! Creates: the server is started, or an earlier start is resumed.
+
 use secrecy::SecretString;
 
 use super::{

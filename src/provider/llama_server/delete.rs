@@ -1,3 +1,5 @@
+//! Destroys: the server is stopped and its records are removed.
+
 use super::{
     bootstrap::{Kind, Report, Verb},
     enter::{Attempt, NoEntrance},

@@ -1,3 +1,5 @@
+//! Imports, and the identity of a server.
+
 use super::{
     bootstrap::{Phase, Verb},
     enter::{Attempt, NoEntrance, witness_key},

@@ -1,3 +1,5 @@
+//! The typed model of `damodel_llama_server`.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Refreshes: what the server in the instance does now.
+
 use super::{
     bootstrap::{Fingerprint, Phase, Report, Verb},
     enter::{Attempt, NoEntrance, witness_key},
@@ -37,7 +39,7 @@ pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Clie
         Ok(Presence::Released) => absence::released(&subject, client),
         Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
-        Err(error) => absence::failed(current, &subject, &error),
+        Err(error) => absence::failed(current, &subject, &error, client),
     }
 }
 

@@ -1,3 +1,5 @@
+//! Updates in place, and repairs of what a refresh found.
+
 use super::{
     bootstrap::{Fingerprint, Job, Place, Report, Verb},
     enter::enter,

@@ -36,7 +36,8 @@ impl Managed for PrivateImage {
 
     const TYPE_NAME: &'static str = "damodel_private_image";
     const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
-    /// While the service is busy with another save it is asked again; a day's cap is final (service API, POST /api/instance/save_image_v2).
+    /// While the service is busy with another save it is asked again; a day's cap is final (service API, POST
+    /// /api/instance/save_image_v2).
     const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
     const RELEASES_LATER: bool = false;
 
@@ -96,10 +97,14 @@ impl Managed for PrivateImage {
     fn unfit(&self, image: &api::PrivateImage, accepted: &Accepted<api::PrivateImage>) -> Option<Diagnostic> {
         (!image.is_ready()).then(|| {
             Diagnostic::warning(
-                format!("{} is {}", capitalized(&self.title()), image.image_status.map(image_status).unwrap_or_default()),
                 format!(
-                    "The service accepted the save and then shows this status instead of ready. The state holds the image. Check \
-                     it in the console{}.",
+                    "{} is {}",
+                    capitalized(&self.title()),
+                    image.image_status.map(image_status).unwrap_or_default()
+                ),
+                format!(
+                    "The service accepted the save and then shows this status instead of ready. The state holds the \
+                     image. Check it in the console{}.",
                     accepted.ids
                 ),
             )

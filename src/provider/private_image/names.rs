@@ -16,13 +16,14 @@ pub(super) fn taken(holder: &api::PrivateImage, client: &Client) -> String {
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
     let origin = if is_left {
-        " An earlier run created it, perhaps from an instance that was replaced since, and its pending record is still there."
+        " An earlier run created it, perhaps from an instance that was replaced since, and its pending record is \
+         still there."
     } else {
         ""
     };
     format!(
-        "Private image {id} has it.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise delete it in the \
-         console, or choose another name.",
+        "Private image {id} has it.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise delete \
+         it in the console, or choose another name.",
         PrivateImage::TYPE_NAME
     )
 }

@@ -32,7 +32,8 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
     }
 }
 
-/// A name that another image has is refused by the service (130001): better told before anything else of the apply is made.
+/// A name that another image has is refused by the service (130001): better told before anything else of the apply is
+/// made.
 async fn check_name(
     name: &str,
     own: Option<i64>,
@@ -60,7 +61,7 @@ async fn check_name(
         Err(error) => {
             let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the image's name".to_owned(), now };
-            diagnostics.push(failure.of_a_check());
+            diagnostics.extend(failure.of_a_check(client));
         }
     }
 }

@@ -11,15 +11,16 @@ pub(super) fn schema() -> Schema {
         Attribute::optional(
             "instance_id",
             Type::String,
-            "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to make an image; null after an import.",
+            "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to make an image; null \
+             after an import.",
         )
         .replaces(Replacement::IfKnown),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the image is an error. What counts is the value in the state. Worth setting: the \
-             replacement of the instance that it was made of would replace the image too.",
+            "Whether destroying or replacing the image is an error. What counts is the value in the state. Worth \
+             setting: the replacement of the instance that it was made of would replace the image too.",
         ),
     ];
     attributes.extend(reported().into_iter().map(|mut attribute| {
@@ -31,8 +32,8 @@ pub(super) fn schema() -> Schema {
         attribute
     }));
     Schema::new(
-        "A private image: the system disk of an instance, saved. The apply waits until it is pushed and ready, so that an instance \
-         of the same apply can be made of it. Images are charged for as long as they are stored.",
+        "A private image: the system disk of an instance, saved. The apply waits until it is pushed and ready, so \
+         that an instance of the same apply can be made of it. Images are charged for as long as they are stored.",
         attributes,
     )
 }

@@ -5,8 +5,9 @@ use crate::{
     provider::{Client, images, words::image_type},
 };
 
-/// What the instance's own image may be called, its address and its name: it tells an image that this save made from one of the
-/// same name. Without the address nothing is compared: a display name alone is no proof that an address is another image's.
+/// What the instance's own image may be called, its address and its name: it tells an image that this save made from
+/// one of the same name. Without the address nothing is compared: a display name alone is no proof that an address is
+/// another image's.
 pub(super) async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Context) -> Vec<String> {
     match original_address(uid, client, limits).await {
         Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),

@@ -1,3 +1,5 @@
+//! The attributes of a public image.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -6,8 +8,8 @@ use crate::{
     provider::words::time,
 };
 
-/// A struct with the fields of a public image, under the attribute names of the data sources (service API, Public image), and
-/// some of its own.
+/// A struct with the fields of a public image, under the attribute names of the data sources (service API, Public
+/// image), and some of its own.
 macro_rules! with_image {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*

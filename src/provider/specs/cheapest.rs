@@ -29,9 +29,10 @@ impl Function for CheapestSpec {
             Type::object(record::attributes().into_iter().map(|attribute| (attribute.name, attribute.ty.ty())));
         Signature {
             summary: "The cheapest specification that can be created now".to_owned(),
-            description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs available in one \
-                          machine now; of several at the same price the one with the lowest `spec_id`. Stock and prices move: a \
-                          machine that is made of the result keeps its specification with `ignore_changes = [spec_id]`."
+            description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
+                          available in one instance now; of several at the same price the one with the lowest \
+                          `spec_id`. Stock and prices move: an instance that is made of the result keeps its \
+                          specification with `ignore_changes = [spec_id]`."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
@@ -39,7 +40,7 @@ impl Function for CheapestSpec {
                     Type::list(record.clone()),
                     "The specifications to choose from: `specs` of `damodel_specs`, or some of them.",
                 ),
-                Parameter::new("gpu_num", Type::Number, "How many GPUs the machine is to have.")
+                Parameter::new("gpu_num", Type::Number, "How many GPUs the instance is to have.")
                     .validate(validator::between(1..=i64::MAX)),
             ],
             variadic: None,
@@ -55,13 +56,13 @@ impl Function for CheapestSpec {
         }
         let fits = |spec: &SpecRecord| spec.max_gpu_count.known().is_some_and(|count| *count >= arguments.gpu_num);
         if most < arguments.gpu_num {
-            let text = format!("no machine with that many GPUs can be created now: at most {most} fit in one");
+            let text = format!("no instance with that many GPUs can be created now: at most {most} fit in one");
             return Err(FunctionError::on("gpu_num", text));
         }
         let priced = specs.into_iter().filter(fits).filter(|spec| spec.hourly_price.known().is_some());
         priced
             .min_by(|a, b| (&a.hourly_price, &a.spec_id).cmp(&(&b.hourly_price, &b.spec_id)))
-            .ok_or_else(|| FunctionError::on("specs", "none of those that can be created now names an hourly price"))
+            .ok_or_else(|| FunctionError::on("specs", "no specification that can be created now has an hourly price"))
     }
 }
 

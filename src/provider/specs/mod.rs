@@ -59,8 +59,8 @@ impl DataSource for List {
             "The specifications that match.",
         ));
         Schema::new(
-            "The instance specifications of a region, with their stock and prices. Prices and stock change: they are asked for \
-             in every plan.",
+            "The instance specifications of a region, with their stock and prices. Prices and stock change: they are \
+             asked for in every plan.",
             attributes,
         )
     }
@@ -115,7 +115,7 @@ fn arguments() -> Vec<Attribute> {
             .validate(validator::one_of(&["ondemand", "spot"])),
         Attribute::optional("gpu_name", Type::String, "A regular expression that the GPU model must match.")
             .validate(validator::regular_expression()),
-        number("min_gpu_num", "How many GPUs must be available in one machine."),
+        number("min_gpu_num", "How many GPUs must be available in one instance."),
         number("min_gpu_mem_mb", "The least memory of a GPU, in MB."),
         number("min_cpu_per_gpu", "The least number of CPU cores for each GPU."),
         number("min_mem_per_gpu_gb", "The least memory for each GPU, in GB."),

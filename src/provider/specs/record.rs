@@ -1,3 +1,5 @@
+//! The attributes of a specification.
+
 use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
 
@@ -114,8 +116,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         text("capacity_type", "`ondemand` or `spot`."),
         text("gpu_name", "The GPU model; a CPU specification may carry a CPU identifier."),
         number("gpu_mem_mb", "The memory of a GPU in MB."),
-        number("max_gpu_count", "How many GPUs one machine can have now; 0 when sold out."),
-        flag("available", "Whether a machine can be made now."),
+        number("max_gpu_count", "How many GPUs one instance can have now; 0 when sold out."),
+        flag("available", "Whether an instance can be made now."),
         number("cpu_per_gpu", "CPU cores for each GPU."),
         number("mem_per_gpu_gb", "Memory for each GPU in GB."),
         number("sys_disk_size_gb", "The system disk in GB."),

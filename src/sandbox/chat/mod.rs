@@ -1,7 +1,8 @@
 //! POST /chat/completions (service API, Chat completions).
 //!
-//! The answer follows from the request: it repeats the last user message, one word being one token. The shapes of answer, chunks and
-//! errors are OpenAI's, whose clients the document says will work; fields beyond those that the document names anywhere are refused.
+//! The answer follows from the request: it repeats the last user message, one word being one token. The shapes of
+//! answer, chunks and errors are OpenAI's, whose clients the document says will work; fields beyond those that the
+//! document names anywhere are refused.
 
 mod completion;
 mod failure;

@@ -1,7 +1,8 @@
 //! POST /api/storage/cloud_disk/rename, …/resize and …/release.
 //!
-//! The document leaves open which statuses permit them. Here a disk can be renamed until it is released, grows when it is Available or Mounted, and
-//! is released when it is Available or In arrears and nothing mounts it. What forbids it otherwise is the downstream service's business error.
+//! The document leaves open which statuses permit them. Here a disk can be renamed until it is released, grows when it
+//! is Available or Mounted, and is released when it is Available or In arrears and nothing mounts it. What forbids it
+//! otherwise is the downstream service's business error.
 
 use axum::http::Method;
 use serde_json::Value;

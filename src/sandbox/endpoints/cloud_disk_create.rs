@@ -1,6 +1,7 @@
 //! POST /api/storage/cloud_disk/create.
 //!
-//! Order of the checks: the permission (100042), the request (100002), the balance (100038), what is left of the specification (180009).
+//! Order of the checks: the permission (100042), the request (100002), the balance (100038), what is left of the
+//! specification (180009).
 
 use axum::http::Method;
 use serde_json::Value;
@@ -48,7 +49,8 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(Value::Null)
 }
 
-/// What becomes of the new disk, and when; nothing for one that is stuck. No status says that a creation failed: such a disk is Released.
+/// What becomes of the new disk, and when; nothing for one that is stuck. No status says that a creation failed: such a
+/// disk is Released.
 fn creation_step(context: &Context<'_>) -> Option<DiskStep> {
     let to = if context.wish.fail { DiskNext::Released } else { DiskNext::Available };
     let at_ms = context.now_ms.saturating_add(context.tempo.disk_change_ms);

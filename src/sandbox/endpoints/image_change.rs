@@ -58,7 +58,8 @@ fn delete(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(Value::Null)
 }
 
-/// The index of the account's image. One of another account is unknown to this one (service API, Authentication, 4), or forbidden by the chosen form.
+/// The index of the account's image. One of another account is unknown to this one (service API, Authentication, 4), or
+/// forbidden by the chosen form.
 fn find(context: &Context<'_>, id: i64) -> Result<usize, Refusal> {
     let no_privilege = || Refusal::new(Code::ImageNoPrivilege, format!("image {id} is not permitted to this account"));
     if !context.asking().is_some_and(|account| account.may_use_images) {

@@ -1,6 +1,7 @@
 //! POST /api/instance/save_image_v2.
 //!
-//! Order of the checks: the request (100002), the instance (160003, 100002), the name (130001), other saves (130002, 130003, 130008), the balance (100038).
+//! Order of the checks: the request (100002), the instance (160003, 100002), the name (130001), other saves (130002,
+//! 130003, 130008), the balance (100038).
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -108,7 +109,8 @@ fn save(context: &mut Context<'_>, instance: &Instance, name: String) -> Value {
     json!({ "image_id": id, "image_tag": tag })
 }
 
-/// The repository of an image of this name: never with `_`, so that it shows no other kind of image (service API, POST /api/instance/create, rule 4).
+/// The repository of an image of this name: never with `_`, so that it shows no other kind of image (service API, POST
+/// /api/instance/create, rule 4).
 fn repository(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }

@@ -1,7 +1,8 @@
 //! POST /api/instance/create.
 //!
-//! Order of the checks: the form of the request (100002, 180008), the account (160015, 100049), the specification (100002, 160014), sizes against it
-//! (100002), stock (160001, 160004), the image (100002, 160019, 160032), the disks (180007), the balance (100038).
+//! Order of the checks: the form of the request (100002, 180008), the account (160015, 100049), the specification
+//! (100002, 160014), sizes against it (100002), stock (160001, 160004), the image (100002, 160019, 160032), the disks
+//! (180007), the balance (100038).
 
 use axum::http::Method;
 use serde_json::{Value, json};

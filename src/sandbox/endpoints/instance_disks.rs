@@ -50,7 +50,8 @@ impl DiskRequest {
         Ok(Self { existing, new })
     }
 
-    /// Refuses existing disks that cannot be mounted (unknown ones, ones in another state, one named twice), and new ones that cannot be had.
+    /// Refuses existing disks that cannot be mounted (unknown ones, ones in another state, one named twice), and new
+    /// ones that cannot be had.
     pub(super) fn check(&self, context: &Context<'_>) -> Result<(), Refusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
             let is_mountable = context

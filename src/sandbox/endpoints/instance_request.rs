@@ -123,7 +123,8 @@ fn alias(fields: &mut Fields) -> Result<String, Refusal> {
     }
 }
 
-/// At most 42 letters, digits and hyphens, a letter or digit at both ends (service API, POST /api/instance/create: instance_hostname).
+/// At most 42 letters, digits and hyphens, a letter or digit at both ends (service API, POST /api/instance/create:
+/// instance_hostname).
 fn hostname(fields: &mut Fields) -> Result<String, Refusal> {
     let Some(hostname) = fields.string("instance_hostname")? else {
         return Ok(String::new());

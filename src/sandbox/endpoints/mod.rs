@@ -1,4 +1,5 @@
-//! The endpoints of the OpenAPI, one file each or one for a few that are alike. The chat endpoint, which has no envelope, is in `chat`.
+//! The endpoints of the OpenAPI, one file each or one for a few that are alike. The chat endpoint, which has no
+//! envelope, is in `chat`.
 //!
 //! An endpoint is a value of [`Endpoint`], listed in [`ENDPOINTS`]; one more is one file and one line.
 
@@ -140,7 +141,8 @@ impl Context<'_> {
         Visibility { from_ms: self.now_ms.saturating_add(self.wish.hidden_ms), after_reads: self.wish.hidden_reads }
     }
 
-    /// Refuses an account that has nothing left. What a cloud disk or an image costs is not in the document, so any balance above 0 is enough.
+    /// Refuses an account that has nothing left. What a cloud disk or an image costs is not in the document, so any
+    /// balance above 0 is enough.
     fn require_balance(&self) -> Result<(), Refusal> {
         match self.asking() {
             Some(account) if account.balance <= 0.0 => {
@@ -160,8 +162,8 @@ impl Context<'_> {
     }
 }
 
-/// A name that a thing can have. The document calls a name "malformed" without a rule; here it has 1 to 128 characters, no control characters and no
-/// white space at its ends.
+/// A name that a thing can have. The document calls a name "malformed" without a rule; here it has 1 to 128 characters,
+/// no control characters and no white space at its ends.
 fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("must not be empty")

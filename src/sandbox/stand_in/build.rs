@@ -92,7 +92,8 @@ impl Build {
         }
     }
 
-    /// Whether its kernels run on this architecture: those for an older one are compiled again by the driver, those for a newer one are not.
+    /// Whether its kernels run on this architecture: those for an older one are compiled again by the driver, those for
+    /// a newer one are not.
     pub(super) fn runs_on(&self, architecture: u32) -> bool {
         self.architectures.iter().any(|&own| own <= architecture)
     }

@@ -1,7 +1,7 @@
 //! GGUF files: written small, and read as far as a server looks before it loads the data.
 //!
-//! The format: magic, version, number of tensors and of keys, the keys with typed values, the tensors' shapes and offsets, padding to 32
-//! bytes, the data. Little-endian throughout.
+//! The format: magic, version, number of tensors and of keys, the keys with typed values, the tensors' shapes and
+//! offsets, padding to 32 bytes, the data. Little-endian throughout.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -117,7 +117,8 @@ impl Header {
         let length = bytes.len().saturating_sub(self.data) as u64;
         match self.ends.into_iter().find(|(_, end)| *end > length) {
             Some((name, _)) => Err(format!(
-                "llama_model_load: error loading model: tensor '{name}' data is not within the file bounds, model is corrupted or incomplete"
+                "llama_model_load: error loading model: tensor '{name}' data is not within the file bounds, model is \
+                 corrupted or incomplete"
             )),
             None => Ok(self.gguf),
         }

@@ -34,7 +34,8 @@ pub fn bin(home: &Path) -> PathBuf {
     home.join(".machine/bin")
 }
 
-/// Fills a home with everything that the [module](super) lists. `executable` is this program as a file; without one the models alone are put there.
+/// Fills a home with everything that the [module](super) lists. `executable` is this program as a file; without one the
+/// models alone are put there.
 ///
 /// # Errors
 ///

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Where it is written down, below the home.
 const FILE: &str = ".machine/machine.json";
 
-/// GPUs of the service: what a specification's name holds, the name that the driver tells, the compute capability times ten, and the driver.
-/// Capabilities as NVIDIA publishes them; the K80's driver is of the last branch that knew it.
+/// GPUs of the service: what a specification's name holds, the name that the driver tells, the compute capability times
+/// ten, and the driver. Capabilities as NVIDIA publishes them; the K80's driver is of the last branch that knew it.
 const GPUS: [(&str, &str, u32, &str); 6] = [
     ("A100", "NVIDIA A100-SXM4-80GB", 80, "550.54.15"),
     ("H100", "NVIDIA H100 80GB HBM3", 90, "570.86.15"),

@@ -1,9 +1,10 @@
-//! Programs and files that stand in for what the service's instances hold: the inference server, the GPU's tools, the public storage.
+//! Programs and files that stand in for what the service's instances hold: the inference server, the GPU's tools, the
+//! public storage.
 //!
-//! They are this program under other names ([`run`]), put into a home by [`install`]: an instance of the sandbox gets them by itself, and a
-//! test that has a real sshd puts them where it wants. They behave as the real ones were measured to. What one does follows from the model
-//! file it is given, from its build, and from the machine it finds itself on ([`Machine`]), as with the real ones: nobody who uses them tells
-//! them that this is a test.
+//! They are this program under other names ([`run`]), put into a home by [`install`]: an instance of the sandbox gets
+//! them by itself, and a test that has a real sshd puts them where it wants. They behave as the real ones were measured
+//! to. What one does follows from the model file it is given, from its build, and from the machine it finds itself on
+//! ([`Machine`]), as with the real ones: nobody who uses them tells them that this is a test.
 //!
 //! # What is installed
 //!
@@ -17,9 +18,10 @@
 //! | `.machine/machine.json` | the hardware, and the version of the CUDA toolkit |
 //! | `.machine/bin` | `ss` and, where there is a GPU, `nvidia-smi` and `nvcc`; to be first on PATH |
 //!
-//! The source is compiled by the system's cmake and C++ compiler, its CUDA part through `nvcc`, which knows the architectures that its version
-//! knows: none below 75 from version 13 on. What comes out is the same server, for the architectures that it was compiled for. A file
-//! `slow-build` in the source, with a number of seconds in it, makes each of its steps take so long.
+//! The source is compiled by the system's cmake and C++ compiler, its CUDA part through `nvcc`, which knows the
+//! architectures that its version knows: none below 75 from version 13 on. What comes out is the same server, for the
+//! architectures that it was compiled for. A file `slow-build` in the source, with a number of seconds in it, makes
+//! each of its steps take so long.
 //!
 //! # Models
 //!
@@ -44,13 +46,13 @@
 //!
 //! A chat is answered with `You said:` and the last message of the user. A word is a token.
 //!
-//! On a GPU for which it was not built the server is healthy and aborts at the first chat: "no kernel image" (134). On a machine whose GPU it
-//! cannot use it warns, and works on the CPU.
+//! On a GPU for which it was not built the server is healthy and aborts at the first chat: "no kernel image" (134). On
+//! a machine whose GPU it cannot use it warns, and works on the CPU.
 //!
 //! # Ports
 //!
-//! Where [`PORTS`] names a folder, as in an instance of the sandbox, a port is a unix socket there (`8000.sock`), so that the instances do not
-//! collide; `ss` tells who listens. Elsewhere the server listens on TCP.
+//! Where [`PORTS`] names a folder, as in an instance of the sandbox, a port is a unix socket there (`8000.sock`), so
+//! that the instances do not collide; `ss` tells who listens. Elsewhere the server listens on TCP.
 
 #[cfg(unix)]
 mod build;
@@ -103,7 +105,8 @@ impl Call<'_> {
     }
 }
 
-/// Runs the stand-in whose name this program was started under (the last part of `argv[0]`) to its end; none when the name is another.
+/// Runs the stand-in whose name this program was started under (the last part of `argv[0]`) to its end; none when the
+/// name is another.
 #[cfg(unix)]
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,

@@ -10,7 +10,8 @@ pub(super) const LOAD_MS: &str = "stand_in.load_ms";
 pub(super) const TOKEN_MS: &str = "stand_in.token_ms";
 /// What happens while it loads: `crash`, `killed`, `no_memory`.
 pub(super) const ON_LOAD: &str = "stand_in.on_load";
-/// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; from the second chat on with `_second` behind it.
+/// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; from the second chat on with `_second`
+/// behind it.
 pub(super) const ON_CHAT: &str = "stand_in.on_chat";
 /// The key of the chat template.
 pub(super) const TEMPLATE: &str = "tokenizer.chat_template";

@@ -135,7 +135,8 @@ fn a_stream_can_be_refused_in_silence() {
 #[case(json!({ "messages": [{ "content": "a" }] }), "messages[0].role: missing")]
 #[case(json!({ "messages": [{ "role": "user" }] }), "messages[0].content: missing")]
 #[case(json!({ "messages": [{ "role": "pirate", "content": "a" }] }), "messages[0].role: \"pirate\"")]
-#[case(json!({ "messages": [{ "role": "user", "content": null }] }), "messages[0].content: expected a string, got null")]
+#[case(json!({ "messages": [{ "role": "user", "content": null }] }), "messages[0].content: expected a string, got \
+    null")]
 #[case(json!({ "messages": [{ "role": "user", "content": "a", "mood": "b" }] }), "messages[0].mood: unknown field")]
 #[case(json!({ "stream": "true" }), "stream: expected a boolean")]
 #[case(json!({ "temperature": 2.1 }), "temperature: is not within")]

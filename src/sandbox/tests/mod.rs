@@ -50,7 +50,8 @@ impl Bench {
         Self { service: Service::new(&options).unwrap(), account: "main" }
     }
 
-    /// The raw answer to a request of the account. An id that is part of the path follows the endpoint's name: `image_delete/951`.
+    /// The raw answer to a request of the account. An id that is part of the path follows the endpoint's name:
+    /// `image_delete/951`.
     fn ask(&mut self, endpoint: &str, query: &str, body: &str) -> Answer {
         let token =
             self.service.world().accounts.iter().find(|account| account.name == self.account).unwrap().token.clone();

@@ -62,9 +62,11 @@ fn long_name(character: char) -> String {
 #[case(json!({ "auto_renew": 1 }), "auto_renew: expected a boolean")]
 #[case(json!({ "exist_disks": {} }), "exist_disks: expected an array")]
 #[case(json!({ "exist_disks": [7] }), "exist_disks[0]: expected an object")]
-#[case(json!({ "exist_disks": [{ "uid": "disk-seeddata0001", "release_with_instance": 0 }] }), "exist_disks[0].id: missing")]
+#[case(json!({ "exist_disks": [{ "uid": "disk-seeddata0001", "release_with_instance": 0 }] }), "exist_disks[0].id: \
+    missing")]
 #[case(json!({ "exist_disks": [{ "id": 801, "release_with_instance": 0 }] }), "exist_disks[0].uid: missing")]
-#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001" }] }), "exist_disks[0].release_with_instance: missing")]
+#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001" }] }), "exist_disks[0].release_with_instance: \
+    missing")]
 #[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": true }] }), "exist_disks[0].release_with_instance: expected an integer")]
 #[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0, "mount_path": "/etc/x" }] }), "exist_disks[0].mount_path: ")]
 #[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0, "size_gb": 5 }] }), "exist_disks[0].size_gb: unknown field")]
@@ -72,9 +74,11 @@ fn long_name(character: char) -> String {
 #[case(json!({ "new_disks": [{ "size_gb": 20, "release_with_instance": 1 }] }), "new_disks[0].spec_id: missing")]
 #[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31 }] }), "new_disks[0].release_with_instance: missing")]
 #[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31, "release_with_instance": 2 }] }), "new_disks[0].release_with_instance: 2 is neither")]
-#[case(json!({ "new_disks": [{ "size_gb": 19, "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: 19")]
+#[case(json!({ "new_disks": [{ "size_gb": 19, "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: \
+    19")]
 #[case(json!({ "new_disks": [{ "size_gb": 4001, "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: 4001")]
-#[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 99, "release_with_instance": 1 }] }), "new_disks[0].spec_id: 99")]
+#[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 99, "release_with_instance": 1 }] }), "new_disks[0].spec_id: \
+    99")]
 #[case(json!({ "object_mounts": "bucket" }), "object_mounts: expected an array")]
 #[case(json!({ "colour": "red" }), "colour: unknown field")]
 fn a_create_is_held_to_the_document(#[case] changes: Value, #[case] message: &str) {

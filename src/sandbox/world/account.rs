@@ -37,7 +37,8 @@ impl Account {
         [&self.token].into_iter().chain(&self.further_tokens).any(|known| known.reveal() == token)
     }
 
-    /// Makes a token invalid; the oldest further one takes the place of the first. False when it is no token of the account, or its last.
+    /// Makes a token invalid; the oldest further one takes the place of the first. False when it is no token of the
+    /// account, or its last.
     pub(in crate::sandbox) fn revoke(&mut self, token: &str) -> bool {
         if let Some(index) = self.further_tokens.iter().position(|known| known.reveal() == token) {
             self.further_tokens.remove(index);

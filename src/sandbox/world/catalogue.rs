@@ -1,7 +1,7 @@
 //! The seed: a fixed catalogue in which no field has the value that a forgotten one would have.
 //!
-//! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a sub-account
-//! without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
+//! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a
+//! sub-account without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
 
 use super::{
     Account, Binding, ChatModel, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION,
@@ -100,7 +100,8 @@ fn accounts(seed: u64) -> Vec<Account> {
 
 #[rustfmt::skip]
 fn specs() -> Vec<Spec> {
-    // id, code, region, capacity, GPU, MB each, limit, stock, node, CPUs, GB, system, data, quota, CUDA, IB, hourly, discount statuses, rush, enabled
+    // id, code, region, capacity, GPU, MB each, limit, stock, node, CPUs, GB, system, data, quota, CUDA, IB, hourly,
+    // discount statuses, rush, enabled
     let rows = [
         (101, "gpu.a100-80g.1", "cn-east-1", "ondemand", "NVIDIA-A100-80G", 81_920, 8, 32, 8, 14, 120, 50, 60, 2000, "12.4", true, 12.8, [4, 0, 3], false, true),
         (102, "gpu.h100-80g.1", "cn-east-1", "ondemand", "NVIDIA-H100-80G", 81_559, 8, 16, 8, 22, 200, 60, 100, 4000, "12.8", true, 28.65, [5, 4, 2], false, true),
@@ -171,8 +172,10 @@ fn public_images(registry_host: &str) -> Vec<PublicImage> {
     // id, name, repository:tag, CUDA, softwares, labels, size, enabled
     let rows = [
         (901, "Ubuntu 22.04", "ubuntu:22.04", "", "Ubuntu 22.04, Python 3.10", "base", "1.2GB", true),
-        (902, "PyTorch 2.5.1", "pytorch:2.5.1-cuda12.4", "12.4", "PyTorch 2.5.1, Python 3.11, CUDA 12.4", "pytorch, cuda12.4", "9.8GB", true),
-        (903, "PyTorch 2.1.0", "pytorch:2.1.0-cuda11.8", "11.8", "PyTorch 2.1.0, Python 3.10, CUDA 11.8", "pytorch, cuda11.8", "8.1GB", true),
+        (902, "PyTorch 2.5.1", "pytorch:2.5.1-cuda12.4", "12.4", "PyTorch 2.5.1, Python 3.11, CUDA 12.4", "pytorch, \
+            cuda12.4", "9.8GB", true),
+        (903, "PyTorch 2.1.0", "pytorch:2.1.0-cuda11.8", "11.8", "PyTorch 2.1.0, Python 3.10, CUDA 11.8", "pytorch, \
+            cuda11.8", "8.1GB", true),
         (904, "TensorFlow 2.16", "tensorflow:2.16-cuda12.2", "12.2", "TensorFlow 2.16.1, Python 3.11, CUDA 12.2", "tensorflow, cuda12.2", "7.7GB", true),
         (905, "vLLM 0.9", "vllm:0.9-cuda12.8", "12.8", "vLLM 0.9.0, Python 3.12, CUDA 12.8", "inference, cuda12.8", "14.3GB", true),
         (906, "llama.cpp", "llama-cpp:b5000-cuda12.4", "12.4", "llama.cpp b5000, CUDA 12.4", "inference, cuda12.4", "4.4GB", true),

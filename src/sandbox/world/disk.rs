@@ -141,7 +141,8 @@ pub(in crate::sandbox) struct NewDisk<'a> {
 }
 
 impl World {
-    /// Makes a cloud disk that is Starting, and tells its id and uid. The document names no default for the mount path: here it is `/data/` and the uid.
+    /// Makes a cloud disk that is Starting, and tells its id and uid. The document names no default for the mount path:
+    /// here it is `/data/` and the uid.
     pub(in crate::sandbox) fn add_disk(&mut self, new: NewDisk<'_>, now_ms: i64) -> (i64, String) {
         let id = self.next_id();
         let uid = format!("disk-{}", self.draw().text(12));

@@ -1,8 +1,9 @@
-//! What the simulated service knows: accounts, catalogue, instances, disks, images. Its serialized form is the state file.
+//! What the simulated service knows: accounts, catalogue, instances, disks, images. Its serialized form is the state
+//! file.
 //!
-//! Nothing runs in the background: a change that takes time is noted with the moment it is due, and [`World::settle`], called
-//! before each request, brings everything up to date in the order of those moments. So the same requests at the same times give
-//! the same world.
+//! Nothing runs in the background: a change that takes time is noted with the moment it is due, and [`World::settle`],
+//! called before each request, brings everything up to date in the order of those moments. So the same requests at the
+//! same times give the same world.
 
 mod account;
 mod catalogue;

@@ -13,7 +13,8 @@ pub(in crate::sandbox) fn path_problem(path: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with the mount path of a cloud disk, if anything (service API, POST /api/storage/cloud_disk/create: forbidden paths).
+/// What is wrong with the mount path of a cloud disk, if anything (service API, POST /api/storage/cloud_disk/create:
+/// forbidden paths).
 pub(in crate::sandbox) fn disk_path_problem(path: &str) -> Option<&'static str> {
     const ALONE: [&str; 4] = ["", "/root", "/mnt", "/var"];
     const WITH_SUB_PATHS: [&str; 7] = ["/tmp", "/dev", "/proc", "/sys", "/etc", "/usr", "/boot"];

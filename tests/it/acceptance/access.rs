@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::secrets::{leaks, leaks_below};
 use crate::{
-    echo::{Echo, Signals},
+    framework::echo::{Echo, Signals},
     support::{
         reattach::Reattached,
         terraform::{Instance, Site, Workspace, config, each_cli, refusal},
@@ -20,8 +20,8 @@ const X: &str = "damodel_instance.x";
 /// The echo provider beside ours.
 fn with_echo(body: &str) -> String {
     format!(
-        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n    echo = {{ source = {ECHO:?} }}\n  \
-         }}\n}}\nprovider \"damodel\" {{\n  region = \"cn-east-1\"\n}}\n{body}"
+        "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n    echo = {{ \
+         source = {ECHO:?} }}\n  }}\n}}\nprovider \"damodel\" {{\n  region = \"cn-east-1\"\n}}\n{body}"
     )
 }
 
@@ -48,9 +48,10 @@ fn a_password_reaches_what_needs_it_and_is_stored_nowhere() {
             with_echo(&format!(
                 "{machine}\nephemeral \"damodel_instance_access\" \"x\" {{\n  id = {X}.id\n}}\n\
                  locals {{\n  way = ephemeral.damodel_instance_access.x\n}}\n\
-                 provider \"echo\" {{\n  region = \"${{local.way.ssh_user}}@${{local.way.ssh_host}}:${{local.way.ssh_port}}\"\n}}\n\
-                 resource \"echo_thing\" \"x\" {{\n  name = \"x\"\n  size = {size}\n  password = \
-                 join(\" \", [local.way.ssh_password, local.way.jupyter_token, local.way.jupyter_url])\n}}\n"
+                 provider \"echo\" {{\n  region = \
+                 \"${{local.way.ssh_user}}@${{local.way.ssh_host}}:${{local.way.ssh_port}}\"\n}}\n\
+                 resource \"echo_thing\" \"x\" {{\n  name = \"x\"\n  size = {size}\n  password = join(\" \", \
+                 [local.way.ssh_password, local.way.jupyter_token, local.way.jupyter_url])\n}}\n"
             ))
         };
         workspace.apply_ok(&body(1));

@@ -29,7 +29,8 @@ fn warns(said: &[Diagnostic], words: &[&str]) -> bool {
     warnings.map(Diagnostic::text).any(|text| words.iter().all(|word| text.contains(word)))
 }
 
-/// Applies under the main account's token; core and provider are killed before the answer of the create came, or after it.
+/// Applies under the main account's token; core and provider are killed before the answer of the create came, or after
+/// it.
 fn killed(workspace: &Workspace<'_>, is_answered: bool) {
     if is_answered {
         Started::killed_when_accepted(workspace, 1);
@@ -115,8 +116,8 @@ fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
         workspace.set_env("TF_VAR_other", &site.token_of("other"));
         let alike = |label: &str| Instance::new(label).text("name", "same");
         let config = config(format!(
-            "variable \"other\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"other\"\n  region = \"cn-east-1\"\n  \
-             api_token = var.other\n}}\n{}{}",
+            "variable \"other\" {{\n  sensitive = true\n}}\n\
+             provider \"damodel\" {{\n  alias = \"other\"\n  region = \"cn-east-1\"\n  api_token = var.other\n}}\n{}{}",
             alike("a"),
             alike("b").set("provider", "damodel.other")
         ));
@@ -234,7 +235,8 @@ fn a_token_program_that_fails_once_does_not_end_an_apply() {
         let workspace = Workspace::new(cli, &site);
         let second = site.rotated_token();
         let program = workspace.token_program(&format!(
-            "if [ ! -e \"$HERE/expired\" ]; then echo '{}'; exit; fi\nmkdir \"$HERE/failed\" 2>/dev/null && exit 1\necho '{second}'",
+            "if [ ! -e \"$HERE/expired\" ]; then echo '{}'; exit; fi\nmkdir \"$HERE/failed\" 2>/dev/null && exit 1\n\
+             echo '{second}'",
             site.token()
         ));
         let config = config_with(&format!("region = \"cn-east-1\"\n{program}"), Instance::new("x"));

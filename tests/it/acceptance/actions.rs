@@ -29,8 +29,8 @@ fn a_model_answers_after_an_apply() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
-        let trigger = "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    action_trigger {\n      events = [after_create]\n      \
-                       actions = [action.damodel_chat_completion.hello]\n    }\n  }\n}\n";
+        let trigger = "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    action_trigger {\n      events = \
+                       [after_create]\n      actions = [action.damodel_chat_completion.hello]\n    }\n  }\n}\n";
         workspace.write(&config(format!("{}{trigger}", ask(QUESTION))));
         let run = workspace.run_ok(&["apply", "-json", "-auto-approve"]);
         let lines = told(&run.stdout);

@@ -61,13 +61,13 @@ fn machines_of_one_plan_count_together() {
 fn creates_at_once_reserve_one_after_the_other() {
     each(|site, workspace| {
         // No plan has held it: it is the creates that do.
-        workspace.write(&budget("9.9", "preflight = false", machines(16)));
-        let (done, said) = workspace.try_apply(&["-parallelism=16"]);
+        workspace.write(&budget("9.9", "preflight = false", machines(64)));
+        let (done, said) = workspace.try_apply(&["-parallelism=64"]);
         assert!(!done);
         let refused = said.iter().filter(|said| said.is_error() && said.text().contains("Nothing was bought")).count();
-        assert_eq!((refused, site.balance().created), (11, 5), "{said:#?}");
+        assert_eq!((refused, site.balance().created), (59, 5), "{said:#?}");
         // What exists stays, and a plain apply is as good as before.
-        workspace.apply_ok(&config(machines(16)));
+        workspace.apply_ok(&config(machines(8)));
         workspace.finish();
     });
 }
@@ -80,15 +80,15 @@ fn runs_on_one_computer_know_of_each_other() {
         let home = first.beside("home").display().to_string();
         for (workspace, name) in [(&first, "a"), (&second, "b")] {
             workspace.set_env("HOME", &home);
-            let body = Instance::new("m").set("count", 8).set("name", format!("\"{name}-${{count.index}}\""));
+            let body = Instance::new("m").set("count", 32).set("name", format!("\"{name}-${{count.index}}\""));
             workspace.write(&budget("11.88", "preflight = false", body));
         }
         // Each sees the machines late that the other one makes.
         site.arm("instance_create", When::Always, Action::LateVisibility { ms: 0, reads: 3 });
         thread::scope(|scope| {
             // A workspace is not shared between threads; a command is.
-            let commands =
-                [&first, &second].map(|workspace| workspace.command(&["apply", "-auto-approve", "-no-color"]));
+            let commands = [&first, &second]
+                .map(|workspace| workspace.command(&["apply", "-auto-approve", "-no-color", "-parallelism=32"]));
             for mut command in commands {
                 scope.spawn(move || assert!(!command.output().unwrap().status.success()));
             }

@@ -78,7 +78,8 @@ fn one_that_is_left_is_planned_wholly_known() {
 #[test]
 fn candidates_of_several_regions_and_sizes() {
     each(|site, workspace| {
-        let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \"cn-north-2\", gpu_num = 1 }]";
+        let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \
+                    \"cn-north-2\", gpu_num = 1 }]";
         sell_out(site, &[103]);
         let plan = workspace.apply_ok(&config(choice(list).without("gpu_num")));
         assert!(["region", "gpu_num", "spec_id"].iter().all(|name| plan.change(X).is_unknown(name)));
@@ -131,6 +132,15 @@ fn the_cuda_label_and_the_images_region_rule_out() {
         };
         assert_eq!(plan.change(X).after("spec_id"), &json!(103));
         assert_eq!(site.balance().created, 1);
+        // The private image 951 is in cn-east-1.
+        let list = "[{ spec_id = 202, region = \"cn-north-2\" }, { spec_id = 103, region = \"cn-east-1\" }]";
+        let of_an_image = choice(list).set("image_id", 951).text("image_type", "private");
+        workspace.write(&config(format!("{}{of_an_image}", Instance::new("builder"))));
+        let plan = workspace.plan(&[]);
+        assert_eq!(
+            (plan.change(X).after("spec_id"), plan.change(X).after("region")),
+            (&json!(103), &json!("cn-east-1"))
+        );
         workspace.finish();
     });
 }
@@ -201,7 +211,7 @@ fn what_the_plan_ruled_out_is_not_bought() {
         for word in ["gpu.a100-80g.1", "did not offer", "160001", "request_id"] {
             assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
         }
-        assert_eq!((site.requests("instance_create"), site.balance().created), (2, 0));
+        assert_eq!((site.requests("instance_create"), site.balance().created), (2 * 3, 0));
         site.sandbox().clear_faults();
         workspace.apply_ok(&config_with(provider, choice(THREE)));
         workspace.finish();
@@ -229,7 +239,7 @@ fn the_choice_is_kept() {
         workspace.write(&without);
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, "deletes the machine's disks"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
         let plan = workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
         assert_eq!(plan.change(X).actions(), "delete, create");
         assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));
@@ -380,6 +390,10 @@ fn lists_of_the_data_source_are_candidates_as_they_are() {
         // Another order and other prices.
         set(site, 103, None, Some(0.1));
         workspace.settled();
+        workspace.destroy_ok();
+        let cheapest = choice("[provider::damodel::cheapest_spec(data.damodel_specs.x.specs, 1)]");
+        workspace.apply_ok(&config(format!("{specs}{cheapest}")));
+        assert_eq!(spec_of(workspace), 103, "the cheapest of now");
         workspace.finish();
     });
 }

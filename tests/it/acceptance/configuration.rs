@@ -16,14 +16,15 @@ fn the_provider_may_be_configured_by_what_an_apply_makes() {
         workspace.remove_env("DAMODEL_BASE_URL");
         workspace.remove_env("DAMODEL_API_TOKEN");
         let body = format!(
-            "resource \"terraform_data\" \"gateway\" {{\n  input = {{ url = {:?}, token = {:?}, region = \"cn-east-1\", retries = 3 \
-             }}\n}}\n{}",
+            "resource \"terraform_data\" \"gateway\" {{\n  input = {{ url = {:?}, token = {:?}, region = \
+             \"cn-east-1\", retries = 3 }}\n}}\n{}",
             site.base_url(),
             site.token(),
             Instance::new("x")
         );
-        let provider = "base_url = terraform_data.gateway.output.url\napi_token = terraform_data.gateway.output.token\nregion = \
-                        terraform_data.gateway.output.region\nmax_retries = terraform_data.gateway.output.retries";
+        let provider = "base_url = terraform_data.gateway.output.url\napi_token = terraform_data.gateway.output.token\n\
+                        region = terraform_data.gateway.output.region\n\
+                        max_retries = terraform_data.gateway.output.retries";
         let plan = workspace.apply_ok(&config_with(provider, &body));
         assert_eq!(plan.change(X).actions(), "create");
         assert!(plan.change(X).is_unknown("region"));
@@ -38,7 +39,8 @@ fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         let body = format!(
-            "resource \"terraform_data\" \"gateway\" {{\n  input = {:?}\n}}\ndata \"damodel_public_images\" \"all\" {{}}",
+            "resource \"terraform_data\" \"gateway\" {{\n  input = {:?}\n}}\n\
+             data \"damodel_public_images\" \"all\" {{}}",
             site.base_url()
         );
         workspace.write(&config_with("base_url = terraform_data.gateway.output", body));

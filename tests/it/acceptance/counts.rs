@@ -22,8 +22,9 @@ fn generated(site: &Site, kind: &str) -> Vec<String> {
 /// Imports these, whatever they look like.
 fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
     format!(
-        "import {{\n  for_each = toset({ids:?})\n  to = {kind}.x[each.key]\n  id = each.key\n}}\nresource {kind:?} \"x\" {{\n  for_each = \
-         toset({ids:?})\n{arguments}  lifecycle {{\n    ignore_changes = all\n  }}\n}}\n"
+        "import {{\n  for_each = toset({ids:?})\n  to = {kind}.x[each.key]\n  id = each.key\n}}\n\
+         resource {kind:?} \"x\" {{\n  for_each = toset({ids:?})\n\
+         {arguments}  lifecycle {{\n    ignore_changes = all\n  }}\n}}\n"
     )
 }
 
@@ -68,7 +69,8 @@ fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
         let workspace = Workspace::new(cli, &site);
         let created = site.balance_of(Thing::CloudDisk).created;
         workspace.write(&config(
-            "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  spec_id = 31\n}\n",
+            "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  \
+             spec_id = 31\n}\n",
         ));
         workspace.plan(&["-parallelism=50"]);
         let begun = Instant::now();
@@ -96,8 +98,8 @@ fn all_checks_of_a_plan_ask_each_list_once() {
             .set("new_disks", "[{ size_gb = 20, spec_id = 31 }]");
         let private = Instance::new("private").set("image_id", 951).text("image_type", "private");
         let disks = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 5\n  size_gb = 20\n  spec_id = 31\n}\n";
-        let images = "resource \"damodel_private_image\" \"x\" {\n  count = 5\n  name = \"x-${count.index}\"\n  instance_id = \
-                      damodel_instance.east[0].id\n}\n";
+        let images = "resource \"damodel_private_image\" \"x\" {\n  count = 5\n  name = \"x-${count.index}\"\n  \
+                      instance_id = damodel_instance.east[0].id\n}\n";
         workspace.write(&config(format!("{east}{north}{private}{disks}{images}")));
         workspace.plan(&[]);
         let count = |name: &str| site.requests(name);
@@ -126,7 +128,8 @@ fn a_plan_of_everything_over_what_exists_asks_each_list_once() {
             let disks = format!(
                 "resource \"damodel_cloud_disk\" \"x\" {{\n  count = {disks}\n  size_gb = {size}\n  spec_id = 31\n}}\n"
             );
-            let image = "resource \"damodel_private_image\" \"x\" {\n  name = \"one\"\n  instance_id = damodel_instance.x[0].id\n}\n";
+            let image = "resource \"damodel_private_image\" \"x\" {\n  name = \"one\"\n  instance_id = \
+                         damodel_instance.x[0].id\n}\n";
             let sources = ["cloud_disks", "cloud_disk_specs", "instances", "private_images", "public_images", "specs"]
                 .map(|source| format!("data \"damodel_{source}\" \"all\" {{}}\n"))
                 .concat();

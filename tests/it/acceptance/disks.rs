@@ -146,8 +146,8 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
     each(|site, workspace| {
         let named = |name: &str| {
             config(format!(
-                "{}resource \"terraform_data\" \"dependent\" {{\n  triggers_replace = [{X}.id, {X}.uid]\n}}\noutput \"id\" {{ value = \
-                 {X}.id }}\n",
+                "{}resource \"terraform_data\" \"dependent\" {{\n  triggers_replace = [{X}.id, {X}.uid]\n}}\n\
+                 output \"id\" {{ value = {X}.id }}\n",
                 disk(&[("name", &format!("{name:?}"))])
             ))
         };
@@ -182,8 +182,8 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
         let other = Workspace::new(workspace.cli, site);
         let holder = |wait: &str| {
             config(format!(
-                "resource \"damodel_instance\" \"holder\" {{\n  name = \"holder\"\n  spec_id = 103\n  gpu_num = 1\n  image_id = 902\n  \
-                 image_type = \"public\"\n  exist_disks = [{{ disk_id = {id}{wait} }}]\n}}\n"
+                "resource \"damodel_instance\" \"holder\" {{\n  name = \"holder\"\n  spec_id = 103\n  gpu_num = 1\n  \
+                 image_id = 902\n  image_type = \"public\"\n  exist_disks = [{{ disk_id = {id}{wait} }}]\n}}\n"
             ))
         };
         other.apply_ok(&holder(""));

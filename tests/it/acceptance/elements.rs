@@ -19,12 +19,13 @@ fn machine(place: &str) -> String {
 }
 
 /// What the elements are.
-const ELEMENTS: &str = "{\n  existing = { disk_id = 802, mount_path = \"/data/all\" }\n  scratch = { size_gb = 20, spec_id = 31 }\n  \
-                        bucket = \"b\"\n  mount = \"{\\\"bucket\\\":\\\"c\\\"}\"\n  class = \"FS\"\n}";
+const ELEMENTS: &str = "{\n  existing = { disk_id = 802, mount_path = \"/data/all\" }\n  scratch = { size_gb = 20, \
+                        spec_id = 31 }\n  bucket = \"b\"\n  mount = \"{\\\"bucket\\\":\\\"c\\\"}\"\n  class = \"FS\"\n\
+                        }";
 
 /// The type that a variable of them has.
-const TYPE: &str = "object({\n  existing = object({ disk_id = number, mount_path = string })\n  scratch = object({ size_gb = number, \
-                    spec_id = number })\n  bucket = string\n  mount = string\n  class = string\n})";
+const TYPE: &str = "object({\n  existing = object({ disk_id = number, mount_path = string })\n  scratch = object({ \
+                    size_gb = number, spec_id = number })\n  bucket = string\n  mount = string\n  class = string\n})";
 
 fn made(workspace: &Workspace<'_>) {
     let state = workspace.state();
@@ -42,7 +43,8 @@ fn elements_may_be_variables() {
         let workspace = Workspace::new(cli, &site);
         workspace.remove_env("DAMODEL_API_TOKEN");
         let variables = format!(
-            "variable \"token\" {{\n  type = string\n  default = {:?}\n}}\nvariable \"of\" {{\n  type = {TYPE}\n  default = {ELEMENTS}\n}}\n",
+            "variable \"token\" {{\n  type = string\n  default = {:?}\n}}\n\
+             variable \"of\" {{\n  type = {TYPE}\n  default = {ELEMENTS}\n}}\n",
             site.token()
         );
         let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", \"%s\", var.token]";

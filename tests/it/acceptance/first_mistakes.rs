@@ -29,3 +29,45 @@ fn a_wrong_token_is_an_error_of_the_plan_that_names_its_variable() {
         refusal(&workspace.try_plan(&[]), &["API token", "DAMODEL_API_TOKEN", "request_id"]);
     });
 }
+
+/// Two instances and a disk, each of which has several checks.
+fn several() -> String {
+    let disk = "resource \"damodel_cloud_disk\" \"x\" {\n  name = \"x\"\n  size_gb = 20\n  spec_id = 31\n}\n";
+    config(format!("{}{}{disk}", Instance::new("x"), Instance::new("y")))
+}
+
+#[test]
+fn a_missing_token_is_one_error_for_the_provider() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.write(&several());
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let said = workspace.try_plan(&[]);
+        assert_eq!(said.len(), 1, "{said:#?}");
+        refusal(&said, &["Provider damodel: the API token is not set", "DAMODEL_API_TOKEN", "api_token_command"]);
+        workspace.remove_env("DAMODEL_BASE_URL");
+        let said = workspace.try_plan(&[]);
+        assert_eq!(said.len(), 1, "{said:#?}");
+        refusal(
+            &said,
+            &["Provider damodel: the service's address is not set", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"],
+        );
+    });
+}
+
+#[test]
+fn a_refresh_without_a_token_is_one_error_and_keeps_the_state() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&several());
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let said = workspace.try_plan(&[]);
+        assert_eq!(said.len(), 1, "{said:#?}");
+        refusal(&said, &["Provider damodel: the API token is not set", "The state is unchanged"]);
+        workspace.set_env("DAMODEL_API_TOKEN", site.token());
+        workspace.settled();
+        workspace.finish();
+    });
+}

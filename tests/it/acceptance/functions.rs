@@ -35,7 +35,8 @@ fn known() -> [(&'static str, &'static str, Value); 6] {
         ("cheapest", "provider::damodel::cheapest_spec(data.damodel_specs.all.specs, 1)", json!({ "spec_id": 104 })),
         (
             "cheapest_of_some",
-            "provider::damodel::cheapest_spec([for s in data.damodel_specs.all.specs : s if s.capacity_type == \"ondemand\"], 7)",
+            "provider::damodel::cheapest_spec([for s in data.damodel_specs.all.specs : s if s.capacity_type == \
+             \"ondemand\"], 7)",
             json!({ "spec_id": 105 }),
         ),
     ]
@@ -66,12 +67,13 @@ fn a_plan_and_its_apply_agree_on_the_results() {
             assert!(has(state.output(name), &expected), "{call}: {:#}", state.output(name));
         }
         // The whole machine of an apply, and the plan's own number, are the same.
-        let machine = "resource \"damodel_instance\" \"x\" {\n  name = \"x\"\n  spec_id = 103\n  gpu_num = 2\n  image_id = 902\n  \
-                       image_type = \"public\"\n}\n";
-        let same = "output \"same\" {\n  value = damodel_instance.x.estimated_cost == provider::damodel::estimate_cost(\n    \
-                    one([for s in data.damodel_specs.all.specs : s if s.spec_id == damodel_instance.x.spec_id]),\n    \
-                    damodel_instance.x.gpu_num, damodel_instance.x.data_disk_expand_size_gb,\n    \
-                    damodel_instance.x.payment_type, damodel_instance.x.purchase_duration)\n}\n";
+        let machine = "resource \"damodel_instance\" \"x\" {\n  name = \"x\"\n  spec_id = 103\n  gpu_num = 2\n  \
+                       image_id = 902\n  image_type = \"public\"\n}\n";
+        let same = "output \"same\" {\n  value = damodel_instance.x.estimated_cost == \
+                    provider::damodel::estimate_cost(\n    one([for s in data.damodel_specs.all.specs : s if \
+                    s.spec_id == damodel_instance.x.spec_id]),\n    damodel_instance.x.gpu_num, \
+                    damodel_instance.x.data_disk_expand_size_gb,\n    damodel_instance.x.payment_type, \
+                    damodel_instance.x.purchase_duration)\n}\n";
         workspace.apply_ok(&config(format!("data \"damodel_specs\" \"all\" {{}}\n{machine}{same}")));
         assert_eq!(workspace.state().output("same"), &json!(true));
         workspace.finish();
@@ -88,7 +90,8 @@ fn what_is_unknown_stays_unknown() {
         let workspace = Workspace::new(cli, &site);
         let address = format!("resource \"terraform_data\" \"a\" {{\n  input = {ADDRESS:?}\n}}\n");
         let body = format!(
-            "{address}output \"kind\" {{\n  value = provider::damodel::parse_image_address(terraform_data.a.output).kind\n}}\n"
+            "{address}output \"kind\" {{\n  value = \
+             provider::damodel::parse_image_address(terraform_data.a.output).kind\n}}\n"
         );
         workspace.write(&config(body));
         let shown = workspace.plan(&[]);
@@ -177,11 +180,11 @@ fn a_test_of_the_core_calls_them() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(outputs()));
-        let test = "run \"functions\" {\n  command = plan\n  assert {\n    condition = output.public.kind == \"public\"\n    \
-                    error_message = \"kind\"\n  }\n  assert {\n    condition = output.private == \
-                    provider::damodel::parse_image_address(\"r/user_private/base\")\n    error_message = \"whole\"\n  }\n  \
-                    assert {\n    condition = output.cheapest.spec_id == 104 && output.hourly.unit_price == 3.96\n    \
-                    error_message = \"price\"\n  }\n}\n";
+        let test = "run \"functions\" {\n  command = plan\n  assert {\n    condition = output.public.kind == \
+                    \"public\"\n    error_message = \"kind\"\n  }\n  assert {\n    condition = output.private == \
+                    provider::damodel::parse_image_address(\"r/user_private/base\")\n    error_message = \"whole\"\n  \
+                    }\n  assert {\n    condition = output.cheapest.spec_id == 104 && output.hourly.unit_price == \
+                    3.96\n    error_message = \"price\"\n  }\n}\n";
         fs::write(workspace.directory().join("functions.tftest.hcl"), test).unwrap();
         let said = workspace.run_ok(&["test", "-no-color"]);
         assert!(said.stdout.contains("1 passed, 0 failed"), "{}", said.stdout);

@@ -18,7 +18,8 @@ fn saved(name: &str, more: &str) -> String {
 
 fn image(label: &str, name: &str, more: &str) -> String {
     format!(
-        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = damodel_instance.builder.id\n  name = {name:?}\n{more}}}\n"
+        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = damodel_instance.builder.id\n  name = \
+         {name:?}\n{more}}}\n"
     )
 }
 

@@ -137,8 +137,8 @@ fn arguments_may_be_unknown_until_the_apply() {
         let workspace = Workspace::new(cli, &site);
         let body = |name: &str| {
             config(format!(
-                "resource \"terraform_data\" \"later\" {{\n  input = {{ name = {name:?}, gpus = 1, spec = 103, image = 902, kind = \
-                 \"public\", path = \"/data\", wait = \"5m\", keep = true }}\n}}\n{}",
+                "resource \"terraform_data\" \"later\" {{\n  input = {{ name = {name:?}, gpus = 1, spec = 103, image \
+                 = 902, kind = \"public\", path = \"/data\", wait = \"5m\", keep = true }}\n}}\n{}",
                 Instance::new("x")
                     .set("name", "terraform_data.later.output.name")
                     .set("gpu_num", "terraform_data.later.output.gpus")

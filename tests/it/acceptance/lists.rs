@@ -134,10 +134,11 @@ fn a_machine_shows_every_attribute() {
             .text("ssh_pubkey_name", "laptop")
             .text("external_ip", "203.0.113.7")
             .set("new_disks", "[{ size_gb = 25, spec_id = 31, mount_path = \"/data/b\" }]");
-        let sources = "data \"damodel_instances\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\noutput \"machines\" {\n  value = \
-                       data.damodel_instances.all.instances\n}\ndata \"damodel_instance\" \"one\" {\n  name = \"trainer\"\n  depends_on = \
-                       [damodel_instance.x]\n}\ndata \"damodel_cloud_disks\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\noutput \
-                       \"disks\" {\n  value = data.damodel_cloud_disks.all.cloud_disks\n}\n";
+        let sources = "data \"damodel_instances\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\n\
+                       output \"machines\" {\n  value = data.damodel_instances.all.instances\n}\n\
+                       data \"damodel_instance\" \"one\" {\n  name = \"trainer\"\n  depends_on = [damodel_instance.x]\n\
+                       }\ndata \"damodel_cloud_disks\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\n\
+                       output \"disks\" {\n  value = data.damodel_cloud_disks.all.cloud_disks\n}\n";
         workspace.apply_ok(&config(format!("{machine}{sources}")));
         let state = workspace.state();
         let uid = site.live()[0].clone();

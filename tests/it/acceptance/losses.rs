@@ -12,9 +12,10 @@ fn whole(machine: &Instance) -> String {
             "resource \"damodel_cloud_disk\" {label:?} {{\n  name = {label:?}\n  size_gb = 20\n  spec_id = 31\n}}\n"
         )
     };
-    let existing = "[\n    { disk_id = tonumber(damodel_cloud_disk.stays.id) },\n    { disk_id = tonumber(damodel_cloud_disk.dies.id), \
-                    release_with_instance = true },\n  ]";
-    let new = "[\n    { size_gb = 25, spec_id = 31 },\n    { size_gb = 26, spec_id = 31, release_with_instance = false },\n  ]";
+    let existing = "[\n    { disk_id = tonumber(damodel_cloud_disk.stays.id) },\n    { disk_id = \
+                    tonumber(damodel_cloud_disk.dies.id), release_with_instance = true },\n  ]";
+    let new = "[\n    { size_gb = 25, spec_id = 31 },\n    { size_gb = 26, spec_id = 31, release_with_instance = \
+               false },\n  ]";
     let machine = machine.clone().set("exist_disks", existing).set("new_disks", new);
     config(format!("{}{}{machine}", disk("stays"), disk("dies")))
 }
@@ -148,7 +149,7 @@ fn a_prepaid_machine_is_warned_of() {
         for (gpus, arguments) in [(1, &["-destroy"][..]), (2, &[])] {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);
-            let warning = warning(&said, "A prepaid machine may refuse its release");
+            let warning = warning(&said, "The release of a prepaid instance may be refused");
             for word in ["paid for Monthly", &until, "160012", "on_unreleasable", "\"abandon\""] {
                 assert!(warning.detail.contains(word), "{word}: {warning:?}");
             }

@@ -1,4 +1,5 @@
-//! The names of private images, which are unique in an account, across saves that were killed and images that are replaced.
+//! The names of private images, which are unique in an account, across saves that were killed and images that are
+//! replaced.
 
 use damodel::sandbox::{Mutation, Thing};
 use rstest::rstest;

@@ -161,8 +161,8 @@ fn without_a_plan_file_a_lower_price_goes_on() {
 fn a_price_that_moves_inside_one_apply_is_told() {
     each(|site, workspace| {
         // The machine waits for its argument, and meanwhile the price rises: the core plans it again inside the apply.
-        let slow = "resource \"terraform_data\" \"first\" {\n  input = \"x\"\n  provisioner \"local-exec\" {\n    command = \"until [ -e \
-                    go ]; do sleep 0.05; done\"\n  }\n}\n";
+        let slow = "resource \"terraform_data\" \"first\" {\n  input = \"x\"\n  provisioner \"local-exec\" {\n    \
+                    command = \"until [ -e go ]; do sleep 0.05; done\"\n  }\n}\n";
         let machine = Instance::new("x").set("name", "terraform_data.first.output");
         workspace.write(&config(format!("{slow}{machine}")));
         let mut apply = workspace.command(&["apply", "-auto-approve", "-no-color", "-input=false"]);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::secrets::leaks;
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 
-const DISKS: &str = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 2\n  name = \"mine-${count.index}\"\n  size_gb = \
-                     20\n  spec_id = 31\n}\n";
+const DISKS: &str = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 2\n  name = \"mine-${count.index}\"\n  \
+                     size_gb = 20\n  spec_id = 31\n}\n";
 
 /// The list blocks of a query.
 fn query(workspace: &Workspace<'_>, blocks: &str) {

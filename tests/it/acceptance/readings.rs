@@ -137,7 +137,8 @@ fn a_slash_at_the_end_of_a_mount_path_replaces_nothing() {
     });
 }
 
-/// Two services number their disks alike. The core does not hear that one was created; the other one in the state is no sign that it did.
+/// Two services number their disks alike. The core does not hear that one was created; the other one in the state is no
+/// sign that it did.
 #[test]
 fn a_disk_of_another_service_with_the_same_number_clears_no_note() {
     each_cli(|cli| {
@@ -145,8 +146,8 @@ fn a_disk_of_another_service_with_the_same_number_clears_no_note() {
         let workspace = Workspace::new(cli, &here);
         workspace.set_env("TF_VAR_there", there.token());
         let alias = format!(
-            "variable \"there\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"there\"\n  base_url = {:?}\n  \
-             api_token = var.there\n}}\n",
+            "variable \"there\" {{\n  sensitive = true\n}}\n\
+             provider \"damodel\" {{\n  alias = \"there\"\n  base_url = {:?}\n  api_token = var.there\n}}\n",
             there.base_url()
         );
         let far = disk("y").replace("size_gb", "provider = damodel.there\n  size_gb");

@@ -44,8 +44,8 @@ fn live(workspace: &Workspace<'_>, store: bool) {
     let machine = || Instance::new("x").set("store_credentials", store);
     let with_outputs = |machine: Instance| {
         let catalogue = "data \"damodel_specs\" \"all\" {}\ndata \"damodel_public_images\" \"all\" {}";
-        let outputs = "output \"all\" {\n  sensitive = true\n  value = damodel_instance.x\n}\noutput \"url\" {\n  value = \
-                       [damodel_instance.x.jupyter_url, damodel_instance.x.services]\n}";
+        let outputs = "output \"all\" {\n  sensitive = true\n  value = damodel_instance.x\n}\n\
+                       output \"url\" {\n  value = [damodel_instance.x.jupyter_url, damodel_instance.x.services]\n}";
         config(format!("{machine}{catalogue}\n{outputs}"))
     };
     workspace.apply_ok(&with_outputs(machine()));

@@ -1,8 +1,9 @@
 //! Creates with candidates while stock flaps between plan, apply and create.
 //!
-//! The oracle is the sandbox: what it sold, at which price, and which specification had stock when. A seed is ten instances with five
-//! candidates each in one configuration; prices move between plan and apply, stock moves all the time, and answers are lost.
-//! To repeat one seed: `STOCK_SEED=<seed> cargo test --test it stock::`; `STOCK_RUNS` is the number of creates, thirty by default.
+//! The oracle is the sandbox: what it sold, at which price, and which specification had stock when. A seed is ten
+//! instances with five candidates each in one configuration; prices move between plan and apply, stock moves all the
+//! time, and answers are lost. To repeat one seed: `STOCK_SEED=<seed> cargo test --test it stock::`; `STOCK_RUNS` is
+//! the number of creates, thirty by default.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -135,8 +136,8 @@ impl Market {
                 if self.waits[number] { format!("  wait_for_capacity = \"{PATIENCE}s\"\n") } else { String::new() };
             writeln!(
                 body,
-                "resource \"damodel_instance\" \"m{number}\" {{\n  name = \"m{number}\"\n  gpu_num = 1\n  image_id = 901\n  image_type \
-                 = \"public\"\n  candidates = [{}]\n{wait}}}",
+                "resource \"damodel_instance\" \"m{number}\" {{\n  name = \"m{number}\"\n  gpu_num = 1\n  image_id = \
+                 901\n  image_type = \"public\"\n  candidates = [{}]\n{wait}}}",
                 candidates.join(", ")
             )
             .unwrap();

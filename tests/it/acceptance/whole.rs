@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::terraform::{Cli, Severity, Site, Workspace, config, each_cli, says};
 
-/// A disk, a machine, an image saved from it, a machine made of that image with both disks, every data source, and a chat.
+/// A disk, a machine, an image saved from it, a machine made of that image with both disks, every data source, and a
+/// chat.
 const WHOLE: &str = r#"
 resource "damodel_cloud_disk" "data" {
   name       = "corpus"
@@ -136,8 +137,8 @@ fn lives(cli: &Cli, options: Options) {
     destroys(&workspace, &site, &before);
 }
 
-/// Sees that there is nothing left to do, without refresh and with it. The chat in the `check` block is asked in every apply: the
-/// core always plans to read what such a block holds.
+/// Sees that there is nothing left to do, without refresh and with it. The chat in the `check` block is asked in every
+/// apply: the core always plans to read what such a block holds.
 fn settled(workspace: &Workspace<'_>) {
     for refresh in ["-refresh=false", "-refresh=true"] {
         let plan = workspace.plan(&[refresh]);
@@ -233,18 +234,15 @@ fn the_whole_service_lives_in_one_configuration() {
 
 /// Together they hold every value of every form beside the default ones.
 const FORMS: [&str; 6] = [
-    "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,error_shape=array,\
-     error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
+    "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
     "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
      error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating",
-    "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,error_shape=nested,\
-     failed_unreleasable,chat_error=envelope",
+    "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,error_shape=nested,failed_unreleasable,chat_error=envelope",
     "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
      error_shape=numeric_code,metadata=without_identifiers,chat_error=openai_200",
     "empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,\
      error_shape=string_number,page_cap=4,page_cap_for_all",
-    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,error_shape=text,\
-     error_status=matched,chat_error=envelope",
+    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,error_shape=text,error_status=matched,chat_error=envelope",
 ];
 
 #[rstest]

@@ -3,9 +3,12 @@
 use std::fmt::Write;
 
 use damodel::sandbox::Thing;
-use rand::{RngExt, rngs::StdRng};
+use rand::{RngExt, rngs::StdRng, seq::SliceRandom as _};
 
 use crate::support::terraform::{Instance, config_with};
+
+/// The specifications that candidates name. A single one is the first of them.
+pub(super) const SPECS: [i64; 3] = [103, 104, 105];
 
 /// How often a resource is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub(super) struct Resource {
     times: Times,
     /// Whether it is the second account's.
     pub(super) is_other: bool,
+    /// An instance's candidates, if it has a choice.
+    candidates: Option<Vec<i64>>,
 }
 
 /// What the provider does about leftovers of its configuration.
@@ -61,12 +66,23 @@ impl Configuration {
                 _ => Times::Once,
             };
             let is_other = has_other && random.random_bool(0.5);
-            resources.push(Resource { thing, label: format!("r{number}"), times, is_other });
+            let has_choice = thing == Thing::Instance && random.random_bool(0.4);
+            let candidates = has_choice.then(|| {
+                let mut specs = SPECS.to_vec();
+                specs.shuffle(random);
+                specs
+            });
+            resources.push(Resource { thing, label: format!("r{number}"), times, is_other, candidates });
         }
         if random.random_bool(0.4) {
-            let builder =
-                |thing, label: &str| Resource { thing, label: label.to_owned(), times: Times::Once, is_other: false };
-            resources.extend([builder(Thing::Instance, "builder"), builder(Thing::PrivateImage, "model")]);
+            let once = |thing, label: &str| Resource {
+                thing,
+                label: label.to_owned(),
+                times: Times::Once,
+                is_other: false,
+                candidates: None,
+            };
+            resources.extend([once(Thing::Instance, "builder"), once(Thing::PrivateImage, "model")]);
         }
         let on_leftover = match random.random_range(0..4) {
             0 | 1 => OnLeftover::Default,
@@ -107,7 +123,8 @@ impl Configuration {
         if self.resources.iter().any(|resource| resource.is_other) {
             let _ = writeln!(
                 body,
-                "variable \"other\" {{\n  sensitive = true\n}}\nprovider \"damodel\" {{\n  alias = \"other\"\n  api_token = var.other\n{provider}}}"
+                "variable \"other\" {{\n  sensitive = true\n}}\n\
+                 provider \"damodel\" {{\n  alias = \"other\"\n  api_token = var.other\n{provider}}}"
             );
         }
         for resource in &self.resources {
@@ -142,15 +159,21 @@ impl Resource {
         match self.thing {
             Thing::CloudDisk => {
                 format!(
-                    "resource \"damodel_cloud_disk\" {label:?} {{\n{more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
+                    "resource \"damodel_cloud_disk\" {label:?} {{\n\
+                     {more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
                 )
             }
             Thing::Instance => {
-                let machine = Instance::new(label).text("name", "alike").to_string();
-                machine.replacen("{\n", &format!("{{\n{more}"), 1)
+                let mut instance = Instance::new(label).text("name", "alike");
+                if let Some(candidates) = &self.candidates {
+                    let list: Vec<String> = candidates.iter().map(|spec| format!("{{ spec_id = {spec} }}")).collect();
+                    instance = instance.without("spec_id").set("candidates", format!("[{}]", list.join(", ")));
+                }
+                instance.to_string().replacen("{\n", &format!("{{\n{more}"), 1)
             }
             Thing::PrivateImage => format!(
-                "resource \"damodel_private_image\" {label:?} {{\n{more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
+                "resource \"damodel_private_image\" {label:?} {{\n\
+                 {more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
             ),
         }
     }

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
 use super::{
-    configuration::Configuration,
+    configuration::{Configuration, SPECS},
     disturbance::{Aim, Break, Disturbance, Moment, Token},
     judge::{Held, Story, digest, held},
 };
@@ -101,6 +101,7 @@ impl Life {
         self.broken(workspace, disturbance, &mut started);
         let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
         let said = started.ended(is_patient);
+        restore_cut_state(workspace);
         site.sandbox().clear_faults();
         site.unstick();
         stock(site, STOCK);
@@ -165,7 +166,8 @@ impl Life {
         }
     }
 
-    /// Destroys what a run under another account's token has made there: the state of this configuration is the main account's.
+    /// Destroys what a run under another account's token has made there: the state of this configuration is the main
+    /// account's.
     fn undo_foreign(&self, workspace: &Workspace<'_>, story: &mut Story) {
         for _ in 0..3 {
             let foreign: Vec<Held> =
@@ -183,7 +185,8 @@ impl Life {
         assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, held)), "{}", digest(workspace));
     }
 
-    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it said.
+    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it
+    /// said.
     fn put_right(&self, workspace: &Workspace<'_>, story: &mut Story) -> Vec<Diagnostic> {
         for _ in 0..APPLIES {
             story.run_begins(workspace, Aim::Apply);
@@ -214,12 +217,13 @@ fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet
     imported.insert(id);
 }
 
-/// Lets this many GPUs of the specification 103 be free.
+/// Lets this many GPUs of each specification be free.
 fn stock(site: &Site, stock: i64) {
-    site.set_spec(103, None, Some(stock));
+    SPECS.iter().for_each(|spec| site.set_spec(*spec, None, Some(stock)));
 }
 
-/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until they are over.
+/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until
+/// they are over.
 fn age_what_was_never_made(workspace: &Workspace<'_>) {
     let ledger = workspace.site.ledger();
     for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {
@@ -238,6 +242,16 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
                 fs::write(&note.path, note.content.to_string()).unwrap();
             }
         }
+    }
+}
+
+/// Puts the backup in place of a state file that the core was killed in: it empties the file before it writes, and to
+/// the next run an empty file is no state at all.
+fn restore_cut_state(workspace: &Workspace<'_>) {
+    let file = workspace.directory().join("terraform.tfstate");
+    let backup = file.with_extension("tfstate.backup");
+    if file.exists() && state_file(workspace).is_null() && backup.exists() {
+        fs::copy(backup, file).unwrap();
     }
 }
 

@@ -1,7 +1,8 @@
 //! Random lives: configurations that are applied while everything breaks, and then by an apply that succeeds.
 //!
-//! The oracle is the sandbox's ledger. In the end every thing that exists is in the state, or was named by the last run and could not be
-//! known; nothing was bought twice, nothing was released that no run wanted released, no output holds a secret, and the plan is empty.
+//! The oracle is the sandbox's ledger. In the end every thing that exists is in the state, or was named by the last run
+//! and could not be known; nothing was bought twice, nothing was released that no run wanted released, no output holds
+//! a secret, and the plan is empty.
 //!
 //! A life follows from its seed alone, but for the moments at which its processes are killed. To repeat one:
 //! `LIVES_SEED=<seed> cargo test --test it lives::`; to try more, set `LIVES_RUNS` to their number.

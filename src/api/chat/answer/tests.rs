@@ -1,3 +1,5 @@
+//! What is read from chat answers.
+
 use rstest::rstest;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What is read from event streams.
+
 use futures_util::{FutureExt, StreamExt, stream};
 use proptest::{collection::vec, prelude::*};
 use rstest::rstest;
@@ -64,7 +66,8 @@ fn data_is_not_shown() {
 proptest! {
     #[test]
     fn cuts_change_nothing(cuts in vec(0..100_usize, 0..12)) {
-        let text = "\u{feff}: ping\r\ndata: größe\r\ndata: zwei\r\n\r\nevent: x\rdata: 雪\r\r\ndata: [DONE]\n\n".as_bytes();
+        let text = "\u{feff}: ping\r\ndata: größe\r\ndata: zwei\r\n\r\nevent: x\rdata: 雪\r\r\n\
+                    data: [DONE]\n\n".as_bytes();
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();

@@ -1,3 +1,5 @@
+//! Chat requests of the client.
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},

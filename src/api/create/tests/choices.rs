@@ -77,8 +77,27 @@ async fn a_wait_goes_round_the_candidates_that_stock_can_help() {
     };
     let codes: Vec<_> = refusals.iter().map(|refusal| (refusal.choice, refusal.error.code())).collect();
     let lacking = Some(Code::ResourceInsufficient);
-    assert_eq!((codes, asked_for(&ledger)), (vec![(0, lacking), (1, lacking), (2, lacking)], vec![7, 8, 9]));
+    assert_eq!(codes, [(0, lacking), (1, lacking), (2, lacking)]);
+    assert_eq!(asked_for(&ledger), [7, 8, 9].repeat(3));
     assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_wait_one_refusal_of_each_candidate_is_not_the_end() {
+    let (_folder, journal) = journal();
+    let no_stock: fn() -> Reply = || refusal(160_001);
+    let answers: &'static [fn() -> Reply] = Box::leak(Box::new([no_stock, no_stock, no_stock, no_stock, made]));
+    let (client, ledger) = answering(answers);
+    let start = Instant::now();
+    let accepted = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap();
+    assert_eq!((accepted.choice, asked_for(&ledger)), (1, vec![7, 8, 9, 7, 8]));
+    assert!(start.elapsed() <= Duration::from_secs(1));
+    accepted.entry.discard().unwrap();
+    // A single specification is asked for once.
+    let (client, ledger) = answering(&[|| refusal(160_001)]);
+    let (objects, limits) = (client.instances(), context(60));
+    let error = objects.create(request(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap_err();
+    assert_eq!((error.code(), ledger.of(Endpoint::InstanceCreate).len()), (Some(Code::ResourceInsufficient), 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,3 +1,5 @@
+//! Who holds an object: states, pending records, nobody.
+
 use serde_json::{Value, json};
 
 use super::*;

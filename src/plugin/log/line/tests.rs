@@ -1,3 +1,5 @@
+//! Log lines.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Decisions, as tables.
+
 use super::{
     super::bootstrap::{Facts, Process, Report},
     *,

@@ -1,3 +1,5 @@
+//! What failures say.
+
 use super::{
     super::{bootstrap::Failure, model::Source},
     *,

@@ -1,3 +1,5 @@
+//! Plans of changed arguments.
+
 use std::collections::BTreeMap;
 
 use super::{super::model::Probe, *};

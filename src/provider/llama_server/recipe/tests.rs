@@ -1,3 +1,5 @@
+//! What a job is given for its start.
+
 use rstest::rstest;
 
 use super::{

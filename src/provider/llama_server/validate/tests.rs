@@ -1,3 +1,5 @@
+//! Arguments that are refused.
+
 use std::collections::BTreeMap;
 
 use super::{super::model::Source, *};

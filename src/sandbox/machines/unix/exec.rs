@@ -25,8 +25,8 @@ use tokio::{
 
 use super::guest::Guest;
 
-/// Runs a command, or a shell that reads its commands, until it and all who hold its output have ended; or until the client has gone. What
-/// then still runs goes on without anyone to talk to.
+/// Runs a command, or a shell that reads its commands, until it and all who hold its output have ended; or until the
+/// client has gone. What then still runs goes on without anyone to talk to.
 pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel: Channel<Msg>, client: Handle) {
     let id = channel.id();
     let (mut output, mut errors) = (channel.make_writer(), channel.make_writer_ext(Some(1)));
@@ -55,7 +55,8 @@ pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel
         };
         tokio::join!(stdout, stderr);
     };
-    // As sshd: the status is told when the command ends, and the channel is closed when nobody holds its output any more.
+    // As sshd: the status is told when the command ends, and the channel is closed when nobody holds its output any
+    // more.
     let ended = async {
         let status = async {
             if let Ok(status) = child.wait().await {
@@ -90,7 +91,8 @@ fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
         .spawn()
 }
 
-/// Writes to the command whatever is sent; the pipe is closed when the sender is dropped. A command that does not read holds up nobody.
+/// Writes to the command whatever is sent; the pipe is closed when the sender is dropped. A command that does not read
+/// holds up nobody.
 fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
     let (sender, mut pieces) = mpsc::unbounded_channel::<Bytes>();
     tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! Ends what runs in the instances when the sandbox was killed: a process of its own, which sees that its standard input closes.
+//! Ends what runs in the instances when the sandbox was killed: a process of its own, which sees that its standard
+//! input closes.
 
 use std::{
     fs, io,

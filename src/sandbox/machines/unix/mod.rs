@@ -29,7 +29,8 @@ use crate::sandbox::{
     world::{Instance, World},
 };
 
-/// How many instances have an sshd at most: beyond it ports are invented, so that a load test does not run out of file descriptors.
+/// How many instances have an sshd at most: beyond it ports are invented, so that a load test does not run out of file
+/// descriptors.
 const MOST: usize = 256;
 
 /// What all machines of a sandbox share.
@@ -127,7 +128,8 @@ impl Machines {
     }
 }
 
-/// Whether nothing is left of the instance's machine (service API, POST /api/instance/release: system and data disk are deleted).
+/// Whether nothing is left of the instance's machine (service API, POST /api/instance/release: system and data disk are
+/// deleted).
 fn is_gone(instance: &Instance) -> bool {
     instance.status == "Failed" || instance.is_released()
 }

@@ -1,6 +1,7 @@
 //! The port space of a machine, and the machines beside it.
 //!
-//! A port is a unix socket in the machine's folder of ports: `8000.sock`, or `8000.<anything>.sock` where several share the port.
+//! A port is a unix socket in the machine's folder of ports: `8000.sock`, or `8000.<anything>.sock` where several share
+//! the port.
 
 use std::{
     collections::BTreeSet,

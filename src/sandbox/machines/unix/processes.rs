@@ -1,7 +1,8 @@
 //! The processes of a machine: those that bear its mark in their environment, and their descendants.
 //!
-//! The environment of a process is inherited however it is detached, and cannot be changed from outside; a descendant that was started with
-//! another one is found through its parents. Linux only: elsewhere there is no /proc, and nothing is found.
+//! The environment of a process is inherited however it is detached, and cannot be changed from outside; a descendant
+//! that was started with another one is found through its parents. Linux only: elsewhere there is no /proc, and nothing
+//! is found.
 
 use std::{
     collections::BTreeSet,

@@ -15,7 +15,8 @@ use super::{
     ports,
 };
 
-/// What a connection may do: run commands, and reach ports. There is no terminal, no file transfer and no forwarding back.
+/// What a connection may do: run commands, and reach ports. There is no terminal, no file transfer and no forwarding
+/// back.
 #[derive(Debug)]
 pub(super) struct Session {
     guest: Arc<Guest>,

@@ -65,7 +65,8 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
 
 fn read(app: &App, body: &[u8]) -> Result<Request, Box<Response>> {
     let body: Value = serde_json::from_slice(body).map_err(|_| {
-        let text = "[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing value - invalid literal";
+        let text = "[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing \
+                    value - invalid literal";
         Box::new(error(app, 500, "server_error", text))
     })?;
     let Some(messages) = body.get("messages") else {

@@ -169,7 +169,8 @@ fn slot_context(context: &Context, trained: u64) -> u64 {
     let each = asked / shares;
     if !context.build.is_old() && each > trained {
         context.log.warn(&format!(
-            "srv    load_model: the slot context ({each}) exceeds the training context of the model ({trained}) - capping"
+            "srv    load_model: the slot context ({each}) exceeds the training context of the model ({trained}) - \
+             capping"
         ));
         return trained;
     }
@@ -179,7 +180,8 @@ fn slot_context(context: &Context, trained: u64) -> u64 {
 fn no_memory(context: &Context) -> Vec<String> {
     let buffer = "llama_kv_cache_init: failed to allocate buffer for kv cache".to_owned();
     let first = if context.is_on_gpu() {
-        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 39782.02 MiB on device 0: cudaMalloc failed: out of memory"
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 39782.02 MiB on device 0: cudaMalloc failed: out of \
+         memory"
     } else {
         "ggml_aligned_malloc: insufficient memory (attempted to allocate 39782.02 MB)"
     };

@@ -7,7 +7,8 @@ use super::{
     complain, say,
 };
 
-/// Toolkits by the first part of their version: what `--list-gpu-arch` lists. [m] for 11 and 13, NVIDIA's release notes for 12.
+/// Toolkits by the first part of their version: what `--list-gpu-arch` lists. [m] for 11 and 13, NVIDIA's release notes
+/// for 12.
 const KNOWN: [(u32, &[u32]); 3] = [
     (11, &[35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),
     (12, &[50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),
@@ -47,8 +48,9 @@ fn known(version: &str) -> &'static [u32] {
 
 fn about(version: &str) -> String {
     format!(
-        "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2025 NVIDIA Corporation\nBuilt on Thu_Mar_28_02:18:24_PDT_2025\n\
-         Cuda compilation tools, release {version}, V{version}.99\nBuild cuda_{version}.r{version}/compiler.34097967_0\n"
+        "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2025 NVIDIA Corporation\n\
+         Built on Thu_Mar_28_02:18:24_PDT_2025\nCuda compilation tools, release {version}, V{version}.99\n\
+         Build cuda_{version}.r{version}/compiler.34097967_0\n"
     )
 }
 

@@ -11,7 +11,8 @@ use super::{
 };
 
 /// What it says where it does not reach the driver; on standard output, as the real one.
-const NO_DRIVER: &str = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n";
+const NO_DRIVER: &str = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that \
+                         the latest NVIDIA driver is installed and running.\n\n";
 
 /// The first branch of drivers that tells the compute capability.
 const TELLS_CAPABILITY: u32 = 510;

@@ -16,8 +16,8 @@ fn images(rows: &[Row], suffix: &str) -> String {
 /// An image that gives up soon what it would wait for.
 fn image(label: &str, name: &str, instance: &str) -> String {
     format!(
-        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = {instance}\n  name = {name:?}\n  timeouts {{\n    create = \
-         \"1s\"\n    delete = \"1s\"\n  }}\n}}\n"
+        "resource \"damodel_private_image\" {label:?} {{\n  instance_id = {instance}\n  name = {name:?}\n  timeouts \
+         {{\n    create = \"1s\"\n    delete = \"1s\"\n  }}\n}}\n"
     )
 }
 

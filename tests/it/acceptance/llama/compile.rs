@@ -4,8 +4,8 @@ use std::fs;
 
 use super::{Server, X, builds, home, interruptions::slow, pid, runs, servers, site};
 use crate::{
+    commands::watch::Watching,
     support::terraform::{Severity, Workspace, each_cli, says},
-    watch::Watching,
 };
 
 #[test]

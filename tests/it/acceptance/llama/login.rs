@@ -83,9 +83,9 @@ fn a_machine_that_takes_keys_needs_one() {
         });
         workspace.write(&server.config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["There is nothing to log in with", "private_key_file", "Nothing was changed"]);
+        refusal(&said, &["No SSH credentials", "private_key_file", "Nothing was changed"]);
         // The machine is there now: the plan says it before anything else is done.
-        refusal(&workspace.try_plan(&[]), &["There is nothing to log in with"]);
+        refusal(&workspace.try_plan(&[]), &["No SSH credentials"]);
         let path = file.display().to_string();
         workspace.apply_ok(&server.set("ssh", format!("{{ private_key_file = {path:?} }}")).config());
         workspace.finish();

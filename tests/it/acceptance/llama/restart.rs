@@ -15,7 +15,7 @@ use super::{
     runs, slay,
 };
 use crate::{
-    conformance::core::{Core, dynamic},
+    framework::conformance::core::{Core, dynamic},
     support::terraform::{Site, Workspace, each_cli},
 };
 

@@ -22,7 +22,7 @@ fn arguments_that_do_not_go_together() {
         Case::instance_with(
             &[("auto_renew", "true"), ("on_unreleasable", "\"abandon\"")],
             Some("on_unreleasable"),
-            "billed for ever",
+            "billed indefinitely",
         ),
     ];
     check(&cases, validate);

@@ -30,7 +30,8 @@ pub(crate) fn each_cli(test: impl Fn(&Cli)) {
     if found.is_empty() {
         let _ = writeln!(
             io::stderr(),
-            "\nNOT TESTED: neither terraform nor tofu is on PATH, and TF_ACC_TERRAFORM_PATH is not set. Install one of them."
+            "\nNOT TESTED: neither terraform nor tofu is on PATH, and TF_ACC_TERRAFORM_PATH is not set. Install one \
+             of them."
         );
         assert!(env::var_os("CI").is_none(), "CI must have terraform or tofu");
     }

@@ -72,7 +72,8 @@ pub(crate) fn disk(label: &str) -> String {
 /// A `damodel_private_image` named as its label, of the instance `builder`.
 pub(crate) fn image(label: &str) -> String {
     format!(
-        "resource \"damodel_private_image\" {label:?} {{\n  name = {label:?}\n  instance_id = damodel_instance.builder.id\n}}\n"
+        "resource \"damodel_private_image\" {label:?} {{\n  name = {label:?}\n  instance_id = \
+         damodel_instance.builder.id\n}}\n"
     )
 }
 

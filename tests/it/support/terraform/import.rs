@@ -3,8 +3,8 @@
 use super::{Plan, Workspace};
 
 impl Workspace<'_> {
-    /// Imports a resource into a fresh state with the same configuration, and sees that its attributes are those of the state here,
-    /// but for the ones that the service never reports. Returns the workspace with the imported state.
+    /// Imports a resource into a fresh state with the same configuration, and sees that its attributes are those of the
+    /// state here, but for the ones that the service never reports. Returns the workspace with the imported state.
     pub(crate) fn import_ok(&self, config: &str, address: &str, never_reported: &[&str]) -> Self {
         let state = self.state();
         let known = state.resource(address);

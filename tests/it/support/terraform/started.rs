@@ -45,7 +45,8 @@ impl<'a> Started<'a> {
         Self { workspace, core, output }
     }
 
-    /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made is ready then.
+    /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made
+    /// is ready then.
     pub(crate) fn killed_when_accepted(workspace: &'a Workspace<'a>, count: usize) {
         workspace.site.stick();
         let mut started = Self::apply(workspace);

@@ -63,8 +63,8 @@ impl<'a> Resource<'a> {
         sensitive.filter(|(_, value)| **value == true).map(|(name, _)| name.clone()).collect()
     }
 
-    /// All attributes by their flat names (`cloud_disks.0`), as terraform-plugin-testing compares them: without timeouts, nulls and
-    /// empty collections.
+    /// All attributes by their flat names (`cloud_disks.0`), as terraform-plugin-testing compares them: without
+    /// timeouts, nulls and empty collections.
     pub(crate) fn flat(self) -> BTreeMap<String, String> {
         let mut flat = BTreeMap::new();
         flatten("", &self.0["values"], &mut flat);

@@ -5,8 +5,8 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use super::Workspace;
 
 impl Workspace<'_> {
-    /// Writes a program beside the working directory, whose `$HERE` is that place, and lets the environment have no token. Returns the
-    /// argument that names it.
+    /// Writes a program beside the working directory, whose `$HERE` is that place, and lets the environment have no
+    /// token. Returns the argument that names it.
     pub(crate) fn token_program(&self, script: &str) -> String {
         let program = self.beside("token-program");
         let here = program.parent().unwrap().display();
@@ -21,7 +21,8 @@ impl Workspace<'_> {
         let tokens: Vec<String> = (0..40).map(|_| self.site.rotated_token()).collect();
         fs::write(self.beside("tokens"), tokens.join("\n")).unwrap();
         self.token_program(
-            "n=1\nwhile ! mkdir \"$HERE/taken-$n\" 2>/dev/null; do n=$((n + 1)); done\nsed -n \"${n}p\" \"$HERE/tokens\"",
+            "n=1\nwhile ! mkdir \"$HERE/taken-$n\" 2>/dev/null; do n=$((n + 1)); done\n\
+             sed -n \"${n}p\" \"$HERE/tokens\"",
         )
     }
 }

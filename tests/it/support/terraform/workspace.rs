@@ -119,8 +119,8 @@ impl<'a> Workspace<'a> {
         self.note(arguments, Run::of(output))
     }
 
-    /// Keeps what a command said. It fails when the service answered otherwise than planned: a default that the service does not
-    /// have, or a plan that says too much.
+    /// Keeps what a command said. It fails when the service answered otherwise than planned: a default that the service
+    /// does not have, or a plan that says too much.
     pub(crate) fn note(&self, arguments: &[&str], run: Run) -> Run {
         let log = fs::read_to_string(self.root.path().join("log")).unwrap_or_default();
         let otherwise: Vec<&str> = log.lines().filter(|line| line.contains(damodel::framework::OTHERWISE)).collect();
@@ -175,8 +175,8 @@ impl<'a> Workspace<'a> {
         (run.code == Some(0), Diagnostic::of_lines(&run.stdout))
     }
 
-    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and sees that both the plan without
-    /// refresh and the plan with it are empty then. Returns the plan that was applied.
+    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and sees that both the plan
+    /// without refresh and the plan with it are empty then. Returns the plan that was applied.
     pub(crate) fn apply_ok(&self, config: &str) -> Plan {
         self.write(config);
         let plan = self.plan(&[]);

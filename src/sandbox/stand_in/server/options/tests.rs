@@ -43,7 +43,8 @@ fn the_guides_options_are_taken_by_both() {
 #[case(
     Generation::New,
     "-fa -ctk q8_0",
-    "error while handling argument \"-fa\": error: unknown value for --flash-attn: '-ctk'\n\n\nusage:\n-fa,   --flash-attn [on|off|auto]"
+    "error while handling argument \"-fa\": error: unknown value for --flash-attn: '-ctk'\n\n\nusage:\n\
+     -fa,   --flash-attn [on|off|auto]"
 )]
 #[case(
     Generation::New,

@@ -1,0 +1,200 @@
+//! The cloud disk endpoints (service API, Cloud disks).
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::api::{
+    client::Client,
+    context::Context,
+    endpoint::Endpoint,
+    error::Error,
+    flight::Flight,
+    listing::{Listing, paged, whole},
+    object::{Object, Objects, bare},
+    pending::Kind,
+    presence::{Presence, look_in_lists},
+    records::{CloudDisk, CloudDiskSpec},
+    request::Request,
+    retry::Retry,
+    snapshots::{SNAPSHOT, Snapshots, shared},
+    watch::{Poller, Watch},
+};
+
+impl Client {
+    /// Calls on cloud disks. The service answers nothing to a create, so its id is learned by looking its marker up in
+    /// the list; looks for many disks share their lists.
+    #[must_use]
+    pub fn cloud_disks(&self) -> Objects<CloudDisk> {
+        self.objects()
+    }
+}
+
+/// Which cloud disks a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CloudDiskFilter {
+    /// A part of a name or UID.
+    pub name_or_uid: Option<String>,
+    /// A status, 1 to 8.
+    pub status: Option<i64>,
+    /// Storage classes: 1 RBD, 2 FS, 3 S3. Empty: all.
+    pub spec_types: Vec<i64>,
+    /// A cluster.
+    pub cluster_id: Option<i64>,
+    /// Reserved by the service: filtering is not guaranteed.
+    pub support_ib_network: Option<bool>,
+}
+
+/// Which cloud disk specifications a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CloudDiskSpecFilter {
+    /// A part of a name.
+    pub spec_alias: Option<String>,
+    /// Storage classes: 1 RBD, 2 FS, 3 S3. Empty: all.
+    pub spec_types: Vec<i64>,
+    /// `false` leaves out those for IB networks only; `true` allows them.
+    pub support_ib_network: Option<bool>,
+}
+
+impl Objects<CloudDisk> {
+    /// The cloud disks that a filter selects, asked for now.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn list(&self, filter: &CloudDiskFilter, context: &Context) -> Result<Listing<CloudDisk>, Error> {
+        let mut request = Request::new(Endpoint::CloudDiskList);
+        if let Some(text) = &filter.name_or_uid {
+            request = request.query("name_or_uid", text);
+        }
+        if let Some(status) = filter.status {
+            request = request.query("status", status);
+        }
+        if !filter.spec_types.is_empty() {
+            request = request.query("spec_types", comma_separated(&filter.spec_types));
+        }
+        if let Some(cluster) = filter.cluster_id {
+            request = request.query("cluster_id", cluster);
+        }
+        if let Some(supported) = filter.support_ib_network {
+            request = request.query("support_ib_network", i64::from(supported));
+        }
+        paged(&self.client, context, &request, Retry::AsConfigured).await
+    }
+
+    /// Begins to grow a cloud disk to this size in all, in GB. The caller waits for the size and the status.
+    ///
+    /// # Errors
+    /// Any of a change that may be repeated; 100002 when it would shrink.
+    pub async fn resize(&self, id: i64, size_gb: i64, context: &Context) -> Result<(), Error> {
+        let body = json!({ "id": id, "size_gb": size_gb });
+        self.client.change(context, Request::new(Endpoint::CloudDiskResize).body(&body)).await.map(drop)
+    }
+
+    /// The cloud disk specifications that a filter selects; all of them come from a snapshot of at most 30 s.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn specs(
+        &self,
+        filter: &CloudDiskSpecFilter,
+        context: &Context,
+    ) -> Result<Arc<Listing<CloudDiskSpec>>, Error> {
+        if *filter != CloudDiskSpecFilter::default() {
+            return self.ask_specs(filter, context).await.map(Arc::new);
+        }
+        let flight = &self.client.snapshots().cloud_disk_specs;
+        let endpoint = Endpoint::CloudDiskSpecList;
+        shared(&self.client, context, flight, SNAPSHOT, endpoint, |client, context| async move {
+            client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
+        })
+        .await
+    }
+
+    /// Without a page everything comes at once (service API, GET /api/storage/cloud_disk/spec); a service that
+    /// keeps some back is asked for its pages.
+    async fn ask_specs(
+        &self,
+        filter: &CloudDiskSpecFilter,
+        context: &Context,
+    ) -> Result<Listing<CloudDiskSpec>, Error> {
+        let mut request = Request::new(Endpoint::CloudDiskSpecList);
+        if let Some(name) = &filter.spec_alias {
+            request = request.query("spec_alias", name);
+        }
+        if !filter.spec_types.is_empty() {
+            request = request.query("spec_types", comma_separated(&filter.spec_types));
+        }
+        if let Some(allowed) = filter.support_ib_network {
+            request = request.query("support_ib_network", i64::from(allowed));
+        }
+        let listing = whole(&self.client, context, &request).await?;
+        if listing.complete {
+            return Ok(listing);
+        }
+        paged(&self.client, context, &request, Retry::AsConfigured).await
+    }
+}
+
+#[expect(private_interfaces, reason = "how it is asked for is this layer's own")]
+impl Object for CloudDisk {
+    type Shown = Self;
+
+    const KIND: Kind = Kind::CloudDisk;
+    const LIST: Endpoint = Endpoint::CloudDiskList;
+    const SEARCH: &'static str = "name_or_uid";
+
+    fn flight(snapshots: &Snapshots) -> &Flight<Listing<Self>> {
+        &snapshots.cloud_disks
+    }
+
+    fn poller(watch: &Watch) -> &Arc<Poller<Self>> {
+        &watch.cloud_disks
+    }
+
+    fn of_id(id: &str) -> Option<Self> {
+        bare("id", &json!(id))
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn is_released(&self) -> bool {
+        Self::is_released(self)
+    }
+
+    fn status_text(&self) -> String {
+        let status = match (self.status_name(), self.status) {
+            (Some(name), _) => name.to_owned(),
+            (None, Some(number)) => format!("with status {number}"),
+            (None, None) => "without a status".to_owned(),
+        };
+        self.size_gb.map_or_else(|| status.clone(), |size| format!("{status} with {size} GB"))
+    }
+
+    async fn look(
+        objects: &Objects<Self>,
+        id: &i64,
+        hint: Option<&str>,
+        context: &Context,
+    ) -> Result<Presence<Self>, Error> {
+        look_in_lists(objects, id, hint, context).await
+    }
+
+    fn rename_request(id: &i64, name: &str) -> Request {
+        Request::new(Endpoint::CloudDiskRename).body(&json!({ "id": id, "name": name }))
+    }
+
+    /// Its data are deleted for good.
+    fn release_request(id: &i64) -> Request {
+        Request::new(Endpoint::CloudDiskRelease).body(&json!({ "id": id }))
+    }
+}
+
+fn comma_separated(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    numbers.join(",")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Creates: sent once, and never lost.
+//!
+//! A create writes itself down, sends its request once, and when no answer comes looks for what it may have
+//! made by the marker in its name. It is sent again only when nothing was made for sure. Where the caller
+//! leaves a choice, one request is sent after the other, each written down before, until one is accepted.
+
+mod choices;
+mod creation;
+mod flow;
+mod permission;
+mod resume;
+mod rounds;
+mod settle;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{
+    client::{Client, detached},
+    context::Context,
+    error::{Error, RequestIds},
+    object::Object,
+    pending::{Entry, Journal},
+};
+
+pub use choices::Choices;
+pub use creation::Creation;
+pub use permission::{Attempt, BeforeSending, Permission};
+
+use flow::Flow;
+
+/// How long an object may take from its create to its first show in a list. A create whose outcome is unknown and
+/// that is older than this, and not in two complete lists, made nothing.
+pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
+
+/// How a create goes about it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CreateOptions<K> {
+    /// How long to repeat the requests of all choices in turn, with growing pauses, while they are refused for lack of
+    /// stock (160001, 160004, 160014). Added to the time of the context. Default: no repetition.
+    pub wait_for_capacity: Option<Duration>,
+    /// What is asked before each request.
+    pub before_sending: BeforeSending<K>,
+    /// What to do while the service is busy with another image (130002, 130003). Default: fail.
+    pub while_busy: WhileBusy,
+    /// Cancelled when the caller is gone. No request is sent after that, because the next run may have read the journal
+    /// already.
+    pub abandoned: CancellationToken,
+}
+
+impl<K> Default for CreateOptions<K> {
+    fn default() -> Self {
+        Self {
+            wait_for_capacity: None,
+            before_sending: BeforeSending::default(),
+            while_busy: WhileBusy::default(),
+            abandoned: CancellationToken::new(),
+        }
+    }
+}
+
+/// What to do while the service is busy with another request like ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhileBusy {
+    /// Fail with its code.
+    #[default]
+    Fail,
+    /// Go on asking, politely, until the context ends.
+    Wait,
+}
+
+/// An object that the service took on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Accepted<K> {
+    /// What is known of it: its id for sure, the rest as far as the service told.
+    pub made: K,
+    /// Its entry in the journal: to be [handed over](Entry::handed_over) just before the object is answered.
+    /// Dropped instead, the next run's same create adopts the object.
+    pub entry: Entry,
+    /// Why the entry does not say that it was accepted. The object must then keep its name: without the record, the
+    /// marker is the only trace of it.
+    pub not_noted: Option<Error>,
+    /// The name that it carries now: the wanted one with a marker; a private image's is the wanted one itself.
+    pub sent_name: String,
+    /// The name that it is to be given. When this is `None` it keeps its name: none was wanted, or it has it.
+    pub rename_to: Option<String>,
+    /// What support asks for, when the service answered.
+    pub ids: RequestIds,
+    /// When the time is over that the context gave: later than the context says by the wait for capacity.
+    pub deadline: Instant,
+    /// How we know.
+    pub origin: Origin,
+    /// The place among the choices of the request that made it.
+    pub choice: usize,
+}
+
+/// How a create learned the id of what it made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An earlier run made it, and this one adopted it.
+    Adopted,
+    /// The service answered.
+    Answered,
+    /// The answer did not say, or none came, and what carries the sent name was found.
+    Found,
+}
+
+/// Creates an object, on a task of its own.
+pub(super) async fn create<C: Creation>(
+    client: &Client,
+    choices: Choices<C>,
+    key: &str,
+    journal: &Journal,
+    options: CreateOptions<C::Object>,
+    context: &Context,
+) -> Result<Accepted<C::Object>, Error> {
+    let flow = Flow {
+        client: client.clone(),
+        choices,
+        key: key.to_owned(),
+        journal: journal.clone(),
+        options,
+        context: context.clone(),
+    };
+    detached(C::ENDPOINT, flow.run()).await
+}
+
+impl<K: Object> Accepted<K> {
+    /// The id that operations use, as text.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.made.key().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

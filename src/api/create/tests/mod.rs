@@ -1,0 +1,484 @@
+//! Creates on a scripted service and paused time.
+
+mod accounts;
+mod choices;
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::api::{
+    Code, CreateInstance, Ending, Endpoint, Follower, ImageSelector, Instance, Marked, Phase, Progress, Random,
+    Settings, SpecSelector, TokenSource, marked,
+    testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
+    transport::Outgoing,
+};
+
+const KEY: &str = "beef0123";
+
+fn request() -> CreateInstance {
+    CreateInstance {
+        name: Some("web".to_owned()),
+        ..CreateInstance::new("r1", SpecSelector::Id(7), 1, ImageSelector::Public(3))
+    }
+}
+
+fn patient(wait: Duration) -> CreateOptions<Instance> {
+    CreateOptions { wait_for_capacity: Some(wait), ..CreateOptions::default() }
+}
+
+fn made() -> Reply {
+    ok(&json!({"instance_id": 11, "instance_uid": "ins-1", "payment_type": "Hourly", "release_time": 0}))
+}
+
+fn journal() -> (tempfile::TempDir, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::new(folder.path());
+    (folder, journal)
+}
+
+async fn create_with(
+    client: &Client,
+    journal: &Journal,
+    options: CreateOptions<Instance>,
+    context: &Context,
+) -> Result<Accepted<Instance>, Error> {
+    client.instances().create(request(), KEY, journal, options, context).await
+}
+
+async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<Instance>, Error> {
+    create_with(client, journal, CreateOptions::default(), &context(seconds)).await
+}
+
+/// The journal as the next run reads it.
+fn next(journal: &Journal) -> Journal {
+    Journal::new(journal.directory())
+}
+
+fn phases(journal: &Journal) -> Vec<Phase> {
+    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
+}
+
+fn creates(ledger: &Ledger) -> usize {
+    ledger.of(Endpoint::InstanceCreate).len()
+}
+
+/// A service that loses the answer of a create and shows what it made some lists later.
+struct Late {
+    lists_until_shown: usize,
+    made: Mutex<Vec<String>>,
+    lists: AtomicUsize,
+    answer: fn() -> Reply,
+}
+
+impl Late {
+    fn serve(lists_until_shown: usize, answer: fn() -> Reply) -> (Client, Ledger) {
+        let late = Arc::new(Self { lists_until_shown, made: Mutex::default(), lists: AtomicUsize::new(0), answer });
+        serve(move |request| {
+            let reply = late.reply(&request);
+            async move { reply }
+        })
+    }
+
+    fn reply(&self, request: &Outgoing) -> Reply {
+        if request.endpoint == Endpoint::InstanceCreate {
+            let body: Value = serde_json::from_slice(request.body.as_deref().unwrap()).unwrap();
+            self.made.lock().unwrap().push(body["instance_alias"].as_str().unwrap().to_owned());
+            return (self.answer)();
+        }
+        let shown = self.lists.fetch_add(1, Ordering::SeqCst) >= self.lists_until_shown;
+        let made = self.made.lock().unwrap();
+        let records: Vec<Value> = made
+            .iter()
+            .enumerate()
+            .filter(|_| shown)
+            .map(|(number, name)| json!({"instance_uid": format!("ins-{number}"), "instance_alias": name}))
+            .collect();
+        page(&records)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_name_that_is_sent_carries_a_marker_and_the_file_lies_there_first() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve({
+        let journal = journal.clone();
+        move |request| {
+            let listed = journal.list().unwrap().entries.remove(0).record;
+            let body: Value = serde_json::from_slice(request.body.as_deref().unwrap()).unwrap();
+            assert_eq!(listed.phase, Phase::Sent);
+            assert_eq!(body["instance_alias"], listed.marker.as_str());
+            async { made() }
+        }
+    });
+    let accepted = create_one(&client, &journal, 60).await.unwrap();
+    assert_eq!(accepted.made.uid.as_str(), "ins-1");
+    assert_eq!(accepted.made.instance_id, Some(11));
+    assert_eq!(accepted.origin, Origin::Answered);
+    assert_eq!(accepted.rename_to.as_deref(), Some("web"));
+    assert_eq!(marked(&accepted.sent_name, Some("web"), KEY), Some(Marked::Own));
+    assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+    accepted.entry.handed_over().unwrap();
+    assert_eq!(phases(&journal), [Phase::HandedOver]);
+    let body = ledger.all()[0].body();
+    let sent: Vec<_> = body.as_object().unwrap().keys().cloned().collect();
+    let documented = [
+        "data_disk_expand_size",
+        "gpu_num",
+        "image_id",
+        "image_type",
+        "instance_alias",
+        "payment_type",
+        "region",
+        "spec_id",
+    ];
+    assert_eq!(sent, documented);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_journal_nothing_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let (client, ledger) = serve(|_| async { made() });
+    let error = create_one(&client, &Journal::new(file), 60).await.unwrap_err();
+    assert!(matches!(error, Error::Journal(_)), "{error}");
+    assert!(ledger.all().is_empty());
+}
+
+#[rstest]
+#[case::lost(lost)]
+#[case::gateway(|| raw(504, &[], "<html>"))]
+#[case::internal(|| refusal(100014))]
+#[case::cut(|| raw(200, &[], "{\"result\":{\"instance_u"))]
+#[case::says_nothing(|| ok(&json!(null)))]
+#[tokio::test(start_paused = true)]
+async fn a_create_without_an_answer_is_found_by_its_marker_and_never_sent_again(#[case] answer: fn() -> Reply) {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::serve(4, answer);
+    let accepted = create_one(&client, &journal, 1800).await.unwrap();
+    assert_eq!(accepted.made.uid.as_str(), "ins-0");
+    assert_eq!(accepted.origin, Origin::Found);
+    assert_eq!(creates(&ledger), 1);
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_without_an_answer_that_made_nothing_is_sent_once_more_and_then_ended() {
+    let (_folder, journal) = journal();
+    let (client, ledger) =
+        serve(|request| async move { if request.endpoint == Endpoint::InstanceCreate { lost() } else { page(&[]) } });
+    let start = Instant::now();
+    let error = create_one(&client, &journal, 1800).await.unwrap_err();
+    assert!(matches!(error, Error::NoAnswer { .. }), "{error}");
+    assert_eq!(creates(&ledger), 2);
+    assert!(start.elapsed() < VISIBILITY_WINDOW * 2 + Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_lists_prove_nothing_stays_in_the_journal() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|request| async move {
+        if request.endpoint == Endpoint::InstanceCreate { lost() } else { ok(&json!({"total": 9, "data": []})) }
+    });
+    let error = create_one(&client, &journal, 1800).await.unwrap_err();
+    let Error::Unsettled(unsettled) = &error else { panic!("{error}") };
+    assert_eq!(marked(&unsettled.marker, Some("web"), KEY), Some(Marked::Own));
+    assert!(matches!(unsettled.cause, Some(Error::NoAnswer { .. })));
+    assert!(!unsettled.cancelled);
+    assert_eq!(creates(&ledger), 1);
+    assert_eq!(phases(&journal), [Phase::Sent]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_things_with_one_marker_are_both_named() {
+    let (_folder, journal) = journal();
+    let listed = |error: Error| match error {
+        Error::SeveralMatches { found, .. } => found,
+        other => panic!("{other}"),
+    };
+    let fixed = Settings { random: Random::new(|| 0xeca2_fb78), ..testing::settings() };
+    let (client, _) = serve_with(fixed, |request| async move {
+        if request.endpoint == Endpoint::InstanceCreate {
+            return lost();
+        }
+        let marker = "web-beefeca2fb78";
+        page(&[
+            json!({"instance_uid": "a", "instance_alias": marker}),
+            json!({"instance_uid": "b", "instance_alias": marker}),
+        ])
+    });
+    let error = create_one(&client, &journal, 60).await.unwrap_err();
+    assert_eq!(listed(error), ["a", "b"]);
+    assert_eq!(phases(&journal), [Phase::Sent]);
+}
+
+#[rstest]
+#[case::refused(never_sent)]
+#[case::limited(|| raw(429, &[("retry-after", "2")], "slow down"))]
+#[tokio::test(start_paused = true)]
+async fn what_was_not_processed_is_sent_again(#[case] failure: fn() -> Reply) {
+    let (_folder, journal) = journal();
+    let asked = AtomicUsize::new(0);
+    let (client, ledger) = serve(move |_| {
+        let early = asked.fetch_add(1, Ordering::SeqCst) < 3;
+        async move { if early { failure() } else { made() } }
+    });
+    let accepted = create_one(&client, &journal, 600).await.unwrap();
+    assert_eq!(accepted.origin, Origin::Answered);
+    let asked = ledger.all();
+    assert_eq!(asked.len(), 4);
+    assert!(asked.iter().all(|one| one.body()["instance_alias"] == accepted.sent_name.as_str()));
+}
+
+#[rstest]
+#[case::parameter(|| refusal(100002))]
+#[case::balance(|| refusal(100038))]
+#[case::stock(|| refusal(160001))]
+#[case::token(|| refusal(100006))]
+#[case::refused(never_sent)]
+#[case::forbidden(|| raw(403, &[], "<html>"))]
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_leaves_no_trace(#[case] failure: fn() -> Reply) {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(move |_| async move { failure() });
+    let error = create_one(&client, &journal, 600).await.unwrap_err();
+    assert!(!matches!(error, Error::Unsettled(_)), "{error}");
+    assert!(phases(&journal).is_empty());
+    assert_eq!(ledger.of(Endpoint::InstanceList).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undocumented_refusal_is_believed_when_nothing_shows_up() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::serve(usize::MAX, || refusal(199_999));
+    let start = Instant::now();
+    let error = create_one(&client, &journal, 1800).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::Other(199_999)));
+    assert!(start.elapsed() >= VISIBILITY_WINDOW && start.elapsed() < VISIBILITY_WINDOW + Duration::from_secs(30));
+    assert_eq!(creates(&ledger), 1);
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn stock_is_waited_for_politely_when_asked() {
+    let (_folder, journal) = journal();
+    let start = Instant::now();
+    let settings = Settings { progress: Progress::beside(&journal), ..testing::settings() };
+    let (client, ledger) = serve_with(settings, move |_| async move {
+        if start.elapsed() < Duration::from_secs(600) { refusal(160_004) } else { made() }
+    });
+    let options = patient(Duration::from_secs(1200));
+    let accepted = create_with(&client, &journal, options, &context(3600)).await.unwrap();
+    accepted.entry.handed_over().unwrap();
+    let told = Follower::beside(&journal).look().unwrap().told;
+    let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
+    assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(Ending::Done))]);
+    assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
+
+    let options = patient(Duration::from_secs(60));
+    let (client, _) = serve(|_| async { refusal(160_001) });
+    let start = Instant::now();
+    let error = create_with(&client, &journal, options, &context(3600)).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::ResourceInsufficient));
+    assert!(start.elapsed() >= Duration::from_secs(60) && start.elapsed() < Duration::from_secs(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
+    let (_folder, journal) = journal();
+    let start = Instant::now();
+    let (client, _) =
+        serve(
+            move |_| async move { if start.elapsed() < Duration::from_secs(3600) { refusal(160_001) } else { made() } },
+        );
+    let options = patient(Duration::from_secs(7200));
+    let accepted = create_with(&client, &journal, options, &context(1800)).await.unwrap();
+    // All of it is left for the wait that follows; a paused clock is exact to its tick.
+    let left = accepted.deadline - Instant::now();
+    assert!(left > Duration::from_secs(1799) && left <= Duration::from_secs(1800), "{left:?}");
+
+    // Other waits are held to it.
+    let (client, _) = serve(|_| async { raw(429, &[("retry-after", "100")], "slow down") });
+    let options = patient(Duration::from_secs(7200));
+    let start = Instant::now();
+    create_with(&client, &journal, options, &context(60)).await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|_| async { refusal(160_001) });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let before_sending = BeforeSending::asks(move |_, _| {
+        let is_wanted = counted.fetch_add(1, Ordering::SeqCst) < 3;
+        async move { if is_wanted { Permission::Send } else { Permission::Refuse } }
+    });
+    let options = CreateOptions { before_sending, ..patient(Duration::from_secs(7200)) };
+    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::ResourceInsufficient));
+    assert_eq!((asked.load(Ordering::SeqCst), creates(&ledger)), (4, 3));
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_for_a_caller_that_is_gone() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = serve(|_| async { made() });
+    let abandoned = CancellationToken::new();
+    let ends = abandoned.clone();
+    let before_sending = BeforeSending::asks(move |_, _| {
+        ends.cancel();
+        async { Permission::Send }
+    });
+    let options = CreateOptions { before_sending, abandoned, ..CreateOptions::default() };
+    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    assert!(matches!(error, Error::Cancelled { .. }), "{error}");
+    assert_eq!(creates(&ledger), 0);
+    assert!(phases(&journal).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_killed_after_sending_is_taken_up() {
+    let (_folder, journal) = journal();
+    let (client, ledger) = Late::serve(6, lost);
+    // The killed run: it gets as far as sending.
+    create_one(&client, &journal, 2).await.unwrap_err();
+    assert_eq!(phases(&journal), [Phase::Sent]);
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
+    assert_eq!(accepted.made.uid.as_str(), "ins-0");
+    assert_eq!(creates(&ledger), 1);
+    // Killed again, after it was accepted: the answer was not handed over.
+    drop(accepted);
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
+    assert_eq!(accepted.origin, Origin::Adopted);
+    assert_eq!(accepted.made.uid.as_str(), "ins-0");
+    assert_eq!(creates(&ledger), 1);
+    // Handed over: the next create of the same configuration is a new one.
+    accepted.entry.handed_over().unwrap();
+    let (client, ledger) = serve(|_| async { made() });
+    let accepted = create_one(&client, &next(&journal), 60).await.unwrap();
+    assert_eq!(accepted.origin, Origin::Answered);
+    assert_eq!(creates(&ledger), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_made_nothing_is_sent_again_after_the_window_with_its_marker() {
+    let (_folder, journal) = journal();
+    let (client, _) = Late::serve(usize::MAX, lost);
+    let marker = match create_one(&client, &journal, 5).await.unwrap_err() {
+        Error::Unsettled(unsettled) => unsettled.marker,
+        other => panic!("{other}"),
+    };
+    let (client, ledger) =
+        serve(|request| async move { if request.endpoint == Endpoint::InstanceCreate { made() } else { page(&[]) } });
+    let start = Instant::now();
+    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
+    assert!(start.elapsed() + Duration::from_secs(2) >= VISIBILITY_WINDOW);
+    assert_eq!(accepted.sent_name, marker);
+    assert_eq!(creates(&ledger), 1);
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_proves_nothing_does_not_lead_to_a_second_create() {
+    let (_folder, journal) = journal();
+    let (client, _) = Late::serve(usize::MAX, lost);
+    create_one(&client, &journal, 5).await.unwrap_err();
+    let (client, ledger) = serve(|_| async { ok(&json!({"total": 9, "data": []})) });
+    let error = create_one(&client, &next(&journal), 1800).await.unwrap_err();
+    assert!(matches!(error, Error::Unsettled(_)), "{error}");
+    assert_eq!(creates(&ledger), 0);
+    assert_eq!(phases(&journal), [Phase::Sent]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_cannot_be_read_stop_a_create() {
+    let (_folder, journal) = journal();
+    std::fs::write(journal.directory().join("instance-1.json"), "{").unwrap();
+    let (client, ledger) = serve(|_| async { made() });
+    let error = create_one(&client, &journal, 60).await.unwrap_err();
+    assert!(error.to_string().contains("instance-1.json"), "{error}");
+    assert!(ledger.all().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_in_flight_waits_for_the_id() {
+    let (_folder, journal) = journal();
+    let (client, _) = serve(|_| async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        made()
+    });
+    let cancel = CancellationToken::new();
+    let context = Context::within(Duration::from_secs(60), &cancel);
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cancel.cancel();
+    };
+    let (accepted, ()) = tokio::join!(create_with(&client, &journal, CreateOptions::default(), &context), stop);
+    assert_eq!(accepted.unwrap().made.uid.as_str(), "ins-1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_while_looking_ends_at_once_and_keeps_the_entry() {
+    let (_folder, journal) = journal();
+    let (client, _) = Late::serve(usize::MAX, lost);
+    let cancel = CancellationToken::new();
+    let context = Context::within(Duration::from_secs(600), &cancel);
+    let start = Instant::now();
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(create_with(&client, &journal, CreateOptions::default(), &context), stop);
+    let Error::Unsettled(unsettled) = outcome.unwrap_err() else { panic!("settled") };
+    assert!(unsettled.cancelled);
+    assert_eq!(start.elapsed(), Duration::from_secs(20));
+    assert_eq!(phases(&journal), [Phase::Sent]);
+}
+
+/// Lets a run be killed after its create was accepted, or before its answer came; what the create was called.
+async fn killed(journal: &Journal, answered: bool) -> String {
+    let (client, _) = Late::serve(usize::MAX, if answered { made } else { lost });
+    match create_one(&client, journal, 5).await {
+        Ok(accepted) => accepted.sent_name,
+        Err(Error::Unsettled(unsettled)) => unsettled.marker,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[rstest]
+#[case::accepted(true, Phase::Accepted)]
+#[case::sent(false, Phase::Sent)]
+#[tokio::test(start_paused = true)]
+async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] left: Phase) {
+    let (_folder, journal) = journal();
+    let marker = killed(&journal, answered).await;
+    assert_eq!(phases(&journal), [left]);
+    let released = marker.clone();
+    let (client, ledger) = serve(move |request| {
+        let record = json!({"instance_uid": "ins-1", "instance_alias": released, "status": "Released"});
+        async move {
+            match request.endpoint {
+                Endpoint::InstanceCreate => ok(&json!({"instance_uid": "ins-2"})),
+                Endpoint::InstanceDetail => refusal(160_003),
+                _ => page(&[record]),
+            }
+        }
+    });
+    let accepted = create_one(&client, &next(&journal), 600).await.unwrap();
+    assert_eq!(accepted.made.uid.as_str(), "ins-2");
+    assert_ne!(accepted.sent_name, marker);
+    assert_eq!(creates(&ledger), 1);
+    assert_eq!(phases(&journal), [Phase::Accepted]);
+}

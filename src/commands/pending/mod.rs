@@ -1,0 +1,228 @@
+//! `terraform-provider-damodel pending`: creates that a killed run left behind, and what became of them.
+
+mod fate;
+mod table;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::Parser;
+use jiff::{SignedDuration, Timestamp};
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    fate::{Fate, Service},
+    table::Row,
+};
+use super::notes::{DATA_DIRECTORY, Notes, path_or_nothing};
+use crate::{
+    api::{
+        BaseUrl, Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed, PlainHttp, Settings, TokenSource,
+    },
+    provider::Environment,
+};
+
+/// How long the service is asked, in all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lists creates that a killed run left behind, and asks the service what became of them.
+///
+/// A create is written down before it is sent, and the note goes when a state shows the thing. What is listed here was
+/// sent by a run that ended early, or is about to be taken up. Run it in the folder of the configuration.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "pending")]
+pub struct Arguments {
+    /// Where the notes are: the provider's pending_dir. Default: damodel-pending in the core's data directory.
+    #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
+    pub dir: Option<PathBuf>,
+    /// The core's data directory.
+    #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
+    pub data_dir: PathBuf,
+    /// The service's base address; without it, and the token, nothing is asked.
+    #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Allows plain http to any address, as the provider's argument of this name.
+    #[arg(long)]
+    pub allow_http: bool,
+    /// An extra root certificate (PEM), as the provider's argument of this name.
+    #[arg(long, value_name = "FILE")]
+    pub ca_certificate_file: Option<PathBuf>,
+    /// The API token. Better left to the variable than written on a command line.
+    #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub token: Option<SecretString>,
+    /// Removes the note of this entry. Only when nothing of it is left in the service.
+    #[arg(long, value_name = "ENTRY")]
+    pub forget: Option<String>,
+    /// Removes it even if the service has the thing, or cannot be asked.
+    #[arg(long, requires = "forget")]
+    pub force: bool,
+}
+
+/// Why creates could not be listed, or one not be forgotten.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The base address is none.
+    #[error("use the base address")]
+    BaseUrl(#[from] InvalidBaseUrl),
+    /// The notes cannot be read or removed.
+    #[error(transparent)]
+    Journal(#[from] ApiError),
+    /// Forgetting it now might lose a thing that is billed.
+    #[error(
+        "{entry} is kept: {status}. With --force its note is removed all the same; the thing itself is not touched"
+    )]
+    Kept {
+        /// The entry.
+        entry: String,
+        /// What became of it.
+        status: String,
+    },
+    /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another
+    /// folder.
+    #[error(
+        "there is no directory {}, so nothing is known of what is pending. Name the provider's pending_dir, as seen \
+         from here; it is made by the first create",
+        .0.display()
+    )]
+    NoDirectory(PathBuf),
+    /// A file that was named cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Standard output is out of reach.
+    #[error("talk to the terminal")]
+    Terminal(#[source] io::Error),
+    /// There is no such entry. Usual cause: another folder.
+    #[error("there is no entry {entry} in {}", directory.display())]
+    Unknown {
+        /// What was asked for.
+        entry: String,
+        /// Where it is not.
+        directory: PathBuf,
+    },
+}
+
+/// Lists creates that were left behind, or forgets one.
+///
+/// # Errors
+///
+/// When the notes cannot be read, or one is not to be forgotten.
+pub async fn run(arguments: Arguments) -> Result<(), Error> {
+    run_to(arguments, &Environment::of_process(), &mut io::stdout()).await
+}
+
+/// The same in another environment, with what it says going to `out`.
+///
+/// # Errors
+///
+/// When the notes cannot be read, or one is not to be forgotten.
+pub async fn run_to(
+    arguments: Arguments,
+    environment: &Environment,
+    out: &mut (impl Write + Send),
+) -> Result<(), Error> {
+    let notes = Notes::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
+    let is_there = notes.directory().exists();
+    if notes.are_named && !is_there {
+        return Err(Error::NoDirectory(notes.directory().to_owned()));
+    }
+    let service = service(&arguments, environment)?;
+    let context = Context::within(PATIENCE, &CancellationToken::new());
+    let text = match &arguments.forget {
+        Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
+        None if is_there => list(&notes.journal, &service, &context).await?,
+        // Nothing was created in this folder yet, or it is another one that is meant.
+        None => format!(
+            "There is no {}: run this in the folder of the configuration, or name its pending_dir with --dir.\n",
+            notes.directory().display()
+        ),
+    };
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
+}
+
+async fn list(journal: &Journal, service: &Service, context: &Context) -> Result<String, Error> {
+    let report = journal.list()?;
+    if report.entries.is_empty() && report.unreadable.is_empty() {
+        return Ok(format!("Nothing is pending in {}.\n", journal.directory().display()));
+    }
+    let mut rows = Vec::new();
+    for listed in &report.entries {
+        rows.push(row(listed, &service.fate_of(listed, context).await));
+    }
+    let mut text = table::print(&rows);
+    for file in &report.unreadable {
+        let line = format!("{} could not be read: {}. It is left where it is.\n", file.path.display(), file.reason);
+        text.push_str(&line);
+    }
+    if !service.is_configured() {
+        text.push_str("\nTo learn what became of them, set DAMODEL_BASE_URL and DAMODEL_API_TOKEN.\n");
+    }
+    Ok(text)
+}
+
+async fn forget(
+    entry: &str,
+    force: bool,
+    journal: &Journal,
+    service: &Service,
+    context: &Context,
+) -> Result<String, Error> {
+    let entries = journal.list()?.entries;
+    let Some(listed) = entries.into_iter().find(|listed| name(listed) == entry) else {
+        return Err(Error::Unknown { entry: entry.to_owned(), directory: journal.directory().to_owned() });
+    };
+    let fate = service.fate_of(&listed, context).await;
+    if fate == Fate::Owned || !(force || fate.is_over()) {
+        return Err(Error::Kept { entry: entry.to_owned(), status: fate.to_string() });
+    }
+    journal.forget(&listed)?;
+    Ok(format!("Forgot {entry} ({}): {fate}.\n", listed.record.marker))
+}
+
+fn row(listed: &Listed, fate: &Fate) -> Row {
+    let record = &listed.record;
+    let age = Timestamp::now().as_second().saturating_sub(record.begun_at).max(0);
+    Row([
+        name(listed),
+        record.kind.as_str().to_owned(),
+        record.marker.clone(),
+        fate::phase(record.phase).to_owned(),
+        format!("{:#}", SignedDuration::from_secs(age)),
+        fate.uid(record).unwrap_or("-").to_owned(),
+        fate.to_string(),
+        fate.advice(listed, &name(listed)),
+    ])
+}
+
+/// What an entry is called: its file without the ending.
+fn name(listed: &Listed) -> String {
+    listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn service(arguments: &Arguments, environment: &Environment) -> Result<Service, Error> {
+    let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
+    let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
+    let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
+    let roots = arguments.ca_certificate_file.as_deref().map(|file| {
+        let path = environment.path(file);
+        fs::read(&path).map_err(|source| Error::Read { path, source })
+    });
+    let settings = Settings {
+        base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
+        token: token.cloned().map(TokenSource::Value),
+        max_retries: 2,
+        extra_roots_pem: roots.transpose()?,
+        ..Settings::default()
+    };
+    Ok(Service::new(Client::new(settings)))
+}

@@ -1,0 +1,266 @@
+//! Plans: what an update changes in the instance.
+
+use super::{failure::as_warning, model::LlamaServer, status};
+use crate::{
+    api::{self, InstanceStatus, InstanceUid},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext, PlanKind},
+    provider::{
+        Client, access::Access, client::planning_limits, errors::Failure, ssh::NoTarget, ssh_failure::no_credentials,
+        words::title,
+    },
+};
+
+const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
+
+/// What an update in place has to do in the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    /// Nothing: only the provider's own behaviour changes.
+    Note,
+    /// Log in as it says now, and look.
+    LogIn,
+    /// Ask the probe, and tell the instance what it does when the server dies.
+    Probe,
+    /// Stop the server and start it as it says now.
+    Restart,
+}
+
+impl Effect {
+    /// What leads from one state to the other.
+    pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
+        if prior.status.as_str() != Some(status::READY) || changes_the_server(prior, planned) {
+            Self::Restart
+        } else if prior.probe != planned.probe || prior.restart_policy != planned.restart_policy {
+            Self::Probe
+        } else if prior.ssh != planned.ssh || prior.host_key.is_null() {
+            Self::LogIn
+        } else {
+            Self::Note
+        }
+    }
+}
+
+fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
+    // Exhaustive, so that an attribute that is added has to be put on one side.
+    let LlamaServer {
+        api_key,
+        api_key_wo_version,
+        model,
+        build,
+        package,
+        workspace,
+        public_storage,
+        source,
+        host,
+        context_size,
+        parallel,
+        gpu_layers,
+        flash_attention,
+        cache_type_k,
+        cache_type_v,
+        jinja,
+        metrics,
+        extra_args,
+        environment,
+        triggers,
+        // A new place is a new server.
+        id: _,
+        instance_id: _,
+        port: _,
+        endpoint: _,
+        // How one logs in.
+        ssh: _,
+        ssh_private_key_wo: _,
+        ssh_password_wo: _,
+        bastion_private_key_wo: _,
+        bastion_password_wo: _,
+        host_key: _,
+        // Seen through its version.
+        api_key_wo: _,
+        // How the provider behaves.
+        on_failure: _,
+        on_update_failure: _,
+        restart_policy: _,
+        probe: _,
+        ready_timeout: _,
+        timeouts: _,
+        // What came of it.
+        build_used: _,
+        command_line: _,
+        log_path: _,
+        model_fingerprint: _,
+        last_exit: _,
+        pid: _,
+        restarts: _,
+        server_version: _,
+        started_at: _,
+        status: _,
+        tokens_per_second: _,
+    } = planned;
+    *api_key != prior.api_key
+        || *api_key_wo_version != prior.api_key_wo_version
+        || *model != prior.model
+        || *build != prior.build
+        || *package != prior.package
+        || *workspace != prior.workspace
+        || *public_storage != prior.public_storage
+        || *source != prior.source
+        || *host != prior.host
+        || *context_size != prior.context_size
+        || *parallel != prior.parallel
+        || *gpu_layers != prior.gpu_layers
+        || *flash_attention != prior.flash_attention
+        || *cache_type_k != prior.cache_type_k
+        || *cache_type_v != prior.cache_type_v
+        || *jinja != prior.jinja
+        || *metrics != prior.metrics
+        || *extra_args != prior.extra_args
+        || *environment != prior.environment
+        || *triggers != prior.triggers
+}
+
+/// Refines a plan: what an update changes in the instance, and whether a create can hope to log in.
+pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
+    match plan.kind {
+        PlanKind::Create => {
+            warn_without_key(plan);
+            let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
+            if let (Some(config), Some(client)) = (&plan.config, client) {
+                check_access(config, client, &planning_limits(context), &mut plan.diagnostics).await;
+            }
+        }
+        PlanKind::Destroy => {}
+        PlanKind::Update => {
+            if restarts(plan) {
+                warn_without_key(plan);
+            }
+            update(plan);
+        }
+    }
+}
+
+fn restarts(plan: &Plan<LlamaServer>) -> bool {
+    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if Effect::of(prior, planned) == Effect::Restart)
+}
+
+/// A server without a key that other machines reach serves all of them.
+fn warn_without_key(plan: &mut Plan<LlamaServer>) {
+    let Some(config) = &plan.config else { return };
+    let has_key = !config.api_key.is_null() || !config.api_key_wo.is_null();
+    let host = plan.planned.as_ref().and_then(|planned| planned.host.as_str());
+    if !has_key && let Some(host @ ("0.0.0.0" | "::")) = host {
+        plan.diagnostics.push(
+            Diagnostic::warning(
+                "Everyone who reaches the port may chat",
+                format!(
+                    "The server listens on all addresses of the instance ({host}) and asks for no key. Set api_key, or host = \
+                     \"127.0.0.1\" when only SSH leads to it."
+                ),
+            )
+            .at(Path::to("host")),
+        );
+    }
+}
+
+fn update(plan: &mut Plan<LlamaServer>) {
+    let (Some(config), Some(prior), Some(planned)) = (&plan.config, &plan.prior, &mut plan.planned) else { return };
+    let effect = Effect::of(prior, planned);
+    if prior.status.as_str() == Some(status::BLOCKED) {
+        plan.diagnostics.push(
+            Diagnostic::error(
+                "The port is in use",
+                format!(
+                    "The server does not run, and another program listens on port {}. Nothing was changed. Stop that program, or choose \
+                     another port.",
+                    prior.listens()
+                ),
+            )
+            .at(Path::to("port")),
+        );
+    }
+    if effect == Effect::Restart {
+        planned.status = status::READY.into();
+        planned.build_used = Attr::Unknown;
+        planned.command_line = Attr::Unknown;
+        planned.log_path = Attr::Unknown;
+        planned.model_fingerprint = Attr::Unknown;
+        planned.pid = Attr::Unknown;
+        planned.restarts = Attr::Unknown;
+        planned.last_exit = Attr::Unknown;
+        planned.server_version = Attr::Unknown;
+        planned.started_at = Attr::Unknown;
+        if config.package.is_null() {
+            planned.package = Attr::Unknown;
+        }
+    }
+    if effect >= Effect::Probe {
+        planned.tokens_per_second = Attr::Unknown;
+    }
+    // A pin that is taken away leaves the key that was seen under it.
+    if prior.host_key.is_null() || (pin(planned).is_some() && pin(prior) != pin(planned)) {
+        planned.host_key = Attr::Unknown;
+    }
+}
+
+fn pin(server: &LlamaServer) -> Option<&Attr<String>> {
+    server.ssh.known().map(|ssh| &ssh.host_key).filter(|key| !key.is_null())
+}
+
+/// Holds a new server's instance to the service: it exists, and there is something to log in with.
+async fn check_access(config: &LlamaServer, client: &Client, limits: &api::Context, diagnostics: &mut Diagnostics) {
+    let Some(id) = config.instance_id.as_str() else { return };
+    let uid = InstanceUid::new(id);
+    let instance = match client.api.instances().detail(&uid, limits).await {
+        Ok(detail) => detail.instance,
+        Err(error) => {
+            let tried = format!("check {}", title("instance", None, Some(id)));
+            let is_missing = error.code() == Some(api::Code::InstanceNotExistOrNoPrivilege);
+            let now = if is_missing { WILL_FAIL } else { "The plan continues without this check." };
+            let failure = Failure { error: &error, tried, now: now.to_owned() };
+            // A destroy, too, begins with such a plan when the refresh found the instance gone: an error would end it.
+            if is_missing {
+                diagnostics.push(as_warning(failure.whole()).at(Path::to("instance_id")));
+            } else {
+                diagnostics.extend(failure.of_a_check(client));
+            }
+            return;
+        }
+    };
+    let access = Access::of(&instance);
+    if access.status == Some(InstanceStatus::Failed) {
+        diagnostics.push(access.not_running("Nothing was changed."));
+    } else if matches!(access.status, Some(InstanceStatus::Stopped | InstanceStatus::Released)) {
+        diagnostics.push(as_warning(access.not_running(WILL_FAIL)));
+    } else if access.status == Some(InstanceStatus::Running)
+        && !config.ssh.is_unknown()
+        && let Err(NoTarget::NoCredentials) = config.login(config, None).target(Some(&access), client)
+        && !has_unknown_credentials(config)
+    {
+        diagnostics.push(no_credentials(Some(&access), "Nothing was changed."));
+    }
+}
+
+/// Whether something to log in with is known only in the apply.
+fn has_unknown_credentials(config: &LlamaServer) -> bool {
+    let is_open = config.ssh.known().is_some_and(|ssh| {
+        ssh.private_key.is_unknown()
+            || ssh.private_key_file.is_unknown()
+            || ssh.password.is_unknown()
+            || ssh.agent.is_unknown()
+            || ssh.bastion.is_unknown()
+            || ssh.bastion.known().is_some_and(|bastion| {
+                bastion.private_key.is_unknown()
+                    || bastion.private_key_file.is_unknown()
+                    || bastion.password.is_unknown()
+                    || bastion.agent.is_unknown()
+            })
+    });
+    is_open
+        || config.ssh_private_key_wo.is_unknown()
+        || config.ssh_password_wo.is_unknown()
+        || config.bastion_private_key_wo.is_unknown()
+        || config.bastion_password_wo.is_unknown()
+}
+
+#[cfg(test)]
+mod tests;

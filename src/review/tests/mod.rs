@@ -1,0 +1,323 @@
+//! Reports of whole plans.
+
+mod forms;
+mod policies;
+mod shapes;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A plan with everything that a plan can do, as Terraform 1.11 writes it.
+const EVERYTHING: &str = include_str!("../../../tests/fixtures/review/everything.json");
+
+/// What is marked as sensitive in it, or stands where nothing is shown from.
+const SECRETS: [&str; 10] = [
+    "hunter2-",
+    "jt-",
+    "secret-host-",
+    "sk-llama-",
+    "old-password",
+    "new-password",
+    "variable-secret",
+    "constant-secret",
+    "data-secret",
+    "output-secret",
+];
+
+const FORMATS: [Format; 8] = [
+    Format::Github,
+    Format::Gitlab,
+    Format::Html,
+    Format::Json,
+    Format::Junit,
+    Format::Markdown,
+    Format::Sarif,
+    Format::Text,
+];
+
+fn everything() -> Value {
+    serde_json::from_str(EVERYTHING).unwrap()
+}
+
+fn report(plan: &Value) -> Report {
+    Report::of(&Plan::read(plan.to_string().as_bytes()).unwrap())
+}
+
+/// One plan, judged.
+fn review(plan: &Value, policy: &Policy) -> Review {
+    review_all(&[plan], policy)
+}
+
+/// Plans that are called a, b and so on, if there are several.
+fn review_all(plans: &[&Value], policy: &Policy) -> Review {
+    let name = |index: usize| (plans.len() > 1).then(|| char::from(b'a' + u8::try_from(index).unwrap()).to_string());
+    let read = |plan: &Value| Plan::read(plan.to_string().as_bytes()).unwrap();
+    let plans = plans.iter().enumerate().map(|(index, plan)| Reviewed::new(name(index), &read(plan))).collect();
+    Review::new(plans, policy, None, |_| None)
+}
+
+fn write(review: &Review, format: Format) -> String {
+    render(review, &Style { format, ..Style::default() }).unwrap()
+}
+
+fn policy(max: Option<&str>, deny: &[Deny]) -> Policy {
+    let max_monthly_increase = max.map(|most| most.parse().unwrap());
+    let limits = Limits { max_monthly_increase, deny: deny.to_vec(), ..Limits::default() };
+    Policy { limits: vec![limits], exceptions: Vec::new() }
+}
+
+/// What a policy finds, as `rule address`.
+fn found(plan: &Value, policy: &Policy) -> Vec<String> {
+    violations(&review(plan, policy))
+}
+
+fn violations(review: &Review) -> Vec<String> {
+    let verdict = review.gate.as_ref().unwrap();
+    assert_eq!(verdict.passed, verdict.violations.is_empty());
+    let line = |violation: &Finding| format!("{} {}", violation.rule, violation.address.as_deref().unwrap_or("-"));
+    verdict.violations.iter().map(line).collect()
+}
+
+/// A plan with these changes.
+fn plan_of(changes: &[Value]) -> Value {
+    json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes})
+}
+
+/// A change of a machine whose prices are so much by the hour.
+fn machine(actions: &[&str], before: Option<f64>, after: Option<f64>) -> Value {
+    let side = |price: Option<f64>| match price {
+        Some(price) => json!({"payment_type": "Hourly", "estimated_cost":
+            {"payment_type": "Hourly", "unit_price": price, "data_disk_price": 0}}),
+        None => Value::Null,
+    };
+    json!({"address": "damodel_instance.a", "mode": "managed", "type": "damodel_instance",
+        "change": {"actions": actions, "before": side(before), "after": side(after)}})
+}
+
+#[test]
+fn a_comment_tells_everything() {
+    let review = review(&everything(), &policy(Some("100"), &[Deny::DestroyData, Deny::Prepaid]));
+    insta::assert_snapshot!(write(&review, Format::Markdown));
+}
+
+#[test]
+fn the_form_for_programs_is_a_contract() {
+    let mut change = machine(&["delete", "create"], Some(1.0), Some(2.5));
+    change["change"]["replace_paths"] = json!([["image_id"]]);
+    change["action_reason"] = "replace_because_cannot_update".into();
+    insta::assert_snapshot!(write(&review(&plan_of(&[change]), &policy(Some("1000"), &[])), Format::Json));
+}
+
+#[test]
+fn nothing_sensitive_is_in_any_form() {
+    let plan = everything();
+    let all = plan.to_string();
+    let review = review(&plan, &policy(Some("0"), &[Deny::DestroyData, Deny::Prepaid, Deny::SecretsInState]));
+    for secret in SECRETS {
+        assert!(all.contains(secret), "{secret}");
+        for format in FORMATS {
+            assert!(!write(&review, format).contains(secret), "{secret} in {format:?}");
+        }
+    }
+}
+
+#[test]
+fn a_comment_is_cut_to_what_is_taken() {
+    let change = |number: usize| {
+        let mut change = machine(&["create"], None, Some(1.0));
+        change["address"] = format!("damodel_instance.m[{:?}]", format!("<{number}>{}", "|`".repeat(200))).into();
+        change
+    };
+    let plan = plan_of(&(0..2000).map(change).collect::<Vec<_>>());
+    let review = review(&plan, &policy(Some("1"), &[]));
+    let text = write(&review, Format::Markdown);
+    assert!((50_000..=65_536).contains(&text.chars().count()), "{}", text.chars().count());
+    assert!(text.contains(" more left out"));
+    assert!(text.contains("| **all of them** |  | **0.00** | **1460000.00** |") && text.ends_with("</sub>\n"));
+    assert!(write(&review, Format::Html).len() > 500_000);
+}
+
+#[test]
+fn every_rule_finds_what_it_is_for() {
+    let plan = everything();
+    assert_eq!(
+        found(&plan, &policy(Some("4306.16"), &[])),
+        [
+            "max-monthly-increase damodel_instance.spot[\"a|b`c<i>@team\"]",
+            "max-monthly-increase damodel_instance.weekly",
+            "max-monthly-increase -"
+        ]
+    );
+    assert_eq!(found(&plan, &policy(Some("4306.17"), &[])).len(), 2);
+    assert_eq!(
+        found(&plan, &policy(None, &[Deny::Prepaid])),
+        ["prepaid module.paid.damodel_instance.monthly", "prepaid damodel_instance.weekly"]
+    );
+    let destroyed = found(&plan, &policy(None, &[Deny::DestroyData]));
+    assert_eq!(destroyed.len(), 7, "{destroyed:?}");
+    assert!(!destroyed.iter().any(|found| found.contains("forgotten") || found.contains("null_resource")));
+    let secrets = found(&plan, &policy(None, &[Deny::SecretsInState]));
+    assert!(secrets.contains(&"secrets-in-state output.password".to_owned()), "{secrets:?}");
+    for kept in ["output.kept", "damodel_instance.renamed", "damodel_instance.moved", "damodel_instance.spot"] {
+        assert!(!secrets.iter().any(|found| found.contains(kept)), "{kept}");
+    }
+    assert!(review(&plan, &Policy::default()).gate.is_none());
+}
+
+/// What an import left out comes with the refresh of the next plan: a plan that changes nothing, and an apply that writes it.
+#[test]
+fn a_secret_that_comes_with_the_refresh_enters_the_state() {
+    let side = |password: Value| json!({"ssh_password": password, "jupyter_token": "kept"});
+    let marks = json!({"ssh_password": true, "jupyter_token": true});
+    let change = |action: &str, before: Value, after: Value| {
+        json!({"address": "damodel_instance.a", "mode": "managed", "type": "damodel_instance", "change": {"actions": [action],
+            "before": before, "after": after, "before_sensitive": marks, "after_sensitive": marks}})
+    };
+    let (none, some) = (side(Value::Null), side("hunter2".into()));
+    let mut plan = plan_of(&[change("no-op", some.clone(), some.clone())]);
+    plan["resource_drift"] = json!([change("update", none.clone(), some.clone())]);
+    let told = |plan: &Value| {
+        let secrets = report(plan).secrets.into_iter();
+        secrets.map(|secrets| format!("{} {}", secrets.address, secrets.attributes.join(","))).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
+    let denied = policy(None, &[Deny::SecretsInState]);
+    assert_eq!(found(&plan, &denied), ["secrets-in-state damodel_instance.a"]);
+    // Once each, whatever comes by both ways.
+    plan["resource_changes"] = json!([change("create", Value::Null, some.clone())]);
+    assert_eq!(told(&plan), ["damodel_instance.a jupyter_token,ssh_password"]);
+    // What drifted away, or is as it was, does not enter.
+    plan["resource_changes"] = json!([]);
+    assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
+    plan["resource_drift"] = json!([change("update", some.clone(), none), change("update", some.clone(), some)]);
+    assert_eq!(told(&plan), Vec::<String>::new());
+}
+
+#[test]
+fn a_core_that_does_not_say_whether_a_plan_is_whole_is_not_trusted_to() {
+    let sentence = "does not say whether it is whole";
+    let told = |plan: &Value, format| write(&review(plan, &Policy::default()), format).contains(sentence);
+    let mut plan = plan_of(&[]);
+    for format in [Format::Html, Format::Markdown] {
+        assert!(told(&plan, format), "{format:?}");
+    }
+    assert!(!report(&plan).says_whether_complete);
+    plan["complete"] = true.into();
+    for format in [Format::Html, Format::Markdown] {
+        assert!(!told(&plan, format), "{format:?}");
+    }
+    assert!(report(&plan).says_whether_complete);
+}
+
+#[test]
+fn a_plan_that_is_not_whole_passes_no_gate() {
+    let gates = [policy(Some("100000"), &[]), policy(None, &[Deny::Prepaid])];
+    let whole = plan_of(&[]);
+    let with = |key: &str, value: Value| {
+        let mut plan = whole.clone();
+        plan[key] = value;
+        plan
+    };
+    let mut strange = machine(&["transmogrify"], None, Some(1.0));
+    strange["address"] = "damodel_instance.strange".into();
+    for gate in &gates {
+        assert_eq!(found(&whole, gate), Vec::<String>::new());
+        for plan in [
+            with("errored", true.into()),
+            with("errored", "yes".into()),
+            with("complete", false.into()),
+            with("deferred_changes", json!([{"reason": "unknown"}])),
+            with("resource_changes", json!({"a": 1})),
+            with("resource_changes", json!([strange])),
+            with("resource_changes", json!([{"address": "damodel_instance.a"}])),
+            with("output_changes", json!({"a": {"actions": 1}})),
+        ] {
+            assert_eq!(found(&plan, gate), ["plan -"], "{plan}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_price_is_no_low_one() {
+    let limit = policy(Some("1000000"), &[]);
+    let mut unknown = machine(&["create"], None, None);
+    unknown["change"]["after"] = json!({"payment_type": "Hourly"});
+    for (estimate, mask) in [
+        (Value::Null, json!({})),
+        (Value::Null, json!({"estimated_cost": true})),
+        (json!({"payment_type": "Hourly", "data_disk_price": 0}), json!({"estimated_cost": {"unit_price": true}})),
+        (json!({"payment_type": "Hourly", "unit_price": "free", "data_disk_price": 0}), json!({})),
+        (json!({"payment_type": "Yearly", "unit_price": 1, "data_disk_price": 0}), json!({})),
+        (json!({"payment_type": "Hourly", "unit_price": -9, "data_disk_price": 0}), json!({})),
+    ] {
+        unknown["change"]["after"]["estimated_cost"] = estimate;
+        unknown["change"]["after_unknown"] = mask;
+        let plan = plan_of(&[unknown.clone()]);
+        assert_eq!(found(&plan, &limit), ["max-monthly-increase damodel_instance.a"], "{plan}");
+    }
+    // What is there already and stays costs what it costs.
+    let mut imported = machine(&["no-op"], Some(1.0), Some(1.0));
+    imported["change"]["before"]["estimated_cost"] = Value::Null;
+    imported["change"]["after"]["estimated_cost"] = Value::Null;
+    assert_eq!(found(&plan_of(&[imported.clone()]), &policy(Some("0"), &[])), Vec::<String>::new());
+    // What goes away cannot pay for what comes while nobody knows what it cost.
+    imported["change"]["actions"] = json!(["delete", "create"]);
+    imported["change"]["after"] = machine(&[], None, Some(2.0))["change"]["after"].clone();
+    assert_eq!(found(&plan_of(&[imported]), &policy(Some("1459"), &[])), ["max-monthly-increase -"]);
+}
+
+#[test]
+fn what_is_forgotten_is_paid_for_and_not_destroyed() {
+    let all = [Deny::DestroyData, Deny::Prepaid, Deny::SecretsInState];
+    let forgotten = machine(&["forget"], Some(2.0), None);
+    assert_eq!(found(&plan_of(std::slice::from_ref(&forgotten)), &policy(Some("0"), &all)), Vec::<String>::new());
+    let beside = machine(&["create", "forget"], Some(2.0), Some(1.0));
+    let report = report(&plan_of(&[forgotten, beside]));
+    assert_eq!(report.cost.monthly_change.with_digits(2), "730.00");
+    assert_eq!(report.forgotten.len(), 2);
+    assert!(report.destroyed.is_empty());
+}
+
+#[test]
+fn prices_as_large_as_no_memory_are_not_known() {
+    let mut change = machine(&["create"], None, Some(1.0));
+    change["change"]["after"]["estimated_cost"]["unit_price"] = serde_json::from_str("1e999999999").unwrap();
+    assert_eq!(report(&plan_of(&[change])).cost.unknown_increases.len(), 1);
+}
+
+#[test]
+fn what_is_no_plan_is_told_from_one() {
+    let is = |document: &[u8]| Plan::read(document).unwrap_err();
+    assert_eq!(is(b""), NotAPlan::Empty);
+    assert_eq!(is(b" \n"), NotAPlan::Empty);
+    assert_eq!(is(b"PK\x03\x04rest"), NotAPlan::Saved);
+    assert_eq!(is(br#"{"format_version":"1.0","terraform_version":"1.11.4","values":{}}"#), NotAPlan::State);
+    assert_eq!(is(br#"{"format_version":"1.0","diagnostics":[],"valid":true}"#), NotAPlan::Other);
+    assert_eq!(is(br#"{"format_version":"1.0","provider_schemas":{}}"#), NotAPlan::Other);
+    assert_eq!(is(b"[]"), NotAPlan::Other);
+    assert_eq!(is(b"{\"@level\":\"info\"}\n{\"@level\":\"info\"}\n"), NotAPlan::Log);
+    assert_eq!(is(br#"{"format_version":"2.0","planned_values":{}}"#), NotAPlan::Version("2.0".to_owned()));
+    let cut = EVERYTHING.split_at(EVERYTHING.len() / 2).0;
+    assert!(matches!(is(cut.as_bytes()), NotAPlan::Syntax(_)));
+    assert!(matches!(is(EVERYTHING.repeat(2).as_bytes()), NotAPlan::Syntax(_)));
+    assert!(matches!(is("[".repeat(100_000).as_bytes()), NotAPlan::Syntax(_)));
+    for whole in [EVERYTHING.to_owned(), format!("\u{feff}{EVERYTHING}\n")] {
+        assert!(Plan::read(whole.as_bytes()).is_ok());
+    }
+}
+
+proptest::proptest! {
+    /// Whatever stands in a plan, every form is written.
+    #[test]
+    fn no_plan_breaks_a_report(address in "\\PC{0,60}", word in "\\PC{0,20}", number in proptest::num::f64::NORMAL) {
+        let mut change = machine(&["delete", "create"], Some(number), Some(1.0));
+        change["address"] = address.into();
+        change["action_reason"] = word.clone().into();
+        change["change"]["replace_paths"] = json!([[word, 1, null, {"a": 1}]]);
+        let review = review(&plan_of(&[change]), &policy(Some("0"), &[Deny::DestroyData]));
+        for format in FORMATS {
+            write(&review, format);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Every documented error of every endpoint: where it lands, what it advises, and what support asks for. Here those of
+//! instances.
+
+mod chat;
+mod disks;
+mod images;
+mod lists;
+mod unknown;
+
+use std::collections::BTreeMap;
+
+use damodel::sandbox::{Action, Code, When};
+
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, unchecked};
+
+/// A code, the attribute that it lands on, and a part of its advice.
+type Row = (Code, Option<&'static str>, &'static str);
+
+const ONCE: &str = "region = \"cn-east-1\"\nmax_retries = 0";
+
+/// Lets each of these errors strike one call of an endpoint.
+fn arm(site: &Site, endpoint: &str, rows: &[Row]) {
+    for (position, (code, ..)) in (1..).zip(rows) {
+        site.arm(endpoint, When::Nth(position), Action::Error { code_n: *code, processed: false });
+    }
+}
+
+/// Sees that each code has one error with its attribute, advice, and the ids of the request that it answered.
+fn check(site: &Site, said: &[Diagnostic], rows: &[Row]) {
+    let mut by_code = BTreeMap::new();
+    for error in said.iter().filter(|diagnostic| diagnostic.is_error()) {
+        let request = error.id("request_id").and_then(|id| site.request(&id));
+        let request = request.unwrap_or_else(|| panic!("no request_id: {error:?}"));
+        assert!(error.id("trace_id").is_some_and(|id| id.len() > 8), "{error:?}");
+        assert!(error.detail.contains("injected by the sandbox"), "the service's own words: {error:?}");
+        assert!(by_code.insert(request.code_n.unwrap(), error).is_none(), "{said:?}");
+    }
+    for (code, attribute, advice) in rows {
+        let error = by_code.remove(&code.number()).unwrap_or_else(|| panic!("no error with {code:?}: {said:#?}"));
+        assert_eq!(error.attribute.as_deref(), *attribute, "{error:?}");
+        assert!(error.text().contains(advice), "{advice:?}: {error:?}");
+        assert!(error.detail.contains(&format!("{} {}", code.number(), code.name())), "{error:?}");
+    }
+    assert!(by_code.is_empty(), "{by_code:?}");
+}
+
+#[test]
+fn of_a_create() {
+    let rows: [Row; 13] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::BalanceNotEnough, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::UserCanNotCreateInstance, None, "provider's api_token"),
+        (Code::ResourceInsufficient, Some("gpu_num"), "wait_for_capacity"),
+        (Code::NoMatchNode, Some("gpu_num"), "wait_for_capacity"),
+        (Code::SpecNotExistOrDisable, Some("spec_id"), "damodel_specs"),
+        (Code::CreateInstanceFailedForNotCertified, None, "provider's api_token"),
+        (Code::FailedForInvalidImage, Some("image_id"), "not ready"),
+        (Code::CreateInstanceFailedCudaNotMatch, Some("image_id"), "highest_cuda"),
+        (Code::MountCloudDiskFailed, Some("new_disks"), "mount path"),
+        (Code::ExceededCloudDiskMaxCount, Some("new_disks"), "at most 8"),
+        (Code::CreateCloudDiskError, Some("new_disks"), "specification and size"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let disks = "[{ size_gb = 20, spec_id = 31 }]";
+        let machine = |number| Instance::new(&format!("x{number}")).set("new_disks", disks).to_string();
+        workspace.write(&config_with(ONCE, (0..rows.len()).map(machine).collect::<String>()));
+        arm(&site, "instance_create", &rows);
+        let (done, said) = workspace.try_apply(&["-parallelism=20"]);
+        assert!(!done && workspace.state().addresses().is_empty());
+        assert_eq!(site.balance().created, 0);
+        check(&site, &said, &rows);
+    });
+}
+
+#[test]
+fn of_a_wrong_token_the_provider_argument_is_named() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.set_env("DAMODEL_API_TOKEN", "token-of-nobody");
+        let image = "data \"damodel_public_images\" \"all\" {}";
+        workspace.write(&config(format!("{}{image}", Instance::new("x"))));
+        let (done, said) = workspace.try_apply(&[]);
+        let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+        assert!(!done && !errors.is_empty(), "{said:?}");
+        for error in errors {
+            for word in
+                ["provider's api_token", "DAMODEL_API_TOKEN", "clock", "100006 InvalidToken", "request_id", "trace_id"]
+            {
+                assert!(error.text().contains(word), "{word}: {error:?}");
+            }
+            assert!(!error.text().contains("token-of-nobody"));
+        }
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+#[test]
+fn of_a_create_whose_outcome_is_not_known() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machine = || config_with(ONCE, Instance::new("x").block("timeouts { create = \"3s\" }"));
+        workspace.write(&machine());
+        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        let (done, said) = workspace.try_apply(&[]);
+        let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
+        assert!(!done);
+        for word in ["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"] {
+            assert!(error.text().contains(word), "{word}: {error:?}");
+        }
+        assert_eq!((site.balance().created, site.requests("instance_create")), (0, 1), "sent once");
+        assert!(workspace.state().addresses().is_empty());
+
+        // Processed after all: found, and nothing is made twice.
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: true });
+        workspace.apply_ok(&machine());
+        assert_eq!((site.balance().created, site.requests("instance_create")), (1, 1));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_release() {
+    let rows: [Row; 5] = [
+        (Code::InvalidParameter, None, "does not accept a value"),
+        (Code::InternalError, None, "Try again later"),
+        (Code::InstanceNotExistOrNoPrivilege, None, "another account"),
+        (Code::InstanceCanNotBeReleased, None, "on_unreleasable"),
+        (Code::PermissionDenied, None, "sub-account"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machines: String = (0..rows.len()).map(|number| Instance::new(&format!("x{number}")).to_string()).collect();
+        workspace.apply_ok(&config_with(ONCE, machines));
+        arm(&site, "instance_release", &rows);
+        let (done, said) = workspace.try_apply(&["-destroy"]);
+        assert!(!done);
+        check(&site, &said, &rows);
+        assert_eq!((workspace.state().addresses().len(), site.live().len()), (rows.len(), rows.len()));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let brief = Instance::new("x").block("timeouts { delete = \"2s\" }");
+        workspace.apply_ok(&config_with(ONCE, &brief));
+        let released = Action::Error { code_n: Code::InstanceNotExistOrAlreadyReleased, processed: false };
+        site.arm("instance_release", When::Next(1), released);
+        let (done, said) = workspace.try_apply(&["-destroy"]);
+        let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
+        assert!(
+            !done && error.text().contains("has not ended") && error.text().contains("last seen Running"),
+            "{error:?}"
+        );
+        assert_eq!((workspace.state().addresses().len(), site.live().len()), (1, 1), "it is never taken for gone");
+
+        // The answer of the first request is lost, and the second is refused.
+        workspace.apply_ok(&config(Instance::new("x")));
+        site.arm("instance_release", When::Next(1), Action::DropAfter);
+        workspace.finish();
+        assert_eq!(site.balance().released, 1);
+    });
+}
+
+#[test]
+fn of_a_rename() {
+    let rows: [Row; 4] = [
+        (Code::InvalidParameter, Some("name"), "does not accept a value"),
+        (Code::InternalError, Some("name"), "Try again later"),
+        (Code::InstanceNotExistOrNoPrivilege, Some("name"), "another account"),
+        (Code::PermissionDenied, Some("name"), "sub-account"),
+    ];
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machines = |suffix: &str| {
+            let machine = |number| Instance::new(&format!("x{number}")).text("name", &format!("x{number}{suffix}"));
+            config_with(ONCE, (0..rows.len()).map(|number| machine(number).to_string()).collect::<String>())
+        };
+        workspace.apply_ok(&machines(""));
+        workspace.write(&machines("-new"));
+        arm(&site, "instance_rename", &rows);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        check(&site, &said, &rows);
+        assert_eq!(workspace.state().resource("damodel_instance.x0").value("name"), "x0");
+        workspace.apply_ok(&machines("-new"));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn of_a_refresh() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let machine = config_with(ONCE, Instance::new("x"));
+        workspace.apply_ok(&machine);
+        let rows: [Row; 2] =
+            [(Code::InternalError, None, "Try again later"), (Code::PermissionDenied, None, "sub-account")];
+        for row in rows {
+            for endpoint in ["instance_list", "instance_detail"] {
+                site.arm(endpoint, When::Always, Action::Error { code_n: row.0, processed: false });
+            }
+            check(&site, &workspace.try_plan(&[]), &[row]);
+            site.sandbox().clear_faults();
+        }
+        // A detail that contradicts the list proves nothing.
+        let unknown = Action::Error { code_n: Code::InstanceNotExistOrNoPrivilege, processed: false };
+        site.arm("instance_detail", When::Always, unknown);
+        let said = workspace.try_plan(&[]);
+        let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+        assert_eq!(errors.len(), 1, "{said:?}");
+        assert!(errors[0].text().contains("The state is unchanged"), "{said:?}");
+        site.sandbox().clear_faults();
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+#[test]
+fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let long = "x".repeat(150);
+        let cases = [
+            ("gpu_num", Instance::new("x").set("gpu_num", 9)),
+            ("data_disk_expand_size_gb", Instance::new("x").set("data_disk_expand_size_gb", 100_000)),
+            ("region", Instance::new("x").text("region", "cn-south-9")),
+            ("name", Instance::new("x").text("name", &long)),
+            ("new_disks", Instance::new("x").set("new_disks", "[{ size_gb = 20, spec_id = 77 }]")),
+        ];
+        for (attribute, machine) in cases {
+            workspace.write(&unchecked(machine));
+            let (done, said) = workspace.try_apply(&[]);
+            let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+            assert!(!done && errors.len() == 1, "{said:?}");
+            assert_eq!(errors[0].attribute.as_deref(), Some(attribute), "{said:?}");
+            assert!(errors[0].detail.contains("100002 InvalidParameter"), "{said:?}");
+        }
+    });
+}

@@ -1,0 +1,267 @@
+//! What `pending` says of creates that a run left behind, on the sandbox.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use clap::Parser;
+use damodel::{
+    api::{
+        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, ImageSelector, Instance,
+        Journal, PlainHttp, Settings, SpecSelector, TokenSource,
+    },
+    commands::pending::{Arguments, Error, run_to},
+    provider::Environment,
+    sandbox::{Mutation, Options},
+};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    sandbox::client::Site,
+    support::{plugin::BINARY, terraform::Run},
+};
+
+/// A folder with the note of one create, and the service that has what it made.
+struct Scene {
+    site: Site,
+    folder: TempDir,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        Self { site: Site::start(Options::default()).await, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Creates an instance, up to the point where it would be answered to the core.
+    async fn create(&self) -> Accepted<Instance> {
+        let client = self.client();
+        let image = ImageSelector::Public(902);
+        let request = CreateInstance {
+            name: Some("web".to_owned()),
+            ..CreateInstance::new("cn-east-1".to_owned(), SpecSelector::Id(103), 1, image)
+        };
+        let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
+        let journal = Journal::new(self.folder.path());
+        client.instances().create(request, "key", &journal, CreateOptions::default(), &context).await.unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Settings {
+            base_url: Some(BaseUrl::parse(&self.site.running.base_url, PlainHttp::LoopbackOnly).unwrap()),
+            token: Some(TokenSource::Value(self.site.running.token.clone())),
+            ..Settings::default()
+        })
+    }
+
+    /// What the command says to who asks this service.
+    async fn says(&self, more: &[&str]) -> Result<String, Error> {
+        let running = &self.site.running;
+        self.says_with(&running.base_url, running.token.expose_secret(), more).await
+    }
+
+    /// What the command says; none of the environment has a part in it.
+    async fn says_with(&self, base_url: &str, token: &str, more: &[&str]) -> Result<String, Error> {
+        let dir = self.folder.path().to_str().unwrap();
+        let known = ["pending", "--dir", dir, "--base-url", base_url, "--token", token];
+        let arguments = Arguments::try_parse_from([&known, more].concat()).unwrap();
+        let mut out = Vec::new();
+        run_to(arguments, &Environment::default(), &mut out).await?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    /// Ends the run that owns the create, as a kill does.
+    fn kill_owner<T>(&self, accepted: Accepted<T>) {
+        let lock = fs::File::open(self.folder.path().join(format!("{}.lock", self.entry()))).unwrap();
+        drop(accepted);
+        // Another test may be starting a process, which has a copy of all that is open until it is another program.
+        lock.lock().unwrap();
+    }
+
+    /// The only note, by its name.
+    fn entry(&self) -> String {
+        let notes = fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path());
+        let [note] = notes.filter(|path| path.extension().unwrap() == "json").collect::<Vec<_>>().try_into().unwrap();
+        note.file_stem().unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// Makes the note say less, as if the answer had never come.
+    fn forget_the_answer(&self) {
+        let path = self.folder.path().join(format!("{}.json", self.entry()));
+        let mut note: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        note["phase"] = "sent".into();
+        note["ids"] = Value::Null;
+        fs::write(&path, note.to_string()).unwrap();
+    }
+
+    fn mutate(&self, mutation: Mutation) {
+        self.site.running.sandbox.mutate(mutation).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_pending_where_nothing_was_created() {
+    let scene = Scene::set().await;
+    let said = scene.says(&[]).await.unwrap();
+    assert_eq!(said, format!("Nothing is pending in {}.\n", scene.folder.path().display()));
+}
+
+#[tokio::test]
+async fn a_cloud_disk_of_a_killed_run_is_asked_for_too() {
+    let scene = Scene::set().await;
+    let request = CreateCloudDisk { name: Some("data".to_owned()), ..CreateCloudDisk::new(20, 31) };
+    let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
+    let journal = Journal::new(scene.folder.path());
+    let disks = scene.client().cloud_disks();
+    let accepted = disks.create(request, "key", &journal, CreateOptions::default(), &context).await.unwrap();
+    let (id, name) = (accepted.made.id, accepted.sent_name.clone());
+    scene.kill_owner(accepted);
+    let said = scene.says(&[]).await.unwrap();
+    for part in [name.as_str(), &id.to_string(), "apply the same configuration"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    scene.mutate(Mutation::ReleaseDisk { id });
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("nothing is billed"), "{said}");
+}
+
+#[tokio::test]
+async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
+    let scene = Scene::set().await;
+    let accepted = scene.create().await;
+    let (uid, name) = (accepted.made.uid.to_string(), accepted.sent_name.clone());
+    scene.kill_owner(accepted);
+    let entry = scene.entry();
+
+    let said = scene.says(&[]).await.unwrap();
+    for part in [entry.as_str(), "instance", &name, "accepted", &uid, "Creating", "apply the same configuration"] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    let refused = scene.says(&["--forget", &entry]).await.unwrap_err();
+    assert!(matches!(&refused, Error::Kept { status, .. } if status == "Creating"), "{refused}");
+
+    scene.mutate(Mutation::ReleaseInstance { uid });
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("Released") && said.contains(&format!("pending --forget {entry}")), "{said}");
+    let said = scene.says(&["--forget", &entry]).await.unwrap();
+    assert_eq!(said, format!("Forgot {entry} ({name}): Released.\n"));
+    assert!(scene.says(&[]).await.unwrap().starts_with("Nothing is pending"));
+    let refused = scene.says(&["--forget", &entry]).await.unwrap_err();
+    assert!(matches!(refused, Error::Unknown { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_create_without_an_answer_is_found_by_the_name_that_was_sent() {
+    let scene = Scene::set().await;
+    let accepted = scene.create().await;
+    let uid = accepted.made.uid.to_string();
+    scene.kill_owner(accepted);
+    scene.forget_the_answer();
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("sent") && said.contains(&uid) && said.contains("Creating"), "{said}");
+
+    scene.mutate(Mutation::RemoveInstance { uid: uid.clone() });
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("nothing carries its name") && !said.contains(&uid), "{said}");
+}
+
+#[tokio::test]
+async fn what_was_answered_to_the_core_can_be_imported() {
+    let scene = Scene::set().await;
+    let accepted = scene.create().await;
+    let uid = accepted.made.uid.to_string();
+    accepted.entry.handed_over().unwrap();
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("handed over") && said.contains(&format!("terraform import <address> {uid}")), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_run_is_at_is_left_to_it() {
+    let scene = Scene::set().await;
+    let accepted = scene.create().await;
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("in progress") && said.contains("a run is at it"), "{said}");
+    let refused = scene.says(&["--force", "--forget", &scene.entry()]).await.unwrap_err();
+    assert!(matches!(refused, Error::Kept { .. }), "{refused}");
+    drop(accepted);
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_told_and_kept() {
+    let scene = Scene::set().await;
+    scene.kill_owner(scene.create().await);
+    let entry = scene.entry();
+    let here = scene.site.running.base_url.as_str();
+    for (base_url, token, reason) in [
+        ("", "", "not asked"),
+        (here, "another", "with another token"),
+        ("https://elsewhere.example", "another", "to another base address"),
+    ] {
+        let said = scene.says_with(base_url, token, &[]).await.unwrap();
+        assert!(said.contains(reason) && said.contains("ask again with the address and token"), "{said}");
+        let refused = scene.says_with(base_url, token, &["--forget", &entry]).await.unwrap_err();
+        assert!(matches!(refused, Error::Kept { .. }), "{refused}");
+    }
+    let said = scene.says_with("", "", &["--force", "--forget", &entry]).await.unwrap();
+    assert!(said.starts_with("Forgot"), "{said}");
+}
+
+#[tokio::test]
+async fn a_certificate_file_is_read_as_by_the_provider() {
+    let scene = Scene::set().await;
+    scene.kill_owner(scene.create().await);
+    let refused = scene.says(&["--ca-certificate-file", "missing.pem"]).await.unwrap_err();
+    assert_eq!(refused.to_string(), "read missing.pem");
+    let file = scene.folder.path().join("broken.pem");
+    fs::write(&file, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
+    // It gets as far as the client, and what follows of it is told with what helps.
+    let said = scene.says(&["--ca-certificate-file", file.to_str().unwrap()]).await.unwrap();
+    assert!(said.contains("could not be built") && said.contains("can be reached from here"), "{said}");
+}
+
+#[tokio::test]
+async fn a_note_that_cannot_be_read_is_named() {
+    let scene = Scene::set().await;
+    fs::write(scene.folder.path().join("instance-1.json"), "{\"version\": 99}").unwrap();
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("its format is 99, and this program reads 1. It is left where it is."), "{said}");
+}
+
+/// As a person runs it: in the folder of the configuration, with the core's data directory elsewhere or not.
+#[tokio::test]
+async fn the_notes_are_where_the_provider_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    for (variables, directory) in [
+        (vec![], ".terraform/damodel-pending"),
+        (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "")], "data/damodel-pending"),
+        (vec![("TF_DATA_DIR", "data"), ("DAMODEL_PENDING_DIR", "notes")], "notes"),
+        (vec![("DAMODEL_PENDING_DIR", "~/of me/notes")], "of me/notes"),
+    ] {
+        let is_named = variables.iter().any(|(name, value)| *name == "DAMODEL_PENDING_DIR" && !value.is_empty());
+        let directory = here.join(directory);
+        let directory = directory.display();
+        let said = pending(&here, &variables);
+        // What is not there is no all-clear.
+        if is_named {
+            assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
+            assert!(said.stderr.starts_with(&format!("error: there is no directory {directory}, ")), "{}", said.stderr);
+        } else {
+            assert_eq!(said.code, Some(0), "{}", said.stderr);
+            assert!(said.stdout.starts_with(&format!("There is no {directory}: run this in")), "{}", said.stdout);
+        }
+        fs::create_dir_all(directory.to_string()).unwrap();
+        let said = pending(&here, &variables);
+        assert_eq!(said.stdout, format!("Nothing is pending in {directory}.\n"), "{}", said.stderr);
+    }
+}
+
+/// Runs the command in a folder that is the home directory too.
+fn pending(folder: &Path, variables: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(BINARY);
+    for name in ["TF_DATA_DIR", "DAMODEL_PENDING_DIR", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.arg("pending").env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);
+    Run::of(command.output().unwrap())
+}

@@ -1,0 +1,208 @@
+//! The framework's answers against the core's own rules, written down here a second time: random schemas,
+//! configurations and applies, through the whole service.
+
+mod any_model;
+mod anything;
+mod compatible;
+pub(crate) mod core;
+mod ephemeral;
+mod found;
+mod plan_valid;
+mod proposed;
+mod random;
+mod recorded;
+mod replaced;
+pub(crate) mod vectors;
+mod verdicts;
+
+use damodel::framework::{
+    Schema, Type, Value,
+    schema::{Attribute, AttributeType, Presence},
+};
+use proptest::{prelude::*, test_runner::RngSeed};
+
+use self::{
+    anything::{AnyResource, core_of, default_timeouts},
+    compatible::compatibility_faults,
+    core::{Answer, Core},
+    plan_valid::{plan_faults, write_only_faults},
+    proposed::proposed_new,
+    random::Choices,
+};
+
+proptest! {
+    #![proptest_config(cases(1000))]
+
+    #[test]
+    fn every_answer_obeys_the_core(
+        shape in tape(40),
+        first in tape(30),
+        second in tape(30),
+        service in tape(60),
+        meddles: bool,
+    ) {
+        let schema = random::schema(&mut Choices::new(shape));
+        let resource = AnyResource::new(schema, Choices::new(service), meddles);
+        runtime().block_on(life(resource, [first, second]));
+    }
+}
+
+/// The same lives each time, so that no change is blamed for one that nobody met before. `PROPTEST_CASES=100000` looks
+/// for more.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
+    let asked = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => asked,
+        None => ProptestConfig { cases: usual, rng_seed: RngSeed::Fixed(1), ..asked },
+    }
+}
+
+fn tape(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..longest)
+}
+
+fn runtime() -> &'static tokio::runtime::Runtime {
+    static RUNTIME: std::sync::OnceLock<tokio::runtime::Runtime> = std::sync::OnceLock::new();
+    RUNTIME.get_or_init(|| tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap())
+}
+
+/// The life of one object: made with the first configuration, changed to the second, destroyed.
+async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
+    let schema = resource.schema.clone().with_block(default_timeouts().block());
+    let meddles = resource.meddles;
+    let mut core = core_of(resource);
+    let empty: Type = Type::object::<&str>([]);
+    let said = core.configure(&empty, &Value::object::<&str>([])).await;
+    assert!(said.is_empty());
+    let mut life = Life { core, schema, meddles, state: Value::Null, private: Vec::new() };
+    for tape in configs {
+        let mut choices = Choices::new(tape);
+        let config = random::config(&mut choices, &life.schema);
+        let masked = random::masked(&mut choices, &life.schema, &config);
+        life.change(&masked, &config).await;
+    }
+    life.destroy().await;
+}
+
+struct Life {
+    core: Core,
+    schema: Schema,
+    /// Whether the resource's own plan writes into what the configuration leaves open.
+    meddles: bool,
+    state: Value,
+    private: Vec<u8>,
+}
+
+impl Life {
+    /// Brings the object to a configuration, of which only `masked` is known while planning. What a failed create
+    /// leaves is tainted: the next plan is that of a new one.
+    async fn change(&mut self, masked: &Value, config: &Value) {
+        for config in [masked, config] {
+            let said = self.core.validate(config).await;
+            assert!(said.is_empty(), "{said:?}");
+        }
+        let mut prior = self.state.clone();
+        let mut first = self.plan(&prior, masked).await;
+        if !first.replace.is_empty() {
+            prior = Value::Null;
+            first = self.plan(&prior, masked).await;
+        }
+        let last = self.plan(&prior, config).await;
+        let faults = compatibility_faults(&first.value, &last.value);
+        assert!(faults.is_empty(), "inconsistent final plan: {faults:?}");
+        assert!(first.value != prior || last.value == prior, "a change out of nothing");
+        if !prior.is_null() && !last.replace.is_empty() {
+            assert!(first.replace.is_empty());
+            panic!("the final plan wants a replacement that the first did not: {:?}", last.replace);
+        }
+
+        let applied = self.core.apply(config, &prior, &last.value, &last.private).await;
+        self.check_state(&applied.value);
+        self.state = applied.value.clone();
+        self.private = applied.private.clone();
+        if applied.has_errors() {
+            if prior.is_null() {
+                self.state = Value::Null;
+            }
+            return;
+        }
+        let faults = compatibility_faults(&last.value, &applied.value);
+        assert!(faults.is_empty(), "inconsistent result after apply: {faults:?}");
+
+        let read = self.core.read(&self.state, &self.private).await;
+        assert!(read.value == self.state && read.private == self.private);
+        self.generate().await;
+        let again = self.plan(&self.state.clone(), config).await;
+        assert!(again.value == self.state, "the plan is not empty:\n{}", difference(&self.state, &again.value));
+        assert!(again.replace.is_empty());
+    }
+
+    /// A plan that was checked, and came out alike twice.
+    async fn plan(&mut self, prior: &Value, config: &Value) -> Answer {
+        let proposed = proposed_new(&self.schema, prior, config);
+        let mut plan = self.core.plan(config, prior, &proposed, &self.private).await;
+        assert!(!plan.has_errors(), "{:?}", plan.diagnostics);
+        let faults = plan_faults(&self.schema, prior, config, &plan.value);
+        assert!(faults.is_empty(), "invalid plan: {faults:?}");
+        // As the core does: what did not change needs no replacement, whatever the answer says.
+        plan.replace.retain(|name| plan.value.attribute(name) != prior.attribute(name));
+        let same = self.core.plan(config, prior, &proposed, &self.private).await;
+        assert!(same.value == plan.value && same.private == plan.private);
+        plan
+    }
+
+    /// A configuration that is made of the state is a valid one, and changes nothing.
+    async fn generate(&mut self) {
+        let answer = self.core.generate(&self.state).await;
+        assert!(answer.diagnostics.is_empty(), "{:?}", answer.diagnostics);
+        // What is left out for its default, a meddling plan would exchange.
+        if self.meddles || must_write(&self.schema.attributes) {
+            return;
+        }
+        let said = self.core.validate(&answer.value).await;
+        assert!(said.is_empty(), "{said:?}\n{}", difference(&self.state, &answer.value));
+        let plan = self.plan(&self.state.clone(), &answer.value).await;
+        assert!(
+            plan.value == self.state,
+            "a generated configuration changes\n{}",
+            difference(&self.state, &plan.value)
+        );
+        assert!(plan.replace.is_empty());
+    }
+
+    async fn destroy(mut self) {
+        if self.state.is_null() {
+            return;
+        }
+        let plan = self.core.plan(&Value::Null, &self.state, &Value::Null, &self.private).await;
+        assert!(plan.value.is_null() && plan.diagnostics.is_empty());
+        let applied = self.core.apply(&Value::Null, &self.state, &Value::Null, &plan.private).await;
+        assert!(applied.value.is_null() && applied.diagnostics.is_empty());
+    }
+
+    fn check_state(&self, state: &Value) {
+        assert!(state.is_wholly_known(), "an unknown value after an apply");
+        let leaks = write_only_faults(&self.schema, state);
+        assert!(leaks.is_empty(), "{leaks:?}");
+    }
+}
+
+/// Whether a configuration has to say what no state holds.
+fn must_write(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.ty {
+        AttributeType::Plain(_) => attribute.write_only && attribute.presence == Presence::Required,
+        AttributeType::Nested(_, children) => must_write(children),
+    })
+}
+
+/// The attributes that differ, with both values in the clear: these are test values.
+fn difference(before: &Value, after: &Value) -> String {
+    let Value::Object(attributes) = before else {
+        return "no object".to_owned();
+    };
+    attributes
+        .iter()
+        .filter(|(name, value)| after.attribute(name) != *value)
+        .map(|(name, value)| format!("{name}: {value:?} became {:?}\n", after.attribute(name)))
+        .collect()
+}

@@ -1,0 +1,6 @@
+//! The framework, held against the real core, random schemas and random bytes.
+
+pub(crate) mod conformance;
+pub(crate) mod echo;
+mod fuzz;
+mod state_fixtures;

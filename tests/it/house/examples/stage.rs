@@ -1,0 +1,122 @@
+//! An example on a stage of its own: a copy of its folder, a sandbox, and the command line between them.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use damodel::{
+    commands::terraform::{Cli, Environment, Mirror},
+    sandbox::{Options, Running, Sandbox, Thing},
+};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::files;
+use crate::support::plugin::BINARY;
+
+/// An example on a stage of its own.
+pub(super) struct Stage {
+    cli: Cli,
+    service: Running,
+    example: PathBuf,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Copies the example to where nothing else is. Import blocks are for the documentation: they name what does not
+    /// exist here.
+    pub(super) async fn set(cli: Cli, example: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
+        let options = Options { executable: Some(BINARY.into()), ..Options::default() };
+        let service = Sandbox::start(options).await.unwrap();
+        let environment = Environment::of(env::vars_os())
+            .with("TF_CLI_CONFIG_FILE", &mirror.cli_config)
+            .with("TF_IN_AUTOMATION", "1")
+            .with("TF_INPUT", "0")
+            .with("DAMODEL_BASE_URL", &service.base_url)
+            .with("DAMODEL_API_TOKEN", service.token.expose_secret())
+            .with("DAMODEL_API_KEY", service.chat_key.expose_secret())
+            .with("DAMODEL_REGION", "cn-east-1");
+        let stage = Self { cli: cli.within(environment), service, example: example.to_owned(), folder };
+        fs::create_dir(stage.configuration()).unwrap();
+        for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
+            fs::copy(file, stage.configuration().join(file.file_name().unwrap())).unwrap();
+        }
+        stage
+    }
+
+    /// The copy.
+    pub(super) fn configuration(&self) -> PathBuf {
+        self.folder.path().join("configuration")
+    }
+
+    /// The name of the example, for messages.
+    pub(super) fn name(&self) -> std::path::Display<'_> {
+        self.example.display()
+    }
+
+    /// Whether the core imports by identity: Terraform 1.12 or newer.
+    pub(super) fn knows_identities(&self) -> bool {
+        let version = self.cli.version().strip_prefix("Terraform v1.");
+        let minor = version.and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
+        minor.is_some_and(|minor| minor >= 12)
+    }
+
+    /// The service.
+    pub(super) fn sandbox(&self) -> &Sandbox {
+        &self.service.sandbox
+    }
+
+    /// Runs a command that has to succeed, and returns what it printed.
+    pub(super) async fn run(&self, arguments: &[&str]) -> String {
+        let run = self.cli.run(&self.configuration(), arguments, &CancellationToken::new()).await;
+        run.unwrap_or_else(|error| panic!("{}: {error}", self.name())).stdout
+    }
+
+    /// The same, for what it printed as JSON.
+    pub(super) async fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(arguments).await).unwrap()
+    }
+
+    /// What exists in the service, the sandbox's seed included.
+    pub(super) fn living(&self) -> Vec<Vec<String>> {
+        [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| self.living_of(thing)).to_vec()
+    }
+
+    /// The same of one kind.
+    pub(super) fn living_of(&self, thing: Thing) -> Vec<String> {
+        self.service.sandbox.ledger().live(thing)
+    }
+
+    /// Plans and finds nothing. The data source of a check is read again in every apply, which is no change, though
+    /// -detailed-exitcode takes it for one.
+    pub(super) async fn expect_nothing_to_do(&self, option: &str) {
+        self.run(&["plan", "-no-color", "-out=settled", option]).await;
+        let plan = self.json(&["show", "-json", "settled"]).await;
+        let resources = plan["resource_changes"].as_array().into_iter().flatten();
+        let resources = resources.filter(|resource| resource["action_reason"] != "read_because_check_nested");
+        let outputs = plan["output_changes"].as_object().into_iter().flat_map(|outputs| outputs.values());
+        let actions = resources.map(|resource| &resource["change"]["actions"]);
+        for actions in actions.chain(outputs.map(|output| &output["actions"])) {
+            assert_eq!(*actions, json!(["no-op"]), "{}: {plan:#}", self.name());
+        }
+    }
+
+    /// The id of a resource in the state.
+    pub(super) async fn id_of(&self, address: &str) -> String {
+        let state = self.json(&["show", "-json"]).await;
+        let resources = state["values"]["root_module"]["resources"].as_array().unwrap();
+        let resource = resources.iter().find(|resource| resource["address"] == address).unwrap();
+        resource["values"]["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Whether a file is an import block of the documentation (plugin protocol, documentation layout).
+pub(super) fn is_import_block(file: &Path) -> bool {
+    let name = file.file_name().unwrap().to_string_lossy();
+    name.starts_with("import-by-") && name.ends_with(".tf")
+}

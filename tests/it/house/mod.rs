@@ -1,0 +1,124 @@
+//! The rules of the house that no lint knows.
+
+mod docs;
+pub(crate) mod examples;
+mod layers;
+mod reference;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Where a file of sources is split.
+const LINES: usize = 500;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a folder, but what builds and tools leave there.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if [".git", ".terraform", "target"].contains(&name) {
+            continue;
+        }
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    files(&root().join(folder)).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+/// The files that the modules of a file are in, and theirs.
+fn reached(file: &Path) -> Vec<PathBuf> {
+    let source = fs::read_to_string(file).unwrap();
+    let folder = match file.file_stem().unwrap().to_str().unwrap() {
+        "lib" | "main" | "mod" => file.parent().unwrap().to_owned(),
+        _ => file.with_extension(""),
+    };
+    let mut reached = vec![file.to_owned()];
+    for line in source.lines().map(str::trim_start) {
+        let declared = ["mod ", "pub mod ", "pub(crate) mod ", "pub(super) mod "];
+        let name = declared.iter().find_map(|start| line.strip_prefix(start)).and_then(|rest| rest.strip_suffix(';'));
+        let candidates = name.map(|name| [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")]);
+        let module = candidates.into_iter().flatten().find(|path| path.exists());
+        reached.extend(module.iter().flat_map(|path| self::reached(path)));
+    }
+    reached
+}
+
+#[test]
+fn no_file_is_forgotten() {
+    for (folder, roots) in [("src", &["lib.rs", "main.rs"][..]), ("tests/it", &["main.rs"])] {
+        let reached: Vec<PathBuf> = roots.iter().flat_map(|name| reached(&root().join(folder).join(name))).collect();
+        let forgotten: Vec<PathBuf> = sources(folder).into_iter().filter(|file| !reached.contains(file)).collect();
+        assert_eq!(forgotten, Vec::<PathBuf>::new(), "no `mod` leads to these");
+    }
+    // Everything there is one binary.
+    let beside: Vec<PathBuf> =
+        sources("tests").into_iter().filter(|file| !file.starts_with(root().join("tests/it"))).collect();
+    assert_eq!(beside, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn no_file_is_too_long() {
+    for file in [sources("src"), sources("tests")].concat() {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= LINES, "{} has {lines} lines: split it", file.display());
+    }
+}
+
+/// A module with modules of its own is `name/mod.rs`, as all of its files are then in one folder.
+#[test]
+fn modules_have_one_form() {
+    for file in [sources("src"), sources("tests")].concat() {
+        assert!(!file.with_extension("").is_dir(), "{} lies beside its folder", file.display());
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    for file in [sources("src"), sources("tests"), sources("benches")].concat() {
+        assert!(fs::read_to_string(&file).unwrap().starts_with("//! "), "{}", file.display());
+    }
+}
+
+#[test]
+fn a_test_that_is_ignored_says_why() {
+    let bare = concat!("#[", "ignore]");
+    for file in [sources("src"), sources("tests")].concat() {
+        assert!(!fs::read_to_string(&file).unwrap().contains(bare), "{}", file.display());
+    }
+}
+
+#[test]
+fn no_file_names_the_place_where_it_was_written() {
+    let root = root();
+    let place = root.to_str().unwrap();
+    for file in files(&root) {
+        // What is no text is no source.
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        assert!(!text.contains(place), "{}", file.display());
+    }
+}
+
+#[test]
+fn what_the_readme_points_to_exists() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let targets: Vec<&str> = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(!targets.is_empty());
+    for target in targets.into_iter().filter(|target| !target.contains("://") && !target.starts_with('#')) {
+        assert!(root().join(target).exists(), "{target}");
+    }
+}

@@ -1,0 +1,20 @@
+//! The simulated service over HTTP and SSH, and the stand-ins in its instances.
+
+#[cfg(unix)]
+mod answers;
+#[cfg(unix)]
+mod build;
+mod chat;
+pub(crate) mod client;
+mod command;
+mod control;
+mod faults;
+mod fixtures;
+#[cfg(unix)]
+mod home;
+#[cfg(unix)]
+mod ssh;
+#[cfg(unix)]
+mod stand_in;
+#[cfg(unix)]
+mod yard;
