@@ -158,7 +158,7 @@ impl LlamaServer {
         let mut diagnostics: Diagnostics = failure::failed(self, report, next).into();
         diagnostics.push(Diagnostic::warning(
             format!("{argument} = \"stop\" did not stop it"),
-            format!("{}. Whatever runs goes on running; the next apply stops it.", capitalized(&why)),
+            format!("{}. It still runs; the next apply stops it.", capitalized(&why)),
         ));
         diagnostics
     }

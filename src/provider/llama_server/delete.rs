@@ -43,11 +43,11 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
-            let why = "A destroy never sees write-only credentials, and there is nothing else to log in with.";
+            let why = "A destroy never sees write-only credentials, and no others are set.";
             return Outcome::absent().with(left_running(state, access.as_ref(), why));
         }
         Err(NoEntrance::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
-            let why = format!("{}. So nobody logged in to stop it.", capitalized(&error.to_string()));
+            let why = format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string()));
             return Outcome::absent().with(left_running(state, access.as_ref(), &why));
         }
         Err(error) => {

@@ -103,7 +103,7 @@ async fn look(
         Err(NoEntrance::NoCredentials) => {
             return current.unchanged(Diagnostic::warning(
                 "The server was not looked at",
-                "An import sees no ssh argument, and no service tells a password for this machine. The first apply logs in as the \
+                "An import sees no ssh argument, and the service provides no password for this instance. The first apply logs in as the \
                  configuration says, and takes up what runs there.",
             ));
         }

@@ -32,7 +32,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
     }
     if !is_file(facts) {
         let folder = folder_of(&model).to_owned();
-        return missing(format!("there is no model at {model}. {}", others(job, facts, &folder)));
+        return missing(format!("no model at {model}. {}", others(job, facts, &folder)));
     }
     match facts.text("model_magic") {
         "GGUF" => {}

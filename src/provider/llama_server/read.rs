@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const UNCHANGED: &str = "The state is unchanged, and what runs there goes on.";
+const UNCHANGED: &str = "The state is unchanged, and so is what runs in the instance.";
 
 /// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is repaired.
 pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {

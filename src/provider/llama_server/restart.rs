@@ -33,9 +33,9 @@ use crate::{
     ssh,
 };
 
-const NOTHING: &str = "Nothing was restarted: whatever runs there goes on.";
+const NOTHING: &str = "Nothing was restarted. What runs in the instance continues.";
 const REPAIRED: &str = "An apply of damodel_llama_server repairs it.";
-const GOES_ON: &str = "The restart goes on in the instance. The next plan of damodel_llama_server shows what became of it, and an apply \
+const GOES_ON: &str = "The restart continues in the instance. The next plan of damodel_llama_server shows its result, and an apply \
                        repairs it.";
 /// How long a start may take when the configuration does not say.
 const READY: Duration = Duration::from_secs(10 * 60);

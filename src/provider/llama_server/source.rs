@@ -73,9 +73,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
                 let name = format!("tree-{}", hash.chars().take(16).collect::<String>());
                 Ok((Tree { folder: path, name, provided: None }, None))
             }
-            None => Err(no_source(format!(
-                "there is no source of llama.cpp in {path}: it has no CMakeLists.txt that names llama"
-            ))),
+            None => Err(no_source(format!("no source of llama.cpp in {path}: no CMakeLists.txt there names llama"))),
         },
         Found::Archive { path, stat, entry } => {
             let hash = short_hash([path.rsplit('/').next().unwrap_or_default(), &stat]);
@@ -111,9 +109,9 @@ fn find(job: &Job, facts: &Facts) -> Result<Found, Failure> {
             let path = facts.absolute(path);
             match (facts.text("source"), archive()) {
                 ("directory", _) => Ok(Found::Tree(path)),
-                ("", _) => Err(no_source(format!("there is no source at {path}"))),
+                ("", _) => Err(no_source(format!("no source at {path}"))),
                 (_, Some(archive)) => Ok(archive),
-                (_, None) => Err(no_source(format!("there is no source of llama.cpp in the archive {path}"))),
+                (_, None) => Err(no_source(format!("no source of llama.cpp in the archive {path}"))),
             }
         }
         Origin::Default => {

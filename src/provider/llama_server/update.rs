@@ -18,13 +18,13 @@ use crate::{
     provider::Client,
 };
 
-const AS_BEFORE: &str = "Nothing was changed: whatever runs there goes on.";
+const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
 
 const ENDED: &str =
     "The server that ran before does not run any more, and the state says so: the next apply starts it.";
 
-const NOT_HEARD: &str = "Nobody knows whether the instance was told, so the state keeps what it said before: the next apply tells it again, \
-                         and resumes what it may have begun.";
+const NOT_HEARD: &str = "It is not known whether the instance received the change. The state keeps the previous values; the next apply \
+                         sends the change again, and resumes what it may have begun.";
 
 const GOES_ON: &str = "The work continues in the instance, and the state says that it does: the next apply resumes it.";
 

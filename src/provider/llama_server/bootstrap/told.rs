@@ -96,9 +96,9 @@ pub(super) fn meaning(code: &str) -> &'static str {
         "132" => " (SIGILL: the build does not fit this CPU)",
         "134" => " (SIGABRT)",
         "135" => " (SIGBUS: the model was changed while it was read)",
-        "137" => " (SIGKILL: someone killed it, or memory ran out)",
+        "137" => " (SIGKILL: it was killed, or memory ran out)",
         "139" => " (SIGSEGV)",
-        "143" => " (SIGTERM: someone ended it)",
+        "143" => " (SIGTERM: it was asked to end)",
         _ => "",
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         let log = "its log /l/server.log says:\nmore\nand more\nits last line";
         let begin = "the prebuilt server /b/llama-server ended with";
         assert_eq!(words(Kind::Exited, "1", ""), format!("{begin} 1 after 3 s, before it was ready; {log}"));
-        let killed = "137 (SIGKILL: someone killed it, or memory ran out) after 3 s";
+        let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
         assert_eq!(words(Kind::Died, "137", "0"), format!("{begin} {killed}; {log}"));
         let again = "It had been started again 5 times";
         assert_eq!(words(Kind::Died, "139", "5"), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));

@@ -69,7 +69,7 @@ pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, r
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
         Return::GoesOn => format!(
-            "The server that ran before was never ended and goes on serving{pid}. The state keeps its arguments: correct the change, then \
+            "The server that ran before was never stopped and still serves{pid}. The state keeps its arguments: correct the change, then \
              apply again."
         ),
         Return::Serves(_) => format!(
@@ -101,7 +101,7 @@ pub(super) fn superseded(server: &LlamaServer, report: &Report, now: &str) -> Di
 pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnostic {
     let title = format!("{} does not answer the probe as expected", title_of(server));
     let detail = format!(
-        "{}. It goes on serving as it was. Correct probe, then apply again. {now}",
+        "{}. The server still runs as before. Correct probe, then apply again. {now}",
         capitalized(reason.trim().trim_end_matches('.'))
     );
     Diagnostic::error(title, detail).at(Path::to("probe"))

@@ -108,7 +108,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
-        let text = "there is no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an image with \
+        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an image with \
                     the CUDA development tools";
         return Err(Failure { kind: Kind::MissingToolkit, text: text.to_owned() });
     }

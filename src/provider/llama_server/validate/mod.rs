@@ -53,7 +53,7 @@ fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "A write-only key without its version",
-            "Set api_key_wo_version too, to any number: nobody sees that a write-only value changes, so a new key is taken when the \
+            "Set api_key_wo_version too, to any number: Terraform cannot detect changes of write-only values, so a new key is taken when the \
              version does.",
         );
     }

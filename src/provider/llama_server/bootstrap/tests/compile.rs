@@ -401,7 +401,7 @@ fn path_without_source_is_told_so() {
     job.source.origin = Origin::Path("~/public-storage".to_owned());
     let (kind, text) = failure(&home, &job);
     assert_eq!(kind, Kind::NoSource);
-    assert!(text.contains("it has no CMakeLists.txt that names llama"), "{text}");
+    assert!(text.contains("no CMakeLists.txt there names llama"), "{text}");
 }
 
 #[test]

@@ -54,8 +54,13 @@ pub(super) fn free_port() -> u16 {
 }
 
 /// Waits until something is so.
-pub(super) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
+pub(super) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_in(DEADLINE, what, ask)
+}
+
+/// The same for what may take longer.
+pub(super) fn until_in<T>(longest: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + longest;
     loop {
         if let Some(answer) = ask() {
             return answer;
@@ -439,18 +444,62 @@ impl Home {
                     let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
                     let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
                     history.verdict = is_healthy.then_some(Verdict { process, failure });
-                    thread::sleep(Duration::from_millis(20));
                     self.run_at(&job.place, &Verb::Look)
                 }
-                Step::Wait => {
-                    thread::sleep(Duration::from_millis(20));
-                    self.run_at(&job.place, &Verb::Look)
-                }
+                Step::Wait => self.run_at(&job.place, &Verb::Look),
                 Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
                 Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
             };
         }
         None
+    }
+
+    /// Has the program halt before the rename of this number: each record is written by one.
+    pub(super) fn halt_at(&self, rename: usize) {
+        self.script(
+            "bin/mv",
+            "#!/bin/sh\nexec 3>>~/renames\nflock 3\necho >>~/renames\n\
+             if [ \"$(wc -l <~/renames)\" -eq \"$(cat ~/halt)\" ]; then exec 3>&-; : >~/halted; \
+             while [ -e ~/halt ]; do sleep 0.02; done; exit 1; fi\nexec 3>&-\nexec /bin/mv \"$@\"\n",
+        );
+        for file in ["renames", "halted"] {
+            let _ = fs::remove_file(self.path(file));
+        }
+        fs::write(self.path("halt"), rename.to_string()).unwrap();
+    }
+
+    /// Waits until the program has halted, or this job has come to a server or to nothing: whether it has halted.
+    pub(super) fn halts_before(&self, run: &mut Child, job: &Fingerprint) -> bool {
+        let record = |name: &str| fs::read_to_string(self.state().join(name)).unwrap_or_default();
+        until("it neither halts nor ends", || {
+            if self.path("halted").exists() {
+                return Some(true);
+            }
+            let run_of =
+                |record: &str| record.lines().find_map(|line| line.split_once("_run=")).map(|(_, run)| run.to_owned());
+            let (worker, status) = (record("worker"), record("status"));
+            let is_own = worker.contains(&job.to_string()) && run_of(&worker) == run_of(&status);
+            let is_over =
+                ["load", "ready", "failed"].iter().any(|phase| status.contains(&format!("status_phase='{phase}'")));
+            (is_own && is_over && run.try_wait().unwrap().is_some()).then_some(false)
+        })
+    }
+
+    /// Lets what has halted go on, without the rename.
+    pub(super) fn release(&self) {
+        fs::remove_file(self.path("halt")).unwrap();
+    }
+
+    /// Kills the detached work, whether it has written itself down or not.
+    pub(super) fn kill_works(&self) {
+        let works = || -> Vec<u32> {
+            let is_work = |words: &[String]| words.last().is_some_and(|word| word == "work");
+            self.processes().into_iter().filter(|(_, words)| is_work(words)).map(|(pid, _)| pid).collect()
+        };
+        until("it lives", || {
+            works().into_iter().for_each(|pid| kill(pid, "KILL"));
+            works().into_iter().all(|pid| !is_running(pid)).then_some(())
+        });
     }
 
     /// As after a minute in which nobody looked.
@@ -542,7 +591,7 @@ fn which(program: &str) -> Option<PathBuf> {
     ["/bin", "/usr/bin"].iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());

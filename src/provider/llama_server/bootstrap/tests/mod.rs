@@ -5,6 +5,7 @@ mod compile;
 mod home;
 mod http;
 mod processes;
+mod real;
 mod refusals;
 mod secrets;
 mod serve;

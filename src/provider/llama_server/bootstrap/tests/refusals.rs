@@ -34,7 +34,7 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(
         text,
         format!(
-            "there is no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
+            "no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
         )
     );
     assert_eq!(home.look().phase, Phase::Absent);

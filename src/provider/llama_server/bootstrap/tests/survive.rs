@@ -1,12 +1,12 @@
 //! Whatever is killed at whatever moment, the next run takes it up: one compile, one server, no error.
 
-use std::{fs, io::Write, path::PathBuf, thread, time::Duration};
+use std::{fs, io::Write, path::PathBuf};
 
 use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Binary, Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
+    super::{Binary, Build, Fingerprint, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -64,13 +64,21 @@ fn two_runs_with_different_options_end_with_one_server() {
     let one = home.job();
     let other = Job { context_size: 1, ..home.job() };
     // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
-    for milliseconds in (0..300).step_by(15) {
-        let first = home.spawn(&one.place, &Verb::Ensure(&start(&one, None)));
-        thread::sleep(Duration::from_millis(milliseconds));
-        for run in [first, home.spawn(&other.place, &Verb::Ensure(&start(&other, None)))] {
-            assert_eq!(answer(run).failure, None, "{milliseconds}");
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut first = home.spawn(&one.place, &Verb::Ensure(&start(&one, None)));
+        let is_halted = home.halts_before(&mut first, &Fingerprint::of(&one));
+        let second = home.spawn(&other.place, &Verb::Ensure(&start(&other, None)));
+        home.release();
+        answer(first);
+        assert_eq!(answer(second).failure, None, "{rename}");
+        if !is_halted {
+            break;
         }
     }
+    assert!(rename > 6, "{rename}");
     let report = home.until_ready(&one.place);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
 }
@@ -122,12 +130,22 @@ fn work_outlives_its_login_and_a_hangup() {
 fn shell_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new();
     let job = home.job();
-    for milliseconds in (0..300).step_by(15) {
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
         let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
-        thread::sleep(Duration::from_millis(milliseconds));
+        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&job));
         run.kill().unwrap();
         run.wait().unwrap();
+        home.release();
+        if !is_halted {
+            break;
+        }
+        // So that each begins at the beginning.
+        home.run(&Verb::Stop { owner: "owner" });
     }
+    assert!(rename > 6, "{rename}");
     let report = home.serve(&job);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     home.run(&Verb::Stop { owner: "owner" });
@@ -137,11 +155,24 @@ fn shell_that_is_killed_at_any_moment_harms_nothing() {
 #[test]
 fn work_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new().with_cuda(V100);
-    for milliseconds in (0..1600).step_by(120) {
-        assert_eq!(home.ensure(&home.job()).failure, None);
-        thread::sleep(Duration::from_millis(milliseconds));
-        end(home.worker());
+    let job = home.job();
+    let binary = Binary::Source(Box::new(home.recipe(&job).unwrap()));
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&Start { binary: &binary, ..start(&job, None) }));
+        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&job));
+        home.kill_works();
+        home.release();
+        run.kill().unwrap();
+        run.wait().unwrap();
+        if !is_halted {
+            break;
+        }
+        home.run(&Verb::Stop { owner: "owner" });
     }
+    assert!(rename > 6, "{rename}");
     let report = home.serve(&home.job());
     let server = report.process.unwrap().pid;
     assert_eq!(home.servers(), [server]);
