@@ -15,8 +15,8 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, remove it with: terraform state rm \
-                     <address>.";
+const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, \
+                     remove it with: terraform state rm <address>.";
 
 /// What is known of the instance before anyone logs in to it.
 enum Home {
@@ -26,8 +26,8 @@ enum Home {
     There(Option<Access>),
 }
 
-/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and where nobody can log in
-/// for want of a credential the server is left running, with a warning.
+/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and
+/// where nobody can log in for want of a credential the server is left running, with a warning.
 pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),

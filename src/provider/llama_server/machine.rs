@@ -110,7 +110,8 @@ impl Machine {
         self.session.bastion_host_key().map(ToString::to_string)
     }
 
-    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost connection is made again, until the deadline.
+    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost
+    /// connection is made again, until the deadline.
     ///
     /// # Errors
     /// The connection's, and an answer that stays none.
@@ -162,7 +163,8 @@ impl Machine {
         }
     }
 
-    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have been released.
+    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have
+    /// been released.
     ///
     /// # Errors
     /// Those of a login; the deadline.

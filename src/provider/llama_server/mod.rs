@@ -1,9 +1,10 @@
-//! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance inference server
-//! guide).
+//! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
+//! inference server guide).
 //!
 //! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
-//! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its answers come to;
+//! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its
+//!   answers come to;
 //! - `decide`: what is done next; `follow`, `trial`, `work`: how a server is followed and asked, and the
 //!   work of an apply;
 //! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;

@@ -26,8 +26,8 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
 }
 
 /// A scope of its own where systemd makes one that outlives the login. For anyone but root the user's own manager makes
-/// it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is ended only
-/// where KillUserProcesses=yes.
+/// it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is ended
+/// only where KillUserProcesses=yes.
 pub(super) fn login(facts: &Facts) -> Login {
     if facts.text("scope") == "made" {
         return Login { scope: scope(facts).unwrap_or_default().to_owned(), note: None };
@@ -35,8 +35,8 @@ pub(super) fn login(facts: &Facts) -> Login {
     let user = facts.text("user");
     let note = (facts.text("ends_at_logout") == "b true").then(|| {
         format!(
-            "systemd ends the server with the last login of {user} (KillUserProcesses=yes). Let the user linger: loginctl \
-             enable-linger {user}"
+            "systemd ends the server with the last login of {user} (KillUserProcesses=yes). Let the user linger: \
+             loginctl enable-linger {user}"
         )
     });
     Login { scope: String::new(), note }

@@ -14,7 +14,8 @@ const TREES: &str = "find -L \"$1\" -maxdepth 4 -type f -name CMakeLists.txt -ex
 const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) -exec sh -c '\
     for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; esac </dev/null 2>/dev/null | \
     grep -E \"^(\\./)?([^/]+/)?CMakeLists\\.txt$\" | head -n 1 | { read -r entry && \
-    case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \"$entry\" ;; esac </dev/null 2>/dev/null | grep -qi llama && \
+    case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \"$entry\" ;; esac </dev/null \
+    2>/dev/null | grep -qi llama && \
     printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
 
 /// A hash of the files of a tree of llama.cpp; nothing where it is none.

@@ -38,8 +38,8 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
     questions
 }
 
-/// Whether the job can be begun, as far as that is known before anything is: the report of a check with the answers, and
-/// the refusal.
+/// Whether the job can be begun, as far as that is known before anything is: the report of a check with the answers,
+/// and the refusal.
 pub(super) fn judged(job: &Job, facts: Facts, seen: Report) -> Report {
     let missing = match facts.lines("missing").first() {
         Some(program) => {
@@ -58,9 +58,9 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report) -> Report {
 }
 
 fn of_a_compile() -> Vec<Question> {
-    let toolkits = "for nvcc in \"$(command -v nvcc)\" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc /opt/cuda/bin/nvcc; do \
-                    [ -x \"$nvcc\" ] && [ -f \"$nvcc\" ] || continue; \
-                    printf '%s\\t%s\\t%s\\n' \"$nvcc\" \"$(\"$nvcc\" --version | tr '\\n' ' ')\" \
+    let toolkits = "for nvcc in \"$(command -v nvcc)\" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc \
+                    /opt/cuda/bin/nvcc; do [ -x \"$nvcc\" ] && [ -f \"$nvcc\" ] || continue; printf '%s\\t%s\\t%s\\n' \
+                    \"$nvcc\" \"$(\"$nvcc\" --version | tr '\\n' ' ')\" \
                     \"$(list=$(\"$nvcc\" --list-gpu-arch) && echo \"$list\" | tr '\\n' ' ')\"; done";
     let tools = "for tool in c++ clang++ cmake g++ git make ninja; do ! command -v \"$tool\" >/dev/null || echo \"$tool\"; done";
     vec![

@@ -1,5 +1,5 @@
-//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What is
-//! done next is decided in `decide`.
+//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What
+//! is done next is decided in `decide`.
 
 use super::{
     bootstrap::{Binary, Build, Facts, Failure, Former, Job, Kind, Phase, Report, Start, Verb},
@@ -56,7 +56,8 @@ pub(super) enum Ended {
     Failed(Box<Report>),
     /// It was not begun, and all is as it was.
     Refused(Box<Report>),
-    /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it serves.
+    /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it
+    /// serves.
     RolledBack(Box<Report>, Box<Report>, Return),
     /// Another job took its place meanwhile.
     Superseded(Box<Report>),

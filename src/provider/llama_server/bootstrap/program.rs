@@ -34,16 +34,19 @@ pub(crate) enum Verb<'a> {
         /// What is to be known; the answers are [`super::Report::facts`].
         questions: &'a [Question],
     },
-    /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and packages stay.
+    /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and
+    /// packages stay.
     Destroy {
         /// [`Start::owner`].
         owner: &'a str,
     },
-    /// Makes the job so: resumes what is under way or runs with this fingerprint, else begins anew. Answers at once: what takes long goes on
-    /// detached. A server that has served goes on until its successor is about to start, and can be brought back with [`Verb::RollBack`] until
-    /// [`Verb::Ready`]. What is refused at once (a missing model, a port in use, a full disk) leaves everything as it was, and is the report's failure.
+    /// Makes the job so: resumes what is under way or runs with this fingerprint, else begins anew. Answers at once:
+    /// what takes long goes on detached. A server that has served goes on until its successor is about to start, and
+    /// can be brought back with [`Verb::RollBack`] until [`Verb::Ready`]. What is refused at once (a missing model, a
+    /// port in use, a full disk) leaves everything as it was, and is the report's failure.
     Ensure(&'a Start<'a>),
-    /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the server is another process by now.
+    /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the
+    /// server is another process by now.
     Failed {
         /// [`super::Process::identity`] of the process that was asked.
         process: &'a str,
@@ -64,19 +67,20 @@ pub(crate) enum Verb<'a> {
         /// [`super::Process::identity`].
         process: &'a str,
     },
-    /// Ends this process and starts the server again as it was, with the options and the environment that its supervisor holds. Without effect when
-    /// another process serves by now, so that a restart whose answer was lost is not made twice. Refused before anything is ended where the server could
-    /// not come back: its model is gone, or the disk is full. A server that nobody supervises any more (a reboot) is [`super::Kind::NotRunning`]: it takes
-    /// an apply.
+    /// Ends this process and starts the server again as it was, with the options and the environment that its
+    /// supervisor holds. Without effect when another process serves by now, so that a restart whose answer was lost
+    /// is not made twice. Refused before anything is ended where the server could not come back: its model is gone,
+    /// or the disk is full. A server that nobody supervises any more (a reboot) is [`super::Kind::NotRunning`]: it
+    /// takes an apply.
     Restart {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,
     },
-    /// Ends what an update has begun. The server that served before goes on, or is started again with the options, the environment and the key that it had.
-    /// Without effect where there is none.
+    /// Ends what an update has begun. The server that served before goes on, or is started again with the options,
+    /// the environment and the key that it had. Without effect where there is none.
     RollBack,
-    /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay. A server that another resource
-    /// owns is [`super::Kind::Foreign`], and goes on.
+    /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay. A
+    /// server that another resource owns is [`super::Kind::Foreign`], and goes on.
     Stop {
         /// [`Start::owner`].
         owner: &'a str,
@@ -86,7 +90,8 @@ pub(crate) enum Verb<'a> {
 /// What is sent of the program itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is [`super::Malformed::NoProgram`].
+    /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is
+    /// [`super::Malformed::NoProgram`].
     Hash,
     /// All of it.
     Whole,
@@ -168,7 +173,8 @@ fn run_by_hash(place: &Place) -> String {
 
 /// What a login exports under a name of ours would reach compilers, and be believed; some others change every server.
 const UNSET: &str = "for damodel_name in \
-                     $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p; s/^\\(LLAMA_ARG_[A-Za-z0-9_]*\\)=.*/\\1/p') \
+                     $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p; \
+                     s/^\\(LLAMA_ARG_[A-Za-z0-9_]*\\)=.*/\\1/p') \
                      LLAMA_API_KEY AIP_MODE; do unset \"$damodel_name\"; done\n";
 
 /// Whether a text reaches the instance as it is: no shell and no process takes a NUL.

@@ -85,7 +85,8 @@ pub(crate) struct Report {
     pub(crate) log_path: Option<String>,
     /// The end of that log, at most 60 lines.
     pub(crate) log_tail: Vec<String>,
-    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was given up.
+    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was
+    /// given up.
     pub(crate) notes: Vec<String>,
 }
 
@@ -275,7 +276,8 @@ impl Compile {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Malformed {
-    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login shell that runs something else.
+    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
+    /// shell that runs something else.
     #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
     Incomplete {
         /// The last line of all that was printed.
@@ -302,8 +304,8 @@ impl Report {
 }
 
 impl Report {
-    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that the instance holds, are replaced
-    /// wherever they appear.
+    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that
+    /// the instance holds, are replaced wherever they appear.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = values(&text);
@@ -328,13 +330,13 @@ impl Report {
             let line = found(key).map(|line| line.strip_suffix('\0').unwrap_or(line)).filter(|line| !line.is_empty());
             line.into_iter().flat_map(|line| line.split('\0')).map(|word| redacted(word, secrets)).collect()
         };
-        let process = match number(&values, "pid")? {
+        let process = match number(&values, "server_pid")? {
             None => None,
             Some(pid) => Some(Process {
                 pid,
-                identity: text("identity").unwrap_or_default(),
-                started: number(&values, "started")?.unwrap_or_default(),
-                is_alive: is_yes("alive"),
+                identity: text("server_identity").unwrap_or_default(),
+                started: number(&values, "server_started")?.unwrap_or_default(),
+                is_alive: is_yes("server_alive"),
                 command_line: words("command_line"),
             }),
         };
@@ -380,11 +382,11 @@ impl Report {
             rival: text("rival"),
             rival_pid: number(&values, "rival_pid").ok().flatten(),
             rival_command_line: of_a_server(words("rival_command_line")),
-            build_used: text("build_used"),
+            build_used: text("server_build"),
             server_version: text("server_version"),
             package: text("package"),
             compile,
-            model_fingerprint: text("model_fingerprint"),
+            model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             log_path: text("log_path"),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
@@ -396,7 +398,8 @@ impl Report {
     }
 }
 
-/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after `:`.
+/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
+/// `:`.
 fn values(text: &str) -> (HashMap<String, String>, bool) {
     let mut values = HashMap::new();
     let mut is_whole = false;
@@ -428,7 +431,8 @@ pub(super) fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) ->
         .transpose()
 }
 
-/// The command line of a server that is not ours, without the keys that may stand on it; that of another program is not shown.
+/// The command line of a server that is not ours, without the keys that may stand on it; that of another program is
+/// not shown.
 fn of_a_server(words: Vec<String>) -> Vec<String> {
     if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
         return Vec::new();

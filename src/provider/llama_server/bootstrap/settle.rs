@@ -17,7 +17,7 @@ pub(super) struct Settled {
 /// Judges the recorded phase by what lives. A phase that no process works on any more is a failure.
 pub(super) fn settle(values: &HashMap<String, String>) -> Result<Settled, Malformed> {
     let value = |key: &str| values.get(key).map_or("", String::as_str);
-    let (is_at_work, is_alive) = (value("work") == "alive", value("alive") == "yes");
+    let (is_at_work, is_alive) = (value("work") == "alive", value("server_alive") == "yes");
     let recorded = value("phase");
     let phase: Phase = recorded.parse()?;
     let as_it_is = |phase| Ok(Settled { phase, interrupted: None, is_unsettled: false });
@@ -77,7 +77,7 @@ mod tests {
         #[case] settled: Phase,
         #[case] text: &str,
     ) {
-        let values = [("phase", phase), ("work", work), ("alive", alive), ("rebooted", rebooted)];
+        let values = [("phase", phase), ("work", work), ("server_alive", alive), ("rebooted", rebooted)];
         let values = values.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let seen = settle(&values).unwrap();
         assert_eq!((seen.phase, seen.is_unsettled), (settled, settled == Phase::Start));

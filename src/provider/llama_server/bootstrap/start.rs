@@ -220,8 +220,8 @@ fn provide(provided: Option<&Provided>, kind: Kind, settings: &mut Settings) {
     }
 }
 
-/// The server's options, four words each: a pattern, the words where the server's help matches it, those where it does not, and what that deserves
-/// to be noted.
+/// The server's options, four words each: a pattern, the words where the server's help matches it, those where it
+/// does not, and what that deserves to be noted.
 fn options(job: &Job) -> String {
     // A name might be resolved to the other loopback address, which is not the one that is asked.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };

@@ -29,8 +29,8 @@ pub(super) fn parse(kind: &str, text: String) -> Result<Failure, Malformed> {
     Ok(Failure { kind: kind.parse()?, text })
 }
 
-/// The failure of a server that ended or of a compile, with its log. `value` gives the other values of the report. What a version of before has
-/// recorded is complete.
+/// The failure of a server that ended or of a compile, with its log. `value` gives the other values of the report.
+/// What a version of before has recorded is complete.
 pub(super) fn failure(failure: Failure, value: impl Fn(&str) -> Option<String>) -> Failure {
     let value = |key: &str| value(key).unwrap_or_default();
     match failure.kind {
@@ -53,8 +53,8 @@ pub(super) fn failure(failure: Failure, value: impl Fn(&str) -> Option<String>) 
             };
             let text = format!(
                 "the {} server {} ended with {code}{} after {} s{more}; its log {} says:\n{seen}",
-                value("build_used"),
-                value("binary"),
+                value("server_build"),
+                value("server_binary"),
                 meaning(&code),
                 value("seconds"),
                 value("log_path"),
@@ -113,8 +113,8 @@ mod tests {
                 "exit" => code,
                 "seconds" => "3",
                 "restarts" => restarts,
-                "build_used" => "prebuilt",
-                "binary" => "/b/llama-server",
+                "server_build" => "prebuilt",
+                "server_binary" => "/b/llama-server",
                 "log_path" => "/l/server.log",
                 "log_tail" => "listening\nmore\nand more\nits last line",
                 _ => "",

@@ -1,4 +1,5 @@
-//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was tried.
+//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was
+//! tried.
 
 use std::sync::LazyLock;
 
@@ -142,8 +143,8 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
     give_up(goal, seen)
 }
 
-/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless it
-/// was the card or the driver, and both are what they were.
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless
+/// it was the card or the driver, and both are what they were.
 fn first(build: Build, seen: &Report) -> Step {
     let (build, because) = match build {
         Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),

@@ -108,8 +108,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
-        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an image with \
-                    the CUDA development tools";
+        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an \
+                    image with the CUDA development tools";
         return Err(Failure { kind: Kind::MissingToolkit, text: text.to_owned() });
     }
     let version = |toolkit: &Toolkit| match toolkit.version.as_str() {
@@ -119,8 +119,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
     let there: Vec<String> =
         toolkits.iter().map(|toolkit| format!("{} ({})", toolkit.nvcc, version(toolkit))).collect();
     let text = format!(
-        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 dropped V100 and P40: take an image with CUDA 12 or 11). There \
-         is:\n{}",
+        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 dropped V100 and P40: take an image with \
+         CUDA 12 or 11). There is:\n{}",
         architectures.join(";"),
         there.join("\n")
     );

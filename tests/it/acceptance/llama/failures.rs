@@ -37,7 +37,8 @@ fn what_is_refused_at_once_leaves_nothing() {
     });
 }
 
-/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what becomes of it.
+/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what
+/// becomes of it.
 #[test]
 fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
     each_cli(|cli| {
@@ -202,7 +203,8 @@ fn a_disk_that_fills_while_the_model_loads_is_told() {
     });
 }
 
-/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its time.
+/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its
+/// time.
 struct Busy {
     _held: File,
     sleep: PathBuf,

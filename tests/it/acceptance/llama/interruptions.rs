@@ -94,7 +94,8 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
     });
 }
 
-/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for long.
+/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for
+/// long.
 #[test]
 fn an_update_that_nobody_heard_is_still_to_be_made() {
     each_cli(|cli| {

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # Runs an inference server (llama.cpp) in this instance, for the Terraform resource damodel_llama_server.
 #
-# Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. It needs a POSIX shell, coreutils, grep, sed,
-# awk, flock and setsid; ss and timeout are used where they are. All records are kept in
+# Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. It needs a POSIX shell,
+# coreutils, grep, sed, awk, flock and setsid; ss and timeout are used where they are. All records are kept in
 #
 #   workspace/.damodel/PORT/      status, worker, server,        records, each a list of quoted assignments, written by rename
 #                                 restarts

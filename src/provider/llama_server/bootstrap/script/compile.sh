@@ -38,8 +38,8 @@ is_finished() {
     load "$build.done" && [ -x "$done_binary" ] && use "$done_binary" && server_says --version >/dev/null
 }
 
-# build_server: sets $binary, compiled from $DAMODEL_SOURCE; what is finished is never compiled again. The folder's name is made of all that
-# decides its content, and whatever was done in it before, the compile goes on from there.
+# build_server: sets $binary, compiled from $DAMODEL_SOURCE; what is finished is never compiled again. The folder's
+# name is made of all that decides its content, and whatever was done in it before, the compile goes on from there.
 build_server() {
     mkdir -p "$base/builds"
     build=$base/builds/$DAMODEL_BUILD_KEY
@@ -70,7 +70,8 @@ build_server() {
     exec 7>&-
 }
 
-# compile: the settings went by several names, and an old one may be an error today: some are given only where the source knows an option.
+# compile: the settings went by several names, and an old one may be an error today: some are given only where the
+# source knows an option.
 compile() {
     mkdir -p "$build" || return 1
     set --

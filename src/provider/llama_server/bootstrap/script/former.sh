@@ -1,7 +1,8 @@
 # ---- The server that an update replaces ----
 #
-# It serves until its successor is found or built and its options are judged. Then it is ended, but its supervisor stays, with the options and the
-# environment that it holds, until the successor is seen to serve. The folder former/ keeps its records; without that folder there is no way back.
+# It serves until its successor is found or built and its options are judged. Then it is ended, but its supervisor
+# stays, with the options and the environment that it holds, until the successor is seen to serve. The folder former/
+# keeps its records; without that folder there is no way back.
 
 # run_of FILE: of which work a record is.
 run_of() {
@@ -23,7 +24,8 @@ is_former_serving() {
     [ "$server_alive" ] && [ "$server_run" = "$(run_of "$state/former/worker")" ] && is_former
 }
 
-# keep_former: the server that serves now becomes the former one, unless an update under way has one already. Fails when there is none to keep.
+# keep_former: the server that serves now becomes the former one, unless an update under way has one already. Fails
+# when there is none to keep.
 keep_former() {
     if is_former; then
         end_run "$worker_run"
@@ -65,8 +67,8 @@ end_former() {
     [ "$DAMODEL_ON_UPDATE_FAILURE" = rollback ] || drop_former
 }
 
-# stand_by: in the former server's supervisor, once its server has ended. Succeeds when it is to serve again. A way back that the operator's own run does not
-# decide about, because it was killed, is taken after a minute.
+# stand_by: in the former server's supervisor, once its server has ended. Succeeds when it is to serve again. A way
+# back that the operator's own run does not decide about, because it was killed, is taken after a minute.
 stand_by() {
     say 'a successor has begun; standing by'
     while [ "$(run_of "$state/former/worker")" = "$DAMODEL_RUN" ]; do

@@ -38,7 +38,8 @@ redact() {
     fi
 }
 
-# emit_ending KEY FILE BYTES: the last whole lines of a log. Half a line may hold half a secret, which nobody would find.
+# emit_ending KEY FILE BYTES: the last whole lines of a log. Half a line may hold half a secret, which nobody would
+# find.
 emit_ending() {
     [ -f "$2" ] || return 0
     # One more byte is read: what the first line ends is not shown.
@@ -49,44 +50,31 @@ emit_ending() {
 report() {
     look
     printf '\n%s begin\n' "$mark"
-    emit phase "$status_phase"
+    for emitted in phase:status_phase exit:status_exit seconds:status_seconds proved:status_proved package:status_package \
+        compile_log:status_compile_log work_run:worker_run fingerprint:worker_job begun:worker_build because:worker_because \
+        because_text:worker_because_text hardware:worker_hardware; do
+        eval "emit ${emitted%:*} \"\$${emitted#*:}\""
+    done
     emit failure "${1:-$status_kind}"
     emit failure_text "${2:-$status_text}"
-    emit exit "$status_exit"
-    emit seconds "$status_seconds"
     emit refused "${1:+yes}"
     emit work "${worker_alive:+alive}"
-    emit work_run "$worker_run"
     emit rebooted "$([ "${worker_boot:-$boot}" = "$boot" ] || echo yes)"
     case $status_phase:$worker_alive$server_alive in
     absent: | failed: | *yes) ;;
     *) check_room || emit room "$failed_text" ;;
     esac
-    emit fingerprint "$worker_job"
     emit owner "$(word "$state/owner")"
-    emit proved "$status_proved"
-    emit begun "$worker_build"
-    emit because "$worker_because"
-    emit because_text "$worker_because_text"
-    emit hardware "$worker_hardware"
     if is_former_serving; then
         emit former serving
     elif is_former; then
         emit former ended
     fi
-    emit package "$status_package"
-    emit compile_log "$status_compile_log"
     emit_ending compile_tail "$status_compile_log" "$([ "$status_phase" = failed ] && echo 65536 || echo 16384)"
     if [ "$server_pid" ]; then
-        emit pid "$server_pid"
-        emit identity "$server_identity"
-        emit server_run "$server_run"
-        emit started "$server_started"
-        emit alive "$server_alive"
-        emit build_used "$server_build"
-        emit binary "$server_binary"
-        emit server_version "$server_version"
-        emit model_fingerprint "$server_model_fingerprint"
+        for emitted in pid identity run started alive build binary version model_fingerprint; do
+            eval "emit server_$emitted \"\$server_$emitted\""
+        done
         emit model_now "$(model_fingerprint "$server_model")"
         [ -z "$server_alive" ] || emit_all command_line <"/proc/$server_pid/cmdline"
         if load "$state/restarts"; then

@@ -1,6 +1,7 @@
 # ---- Processes ----
 
-# read_process PID: sets process_state and process_start; fails when there is none. The name stands in parentheses and may hold anything.
+# read_process PID: sets process_state and process_start; fails when there is none. The name stands in parentheses and
+# may hold anything.
 read_process() {
     process_stat=
     { read -r process_stat <"/proc/$1/stat"; } 2>/dev/null
@@ -18,8 +19,8 @@ is_alive() {
     esac
 }
 
-# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done when it is gone, which may take its
-# time where much memory is given back.
+# end_process PID START BOOT: TERM and 10 s for requests in flight; TERM again, which ends those too; then KILL. Done
+# when it is gone, which may take its time where much memory is given back.
 end_process() {
     for end_step in TERM:100 TERM:20 KILL:300; do
         is_alive "$@" || return 0
@@ -39,7 +40,8 @@ end_server() {
     end_process "$server_pid" "$server_start" "$server_boot" || refuse stuck "the server, process $server_pid, does not end"
 }
 
-# end_run RUN: ends the detached work and all that it started (git, cmake, compilers), by what all of them inherit and the server does not.
+# end_run RUN: ends the detached work and all that it started (git, cmake, compilers), by what all of them inherit and
+# the server does not.
 end_run() {
     end_tenths=220
     while
@@ -73,7 +75,8 @@ listeners() {
     done | sort -u
 }
 
-# rival PID: whether another than this process listens on the port, in $rival_pid, and who it is in $rival_text. A stranger's arguments may be secret.
+# rival PID: whether another than this process listens on the port, in $rival_pid, and who it is in $rival_text. A
+# stranger's arguments may be secret.
 rival() {
     for rival_pid in $(listeners "$port"); do
         [ "$rival_pid" != "$1" ] || continue
@@ -84,8 +87,8 @@ rival() {
     return 1
 }
 
-# check_port: whether nobody but our server listens on the port. For some seconds the answer may be wrong: the work starts its server at this very
-# moment, or one that was killed has not been cleared away.
+# check_port: whether nobody but our server listens on the port. For some seconds the answer may be wrong: the work
+# starts its server at this very moment, or one that was killed has not been cleared away.
 check_port() {
     port_tries=50
     while rival "$(load "$state/server" && is_alive "$server_pid" "$server_start" "$server_boot" && printf '%s' "$server_pid")"; do

@@ -1,6 +1,7 @@
 # ---- Records and locks ----
 
-# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing was cut off.
+# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing
+# was cut off.
 save() {
     save_file=$1
     shift
@@ -17,7 +18,8 @@ save() {
     return 1
 }
 
-# load FILE: takes its variables over. Tried in a subshell before, since a file that a power cut left in pieces would end this shell.
+# load FILE: takes its variables over. Tried in a subshell before, since a file that a power cut left in pieces would
+# end this shell.
 load() {
     # shellcheck disable=SC1090
     [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
@@ -37,7 +39,8 @@ word() {
     cat "$1" 2>/dev/null
 }
 
-# hold DESCRIPTOR FILE [TENTHS]: takes the lock, and waits so long for it. The kernel releases it when the last process that has the descriptor ends.
+# hold DESCRIPTOR FILE [TENTHS]: takes the lock, and waits so long for it. The kernel releases it when the last
+# process that has the descriptor ends.
 hold() {
     (: >>"$2") 2>/dev/null || return 1
     eval "exec $1>>\"\$2\""

@@ -33,7 +33,8 @@ choose_options() {
     done
 }
 
-# launch ARGUMENT...: becomes the server. It writes itself down before it does: whoever is killed when, no server runs that is not known.
+# launch ARGUMENT...: becomes the server. It writes itself down before it does: whoever is killed when, no server runs
+# that is not known.
 launch() {
     # The number of this subshell, which $$ is not.
     server_pid=$(exec sh -c 'echo "$PPID"')
@@ -89,7 +90,8 @@ serve() {
     end_former || return
     status_proved='' restarts=0 restart_times='' restart_last=''
     while :; do
-        # Both may have changed since the work began: the server was ended to be started again. One that has served waits for them.
+        # Both may have changed since the work began: the server was ended to be started again. One that has served
+        # waits for them.
         exit_code=''
         until { [ -r "$server_model" ] || fail missing_model "the model $server_model cannot be read"; } && check_port; do
             again_later || return
@@ -128,8 +130,8 @@ serves_again() {
     return 1
 }
 
-# again_later: waits for the next try of a server that has served: five times in ten minutes, with growing pauses. One that was asked to end is not
-# started again.
+# again_later: waits for the next try of a server that has served: five times in ten minutes, with growing pauses. One
+# that was asked to end is not started again.
 again_later() {
     [ "$status_proved" ] && [ "$(word "$state/policy")" = on_failure ] || return 1
     case $exit_code in

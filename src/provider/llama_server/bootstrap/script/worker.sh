@@ -14,8 +14,8 @@ start_worker() {
         done
         export DAMODEL_RUN="$run" DAMODEL_UMASK="$login_umask"
         trap '' HUP
-        # A scope of its own where systemd runs: the end of the login ends what is in the login's. It inherits the environment, which a service's
-        # properties would show.
+        # A scope of its own where systemd runs: the end of the login ends what is in the login's. It inherits the
+        # environment, which a service's properties would show.
         # shellcheck disable=SC2086
         exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
     ) </dev/null >>"$state/work.log" 2>&1 9>&- &
@@ -29,7 +29,8 @@ start_worker() {
     done
 }
 
-# is_wanted: whether no other work was sent meanwhile, by who did not know of this one, and who sent this one still waits for it.
+# is_wanted: whether no other work was sent meanwhile, by who did not know of this one, and who sent this one still
+# waits for it.
 is_wanted() {
     [ "$(word "$state/run")" = "$DAMODEL_RUN" ]
 }
@@ -53,7 +54,8 @@ work() {
     prebuilt) set_status find && provide && use "$DAMODEL_BINARY" && serve prebuilt ;;
     source) set_status compile && provide && build_server && serve source ;;
     esac
-    # It came to nothing, or the server ended. The records may be a successor's by now; a status that cannot be written is judged by the next look.
+    # It came to nothing, or the server ended. The records may be a successor's by now; a status that cannot be
+    # written is judged by the next look.
     if is_current "$DAMODEL_RUN"; then
         say "failed: $failed_kind: $failed_text"
         set_status failed "$failed_kind" "$failed_text"

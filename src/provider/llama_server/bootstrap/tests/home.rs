@@ -9,7 +9,6 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
@@ -17,16 +16,11 @@ use std::{
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::{
-    super::{
-        decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
-        outliving, recipe, survey,
-        work::choose,
-    },
-    Binary, Build, Facts, Failure, Fingerprint, Form, Job, Login, Origin, Phase, Place, Prebuilt, Recipe, Report,
-    Source, Start, Verb, program,
+use super::super::{Build, Form, Job, Origin, Phase, Place, Report, Source, Verb, program};
+pub(super) use super::{
+    apply::start,
+    processes::{is_running, kill},
 };
-pub(super) use super::processes::{is_running, kill};
 use super::{http::http, processes::processes};
 
 /// How long anything may take on a busy machine.
@@ -255,9 +249,10 @@ impl Home {
         let shell = bin.join("sh");
         let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
         if self.has_systemd.get() {
-            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home, and so is what
-            // the CPU is.
-            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib && mkdir -p \
+            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a
+            // file in the home, and so is what the CPU is.
+            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs \
+                           /var/lib && mkdir -p \
                            /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
@@ -300,67 +295,6 @@ impl Home {
         Report { facts: report.facts, ..settled }
     }
 
-    /// Asks all that an apply asks before it begins a job.
-    pub(super) fn check(&self, job: &Job) -> Report {
-        self.survey(job, false, Facts::default())
-    }
-
-    fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> Report {
-        let mut questions = survey::questions(job, of_the_source, &facts);
-        loop {
-            let mut report = self.run_at(&job.place, &Verb::Check { job, questions: &questions });
-            facts.learn(std::mem::take(&mut report.facts));
-            questions = survey::questions(job, of_the_source, &facts);
-            if report.is_refused || questions.is_empty() {
-                return survey::judged(job, facts, report);
-            }
-        }
-    }
-
-    /// Begins a job as the first step of an apply does.
-    pub(super) fn ensure(&self, job: &Job) -> Report {
-        let report = self.check(job);
-        if report.is_refused {
-            return report;
-        }
-        match decide(&goal(job), &report, &History::default()) {
-            Step::Begin(build, because) => match self.begin_with(job, build, because, report.facts.clone()) {
-                Ok(report) => report,
-                Err((failure, because)) => Report { failure: Some(failure), because, is_refused: true, ..report },
-            },
-            step => panic!("{step:?}"),
-        }
-    }
-
-    /// Begins a job with this binary.
-    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        self.begin_with(job, build, because.cloned(), self.check(job).facts).unwrap()
-    }
-
-    fn begin_with(
-        &self,
-        job: &Job,
-        build: Build,
-        because: Option<Failure>,
-        facts: Facts,
-    ) -> Result<Report, (Failure, Option<Failure>)> {
-        let facts = if build == Build::Source { self.survey(job, true, facts).facts } else { facts };
-        let (binary, because) = match choose(job, build, because, &facts) {
-            Err((failure, _)) if build != Build::Source && is_cured_by_source(&goal(job), failure.kind) => {
-                return self.begin_with(job, Build::Source, Some(failure), facts);
-            }
-            chosen => chosen?,
-        };
-        let start = Start { binary: &binary, login: &outliving::login(&facts), ..start(job, because.as_ref()) };
-        Ok(self.run_at(&job.place, &Verb::Ensure(&start)))
-    }
-
-    /// With what a job is compiled here.
-    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
-        let facts = self.check(job).facts;
-        recipe::choose(job, &self.survey(job, true, facts).facts)
-    }
-
     pub(super) fn look(&self) -> Report {
         self.run(&Verb::Look)
     }
@@ -398,108 +332,6 @@ impl Home {
         let report = self.run_at(place, &Verb::Ready { process: &identity });
         assert_eq!((report.phase, &report.failure), (Phase::Ready, &None), "{report:#?}");
         report
-    }
-
-    /// Does what an apply does, and sees it succeed.
-    pub(super) fn serve(&self, job: &Job) -> Report {
-        let (report, step) = self.apply(job);
-        assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}\n{}", self.work_log());
-        report
-    }
-
-    /// Does what an apply does: the last that was seen, and what was decided on it.
-    pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
-        let report = self.check(job);
-        assert!(!report.is_refused, "{report:#?}");
-        self.follow(job, report, usize::MAX).unwrap()
-    }
-
-    /// Does what an apply does after its check, for so many steps: none when it is not over by then.
-    pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
-        let mut history = History::default();
-        let facts = report.facts.clone();
-        for _ in 0..steps {
-            let step = decide(&goal(job), &report, &history);
-            report = match &step {
-                Step::Begin(build, because) => match self.begin_with(job, *build, because.clone(), facts.clone()) {
-                    Ok(report) => {
-                        history.is_begun = true;
-                        report
-                    }
-                    Err((failure, because)) => {
-                        return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
-                    }
-                },
-                Step::Confirm(process) => {
-                    let ready = self.run_at(&job.place, &Verb::Ready { process });
-                    if ready.phase == Phase::Ready {
-                        return Some((ready, step));
-                    }
-                    ready
-                }
-                Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
-                Step::Try(process) => {
-                    let process = process.clone();
-                    let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
-                    let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
-                    let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
-                    history.verdict = is_healthy.then_some(Verdict { process, failure });
-                    self.run_at(&job.place, &Verb::Look)
-                }
-                Step::Wait => self.run_at(&job.place, &Verb::Look),
-                Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
-                Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
-            };
-        }
-        None
-    }
-
-    /// Has the program halt before the rename of this number: each record is written by one.
-    pub(super) fn halt_at(&self, rename: usize) {
-        self.script(
-            "bin/mv",
-            "#!/bin/sh\nexec 3>>~/renames\nflock 3\necho >>~/renames\n\
-             if [ \"$(wc -l <~/renames)\" -eq \"$(cat ~/halt)\" ]; then exec 3>&-; : >~/halted; \
-             while [ -e ~/halt ]; do sleep 0.02; done; exit 1; fi\nexec 3>&-\nexec /bin/mv \"$@\"\n",
-        );
-        for file in ["renames", "halted"] {
-            let _ = fs::remove_file(self.path(file));
-        }
-        fs::write(self.path("halt"), rename.to_string()).unwrap();
-    }
-
-    /// Waits until the program has halted, or this job has come to a server or to nothing: whether it has halted.
-    pub(super) fn halts_before(&self, run: &mut Child, job: &Fingerprint) -> bool {
-        let record = |name: &str| fs::read_to_string(self.state().join(name)).unwrap_or_default();
-        until("it neither halts nor ends", || {
-            if self.path("halted").exists() {
-                return Some(true);
-            }
-            let run_of =
-                |record: &str| record.lines().find_map(|line| line.split_once("_run=")).map(|(_, run)| run.to_owned());
-            let (worker, status) = (record("worker"), record("status"));
-            let is_own = worker.contains(&job.to_string()) && run_of(&worker) == run_of(&status);
-            let is_over =
-                ["load", "ready", "failed"].iter().any(|phase| status.contains(&format!("status_phase='{phase}'")));
-            (is_own && is_over && run.try_wait().unwrap().is_some()).then_some(false)
-        })
-    }
-
-    /// Lets what has halted go on, without the rename.
-    pub(super) fn release(&self) {
-        fs::remove_file(self.path("halt")).unwrap();
-    }
-
-    /// Kills the detached work, whether it has written itself down or not.
-    pub(super) fn kill_works(&self) {
-        let works = || -> Vec<u32> {
-            let is_work = |words: &[String]| words.last().is_some_and(|word| word == "work");
-            self.processes().into_iter().filter(|(_, words)| is_work(words)).map(|(pid, _)| pid).collect()
-        };
-        until("it lives", || {
-            works().into_iter().for_each(|pid| kill(pid, "KILL"));
-            works().into_iter().all(|pid| !is_running(pid)).then_some(())
-        });
     }
 
     /// As after a minute in which nobody looked.
@@ -560,23 +392,6 @@ impl Drop for Home {
             kill(pid, "KILL");
         }
     }
-}
-
-/// How a job is begun by a resource whose token is "owner": with the prebuilt server that every home has.
-pub(super) fn start<'a>(job: &'a Job, because: Option<&'a Failure>) -> Start<'a> {
-    static PREBUILT: LazyLock<Binary> = LazyLock::new(|| {
-        Binary::Prebuilt(Prebuilt {
-            path: "~/public-storage/package/llama-cuda/llama-server".to_owned(),
-            provided: None,
-            hardware: String::new(),
-        })
-    });
-    static LOGIN: LazyLock<Login> = LazyLock::new(Login::default);
-    Start { job, binary: &PREBUILT, login: &LOGIN, because, owner: "owner", rolls_back: true, ends_rival: None }
-}
-
-fn goal(job: &Job) -> Goal {
-    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
 }
 
 /// Reads what a shell answers.

@@ -191,7 +191,8 @@ fn server_is_restarted_as_it_was_by_who_knows_only_the_place() {
 fn restart_that_is_on_its_way_is_waited_for() {
     let home = Home::new();
     let first = home.serve(&home.job()).process.unwrap();
-    // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it yet.
+    // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it
+    // yet.
     kill(home.worker(), "STOP");
     let marked = format!("restart_identity='{}'\n# end\n", first.identity);
     fs::write(home.state().join("restart"), marked).unwrap();
@@ -358,7 +359,8 @@ fn localhost_is_the_address_that_is_asked() {
 const SYSTEMD_RUN: &str = "#!/bin/sh\nprintf '%s|' \"$@\" >>~/asked; echo >>~/asked\n\
                            while :; do case $1 in --*) shift ;; *) exec \"$@\" ;; esac; done\n";
 
-/// A user whose manager ends with the last login stays in the login's scope, which nobody ends unless that is asked for.
+/// A user whose manager ends with the last login stays in the login's scope, which nobody ends unless that is asked
+/// for.
 #[rstest]
 #[case::root(0, &[], Some("--scope|--quiet|--collect|"))]
 #[case::user(1000, &["other"], None)]

@@ -63,7 +63,8 @@ fn two_runs_with_different_options_end_with_one_server() {
     let home = Home::new();
     let one = home.job();
     let other = Job { context_size: 1, ..home.job() };
-    // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
+    // The second finds the first at every moment: once it took the server that was just being started for a
+    // stranger's on its port.
     let mut rename = 0;
     loop {
         rename += 1;

@@ -136,7 +136,7 @@ fn what_is_no_report_is_told_with_its_last_line() {
         assert_eq!(parse(text).unwrap_err(), Malformed::Incomplete { last: "sh: (redacted): not found".to_owned() });
     }
     assert!(matches!(parse(""), Err(Malformed::Incomplete { .. })));
-    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 pid=x", "pid")] {
+    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 server_pid=x", "server_pid")] {
         let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
         assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
     }

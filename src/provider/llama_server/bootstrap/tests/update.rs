@@ -129,7 +129,8 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     assert_eq!(home.servers(), [0; 0]);
 }
 
-/// A work that is killed after it has written itself down, and before it has written how far it is: what the records say is the former one's.
+/// A work that is killed after it has written itself down, and before it has written how far it is: what the records
+/// say is the former one's.
 #[test]
 fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     let (home, job, former) = served();
@@ -194,8 +195,9 @@ fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
     assert!(rename > 6, "{rename}");
 }
 
-/// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
-/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
+/// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some
+/// steps, while shells and works are killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how
+/// many, and `LLAMA_SEED` with which seed they begin, when the test is built.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
     let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
