@@ -42,7 +42,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
     let fingerprint = Fingerprint::of(&job);
     tracing::info!(llama_server.id = state.id.as_str(), "starting");
     let owner = private.own();
-    let done = state.work(&state, &mut machine, &job, &config, &owner).run().await;
+    let done = Box::pin(state.work(&state, &mut machine, &job, &config, &owner).run()).await;
     private.note_settings(&fingerprint.settings);
     match done {
         Ok(served) => {

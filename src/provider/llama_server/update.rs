@@ -102,7 +102,7 @@ impl Change<'_> {
         let fingerprint = Fingerprint::of(self.job);
         tracing::info!(llama_server.id = self.state.id.as_str(), "applying");
         let work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
-        match work.run().await {
+        match Box::pin(work.run()).await {
             Ok(served) => {
                 self.private.note_settings(&fingerprint.settings);
                 let notes = self.state.take_served(served);
