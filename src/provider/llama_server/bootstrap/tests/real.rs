@@ -2,10 +2,10 @@
 //!
 //! Both tests are skipped unless a variable is set when they are built:
 //! - `DAMODEL_LLAMA_SERVER`: a llama-server with its libraries beside it;
-//! - `DAMODEL_LLAMA_SOURCE`: a tree of llama.cpp, as PyPI's source package of llama-cpp-python has one in
-//!   `vendor/llama.cpp`
-//!   (`pip download --no-binary :all: --no-deps llama-cpp-python`, then `tar -xf`). Its build takes 15 minutes on two
-//! cores.
+//! - `DAMODEL_LLAMA_SOURCE`: a tree of llama.cpp.
+//!
+//! PyPI's source package of llama-cpp-python has such a tree in `vendor/llama.cpp`: `pip download --no-binary :all:
+//! --no-deps llama-cpp-python`, then `tar -xf`. Its build takes 15 minutes on two cores.
 
 use std::{fs, path::Path, time::Duration};
 
