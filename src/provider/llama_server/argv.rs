@@ -1,5 +1,5 @@
-//! From the arguments with which a server runs back to the attributes: what an import reads, and what a refresh shows of a server
-//! that somebody started with other options.
+//! From the arguments with which a server runs back to the attributes: what an import reads, and what a refresh shows
+//! of a server that somebody started with other options.
 
 use super::model::LlamaServer;
 use crate::framework::Attr;
@@ -8,7 +8,8 @@ use crate::framework::Attr;
 const OURS: &[&str] = &["--api-key-file", "--port"];
 
 impl LlamaServer {
-    /// Takes over the options of a command line, whose first word is the program. What is not on it keeps what it is, but for flags.
+    /// Takes over the options of a command line, whose first word is the program. What is not on it keeps what it is,
+    /// but for flags.
     pub(super) fn take_command_line(&mut self, words: &[String], home: Option<&str>) {
         let Some((_, arguments)) = words.split_first() else { return };
         let mut words = arguments.iter().map(String::as_str).peekable();
@@ -104,8 +105,8 @@ mod tests {
     #[test]
     fn the_guides_command_line_gives_the_defaults() {
         let mut server = LlamaServer::default();
-        let line = "/p/llama-server -m /root/m.gguf --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0 \
-                    --jinja --metrics";
+        let line = "/p/llama-server -m /root/m.gguf --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -fa on -ctk \
+                    q8_0 -ctv q8_0 --jinja --metrics";
         server.take_command_line(&words(line), Some("/root"));
         assert_eq!(server.model, "~/m.gguf".into());
         assert_eq!((server.context_size, server.parallel, server.gpu_layers), (32768.into(), 1.into(), 999.into()));

@@ -24,7 +24,8 @@ const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";
 
 const TAINTED: &str = "The state is tainted: the next apply stops what is left and tries again.";
 
-/// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the state.
+/// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the
+/// state.
 pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let Create { config, planned, mut private } = change;
     let (mut machine, access) = match enter(&planned, &config, &mut private, NOTHING, context).await {
@@ -41,7 +42,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
     let fingerprint = Fingerprint::of(&job);
     tracing::info!(llama_server.id = state.id.as_str(), "starting");
     let owner = private.own();
-    let done = state.work(&state, &mut machine, &job, &config, &owner).run().await;
+    let done = Box::pin(state.work(&state, &mut machine, &job, &config, &owner).run()).await;
     private.note_settings(&fingerprint.settings);
     match done {
         Ok(served) => {
@@ -71,8 +72,8 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
             Outcome::absent().with(failure::unproved(&state, &reason, now))
         }
         Err(Ended::Unseen(trouble, last)) => {
-            let now = "The work continues in the instance, which keeps its record. The state holds nothing of it, so that nothing is \
-                       destroyed: the next apply resumes it.";
+            let now = "The work continues in the instance, which keeps its record. The state holds nothing of it, so \
+                       that nothing is destroyed: the next apply resumes it.";
             Outcome::absent().with(failure::unseen(&state, &trouble, last.as_deref(), now))
         }
     }
@@ -132,8 +133,8 @@ impl LlamaServer {
         notes
     }
 
-    /// Takes over a server that does not serve, and stops it where this argument (`on_failure`, `on_update_failure`) is "stop". `next` is what the next
-    /// apply does.
+    /// Takes over a server that does not serve, and stops it where this argument (`on_failure`, `on_update_failure`)
+    /// is "stop". `next` is what the next apply does.
     pub(super) async fn take_failure(
         &mut self,
         report: &Report,
@@ -158,7 +159,7 @@ impl LlamaServer {
         let mut diagnostics: Diagnostics = failure::failed(self, report, next).into();
         diagnostics.push(Diagnostic::warning(
             format!("{argument} = \"stop\" did not stop it"),
-            format!("{}. Whatever runs goes on running; the next apply stops it.", capitalized(&why)),
+            format!("{}. It still runs; the next apply stops it.", capitalized(&why)),
         ));
         diagnostics
     }

@@ -15,8 +15,8 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, remove it with: terraform state rm \
-                     <address>.";
+const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, \
+                     remove it with: terraform state rm <address>.";
 
 /// What is known of the instance before anyone logs in to it.
 enum Home {
@@ -26,8 +26,8 @@ enum Home {
     There(Option<Access>),
 }
 
-/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and where nobody can log in
-/// for want of a credential the server is left running, with a warning.
+/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and
+/// where nobody can log in for want of a credential the server is left running, with a warning.
 pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),
@@ -43,11 +43,11 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
-            let why = "A destroy never sees write-only credentials, and there is nothing else to log in with.";
+            let why = "A destroy never sees write-only credentials, and no others are set.";
             return Outcome::absent().with(left_running(state, access.as_ref(), why));
         }
         Err(NoEntrance::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
-            let why = format!("{}. So nobody logged in to stop it.", capitalized(&error.to_string()));
+            let why = format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string()));
             return Outcome::absent().with(left_running(state, access.as_ref(), &why));
         }
         Err(error) => {

@@ -45,15 +45,15 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
     Ok(format!("{}{port}{host}", uid.unwrap_or_default()))
 }
 
-/// Imports by the instance's UID, with a port where it is not the usual one. What runs there tells its options. Of a server over plain SSH
-/// nothing is looked at: an import does not see what to log in with.
+/// Imports by the instance's UID, with a port where it is not the usual one. What runs there tells its options. Of a
+/// server over plain SSH nothing is looked at: an import does not see what to log in with.
 pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<LlamaServer> {
     let refused = |summary: String, detail: &str| Outcome::absent().with(Diagnostic::error(summary, detail));
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
             format!("Cannot import {id:?}"),
-            "The import id is the instance's UID, and the server's port where it is not 8000: ins-… or ins-…:8001. That of a server over \
-             plain SSH is its port and the host: :8000@10.0.0.1.",
+            "The import id is the instance's UID, and the server's port where it is not 8000: ins-… or ins-…:8001. \
+             That of a server over plain SSH is its port and the host: :8000@10.0.0.1.",
         );
     };
     let mut private = Private::default();
@@ -103,8 +103,8 @@ async fn look(
         Err(NoEntrance::NoCredentials) => {
             return current.unchanged(Diagnostic::warning(
                 "The server was not looked at",
-                "An import sees no ssh argument, and no service tells a password for this machine. The first apply logs in as the \
-                 configuration says, and takes up what runs there.",
+                "An import sees no ssh argument, and the service provides no password for this instance. The first \
+                 apply logs in as the configuration says, and takes up what runs there.",
             ));
         }
         Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),
@@ -113,8 +113,8 @@ async fn look(
         Ok(report) if report.phase == Phase::Absent => Outcome::absent().with(Diagnostic::error(
             format!("There is no {}", state.title()),
             format!(
-                "Nothing that this provider started is recorded in {WORKSPACE}/.damodel of the instance for that port. {NOTHING} Apply its \
-                 configuration instead."
+                "Nothing that this provider started is recorded in {WORKSPACE}/.damodel of the instance for that \
+                 port. {NOTHING} Apply its configuration instead."
             ),
         )),
         Ok(report) => {

@@ -18,7 +18,8 @@ impl LlamaServer {
         Some(Place { workspace: self.workspace.as_str()?.to_owned(), port: u16::try_from(*self.port.known()?).ok()? })
     }
 
-    /// What shall run. `config` says what is configured rather than found out, and has the write-only key; for a state it is the state itself.
+    /// What shall run. `config` says what is configured rather than found out, and has the write-only key; for a
+    /// state it is the state itself.
     ///
     /// # Errors
     /// An argument that is not known: a fault of ours, or a state that was edited.

@@ -14,7 +14,9 @@ use crate::{
 
 /// How often an answer that is none is asked for again.
 const ATTEMPTS: usize = 3;
-/// The wait between two of them.
+/// How often an instance is asked again whose processes have just ended.
+const SETTLING: usize = 4;
+/// The wait between two questions.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// A machine that one is logged in to.
@@ -108,7 +110,8 @@ impl Machine {
         self.session.bastion_host_key().map(ToString::to_string)
     }
 
-    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost connection is made again, until the deadline.
+    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost
+    /// connection is made again, until the deadline.
     ///
     /// # Errors
     /// The connection's, and an answer that stays none.
@@ -121,6 +124,20 @@ impl Machine {
     /// # Errors
     /// As [`Self::run`].
     pub(super) async fn run_at(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
+        let mut report = self.answer(place, verb).await?;
+        // Whether a server that has just ended failed shows in a moment.
+        for _ in 0..SETTLING {
+            if !report.is_unsettled || report.is_refused {
+                break;
+            }
+            sleep(BETWEEN).await;
+            let facts = report.facts;
+            report = Report { facts, ..self.answer(place, &Verb::Look).await? };
+        }
+        Ok(report)
+    }
+
+    async fn answer(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
         let mut input = program(place, verb, Form::Hash);
         let mut attempt = 0;
         loop {
@@ -146,7 +163,8 @@ impl Machine {
         }
     }
 
-    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have been released.
+    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have
+    /// been released.
     ///
     /// # Errors
     /// Those of a login; the deadline.

@@ -1,10 +1,12 @@
-//! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance inference server
-//! guide).
+//! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
+//! inference server guide).
 //!
 //! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance; `memory`: whether
 //!   the model fits there;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
-//! - `decide`, `recipe`: what is done next, and with what a source is compiled; `follow`, `trial`, `work`: how a server is followed and asked, and the
+//! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its
+//!   answers come to;
+//! - `decide`: what is done next; `follow`, `trial`, `work`: how a server is followed and asked, and the
 //!   work of an apply;
 //! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;
 //! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
@@ -24,14 +26,19 @@ mod job;
 mod machine;
 mod memory;
 mod model;
+mod model_file;
 mod options;
+mod outliving;
+mod package;
 mod plan;
 mod read;
 mod recipe;
 mod records;
 mod restart;
 mod schema;
+mod source;
 mod status;
+mod survey;
 mod take;
 mod trial;
 mod tunnel;

@@ -97,8 +97,8 @@ impl LlamaServer {
         Some(format!("{machine}:{}", self.port.known()?))
     }
 
-    /// How one logs in. Write-only credentials are those of `secrets`, which is a configuration or, where there is none, the
-    /// state, which has none.
+    /// How one logs in. Write-only credentials are those of `secrets`, which is a configuration or, where there is
+    /// none, the state, which has none.
     pub(super) fn login(&self, secrets: &Self, known_bastion: Option<String>) -> Login {
         Login {
             ssh: self.ssh.known().cloned().unwrap_or_default(),

@@ -83,7 +83,8 @@ pub(super) fn argument_in(text: &str) -> Option<&'static str> {
     OPTIONS.iter().find(|(names, ..)| named(names)).map(|(_, argument, _)| *argument)
 }
 
-/// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp, common/arg.cpp).
+/// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp,
+/// common/arg.cpp).
 pub(super) fn name(word: &str) -> Cow<'_, str> {
     let name = word.split('=').next().unwrap_or(word);
     if name.starts_with("--") { name.replace('_', "-").into() } else { name.into() }

@@ -22,9 +22,10 @@ use crate::{
     },
 };
 
-const UNCHANGED: &str = "The state is unchanged, and what runs there goes on.";
+const UNCHANGED: &str = "The state is unchanged, and so is what runs in the instance.";
 
-/// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is repaired.
+/// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is
+/// repaired.
 pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
         return look(current, None, context).await;
@@ -161,7 +162,8 @@ fn runs_other_settings(private: &crate::framework::Private, report: &Report) -> 
     there.is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
 }
 
-/// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, nor what an import never saw.
+/// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, nor what an
+/// import never saw.
 fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Private, report: &Report) -> bool {
     if private.is_imported() || !state.api_key_wo_version.is_null() {
         return false;

@@ -33,10 +33,10 @@ use crate::{
     ssh,
 };
 
-const NOTHING: &str = "Nothing was restarted: whatever runs there goes on.";
+const NOTHING: &str = "Nothing was restarted. What runs in the instance continues.";
 const REPAIRED: &str = "An apply of damodel_llama_server repairs it.";
-const GOES_ON: &str = "The restart goes on in the instance. The next plan of damodel_llama_server shows what became of it, and an apply \
-                       repairs it.";
+const GOES_ON: &str = "The restart continues in the instance. The next plan of damodel_llama_server shows its \
+                       result, and an apply repairs it.";
 /// How long a start may take when the configuration does not say.
 const READY: Duration = Duration::from_secs(10 * 60);
 /// How long all of it may take: an hour for the start, and the login.
@@ -68,10 +68,11 @@ impl framework::Action for Restart {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when the server answers \
-             a chat. A server that does not run is an error: an apply of the resource starts it. One that could not come back, because \
-             its model is gone or the disk is full, is left running, and the error says so. After a restart the next plan shows \
-             another `pid` and `started_at`, and changes nothing.",
+            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done \
+             when the server answers a chat. A server that does not run is an error: an apply of the resource starts \
+             it. One that could not come back, because its model is gone or the disk is full, is left running, and \
+             the error says so. After \
+             a restart the next plan shows another `pid` and `started_at`, and changes nothing.",
             [
                 ssh_schema::visit(),
                 vec![
@@ -245,8 +246,8 @@ impl Run<'_> {
         Box::new(Diagnostic::error(
             format!("{} was restarted and does not infer", capitalized(&self.server.title())),
             format!(
-                "{}. It was left alone, as process {pid}; its log in the instance may say why.{key} An apply of damodel_llama_server \
-                 asks it again, and repairs it.",
+                "{}. It was left alone, as process {pid}; its log in the instance may say why.{key} An apply of \
+                 damodel_llama_server asks it again, and repairs it.",
                 capitalized(reason)
             ),
         ))

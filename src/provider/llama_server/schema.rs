@@ -20,9 +20,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled there. It is \
-         reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
-         The work in the instance goes on by itself: it survives a lost connection, Ctrl-C and a killed run, and the next apply takes \
+        "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled \
+         there. It is reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
+         The work in the instance goes on by itself: it survives a lost connection, Ctrl-C and a killed run, and the \
+         next apply takes \
          it up where it is. A server that died, runs with other options or serves another model is drift, which the next plan repairs.",
         attributes,
     )
@@ -43,8 +44,8 @@ fn place() -> Vec<Attribute> {
         .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty() && !uid.contains([' ', ':', '/']))),
         ssh::attribute(
             Replacement::Always,
-            "How to log in. With `instance_id` it supplies what the service cannot, such as a private key; without it, everything. A \
-             change, but for one of `host`, restarts nothing.",
+            "How to log in. With `instance_id` it supplies what the service cannot, such as a private key; without \
+             it, everything. A change, but for one of `host`, restarts nothing.",
         ),
         secret("ssh_private_key_wo", "As `ssh.private_key`.").validate(ssh::private_key()),
         secret("ssh_password_wo", "As `ssh.password`."),
@@ -53,7 +54,8 @@ fn place() -> Vec<Attribute> {
     ]
 }
 
-const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Where nothing else can \
+const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Where \
+                          nothing else can \
                           log in, a refresh keeps the state as it is, and a destroy leaves the server running, with a warning.";
 
 fn keys() -> Vec<Attribute> {
@@ -61,8 +63,8 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key",
             Type::String,
-            "The key that the server asks of its clients. It reaches it through a file of mode 0600, never on a command line, and is \
-             stored in the state. Without a key anyone who reaches the port may chat.",
+            "The key that the server asks of its clients. It reaches it through a file of mode 0600, never on a \
+             command line, and is stored in the state. Without a key anyone who reaches the port may chat.",
         )
         .sensitive()
         .validate(api_key()),
@@ -109,9 +111,9 @@ fn build() -> Vec<Attribute> {
             "build",
             Type::String,
             "auto",
-            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs a CUDA toolkit), or \
-             `auto`: from source on a V100 or P40, which the prebuilt one cannot use, else prebuilt, and from source when that one fails \
-             to serve.",
+            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs \
+             a CUDA toolkit), or `auto`: from source on a V100 or P40, which the prebuilt one cannot use, else \
+             prebuilt, and from source when that one fails to serve.",
         )
         .validate(validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(
@@ -138,7 +140,8 @@ fn build() -> Vec<Attribute> {
             "source",
             AttributeType::Nested(Nesting::Single, source()),
             format!(
-                "What is compiled. Default: a source tree or archive under `package` of the public storage, else the public repository \
+                "What is compiled. Default: a source tree or archive under `package` of the public storage, else the \
+                 public repository \
                  of llama.cpp at `{REFERENCE}`. A finished build is used again as long as source, architectures and toolkit stay the same."
             ),
         ),
@@ -191,8 +194,8 @@ fn options() -> Vec<Attribute> {
             "host",
             Type::String,
             "0.0.0.0",
-            "The address that the server listens on. It is always checked through the instance's loopback, so this is an address that \
-             covers it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
+            "The address that the server listens on. It is always checked through the instance's loopback, so this \
+             is an address that covers it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
         )
         .validate(validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
         Attribute::with_default("port", Type::Number, i64::from(options::PORT), "The port that the server listens on.")
@@ -200,21 +203,36 @@ fn options() -> Vec<Attribute> {
             .validate(validator::between(1..=65535)),
         Attribute::with_default("context_size", Type::Number, 32768, "The context in tokens; 0 takes the model's own.")
             .validate(validator::between(0..=i64::from(i32::MAX))),
-        Attribute::with_default("parallel", Type::Number, 1, "How many chats are served at once. They share the context.")
-            .validate(validator::between(1..=4096)),
-        Attribute::with_default("gpu_layers", Type::Number, 999, "How many layers of the model are put on the GPU; 999 is all.")
-            .validate(validator::between(0..=i64::from(i32::MAX))),
+        Attribute::with_default(
+            "parallel",
+            Type::Number,
+            1,
+            "How many chats are served at once. They share the context.",
+        )
+        .validate(validator::between(1..=4096)),
+        Attribute::with_default(
+            "gpu_layers",
+            Type::Number,
+            999,
+            "How many layers of the model are put on the GPU; 999 is all.",
+        )
+        .validate(validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default("flash_attention", Type::String, "on", "`on`, `off` or `auto`.")
             .validate(validator::one_of(&["on", "off", "auto"])),
         cache("cache_type_k", "key"),
         cache("cache_type_v", "value"),
-        Attribute::with_default("jinja", Type::Bool, true, "Whether the model's own chat template is used (`--jinja`)."),
+        Attribute::with_default(
+            "jinja",
+            Type::Bool,
+            true,
+            "Whether the model's own chat template is used (`--jinja`).",
+        ),
         Attribute::with_default("metrics", Type::Bool, true, "Whether `/metrics` is served."),
         Attribute::optional(
             "extra_args",
             Type::list(Type::String),
-            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix`, those of TLS and those that tell \
-             where the server listens and which model it loads are refused.",
+            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix`, those of TLS \
+             and those that tell where the server listens and which model it loads are refused.",
         )
         .validate(validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
@@ -256,15 +274,17 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "on_update_failure",
             Type::String,
-            "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with its former options; \
-             the update is an error, and the state keeps the former arguments. `keep` leaves the failed one, `stop` stops it. The former \
+            "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with \
+             its former options; the update is an error, and the state keeps the former arguments. `keep` leaves the \
+             failed one, `stop` stops it. The former \
              server is only ended once its successor is found or built, and understands its options. Default: `rollback`.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::optional(
             "restart_policy",
             Type::String,
-            "`on_failure`: a server that dies after it has served is started again in the instance by itself, with growing pauses, at most \
+            "`on_failure`: a server that dies after it has served is started again in the instance by itself, with \
+             growing pauses, at most \
              five times in ten minutes; one that was asked to end is not. `never`: the next apply starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
@@ -276,9 +296,10 @@ fn reported() -> Vec<Attribute> {
     vec![
         text(
             "status",
-            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; `failed`; \
-             `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced since it was loaded; \
-             `displaced` when a llama-server that was started by hand serves on its port instead; `blocked` when another program \
+            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; \
+             `failed`; `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced \
+             since it was loaded; `displaced` when a llama-server that was started by hand serves on its port \
+             instead; `blocked` when another program \
              listens there. Anything but `ready` and `blocked` is repaired by the next apply. A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),

@@ -115,7 +115,8 @@ pub(super) fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
     }
 }
 
-/// Whether an answer is what is expected. A model that thinks first may spend all its tokens on that, so the thoughts count too.
+/// Whether an answer is what is expected. A model that thinks first may spend all its tokens on that, so the thoughts
+/// count too.
 fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Tried {
     if let Some(pattern) = probe.and_then(|probe| probe.expect.as_str())
         && let Ok(expected) = Regex::new(pattern)

@@ -1,4 +1,5 @@
-//! The ephemeral resource `damodel_llama_tunnel`: a server's port on the machine that runs Terraform, for the run alone.
+//! The ephemeral resource `damodel_llama_tunnel`: a server's port on the machine that runs Terraform, for the run
+//! alone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -52,7 +53,8 @@ impl EphemeralResource for Tunnel {
             Attribute::optional(name, Type::String, format!("{description} It may be an ephemeral value.")).sensitive()
         };
         Schema::new(
-            "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that forwards through SSH while \
+            "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that \
+             forwards through SSH while \
              the run lasts. Nothing of it reaches the state or the plan. Whether anybody listens at the other end shows when it is used.",
             [
                 ssh_schema::visit(),

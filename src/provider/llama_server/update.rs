@@ -11,26 +11,27 @@ use super::{
     records::Records as _,
     status,
     take::status_of,
-    work::{Ended, Return},
+    work::{Ended, Return, check},
 };
 use crate::{
     framework::{Context, Outcome, Private, Update},
     provider::Client,
 };
 
-const AS_BEFORE: &str = "Nothing was changed: whatever runs there goes on.";
+const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
 
 const ENDED: &str =
     "The server that ran before does not run any more, and the state says so: the next apply starts it.";
 
-const NOT_HEARD: &str = "Nobody knows whether the instance was told, so the state keeps what it said before: the next apply tells it again, \
-                         and resumes what it may have begun.";
+const NOT_HEARD: &str = "It is not known whether the instance received the change. The state keeps the previous \
+                         values; the next apply sends the change again, and resumes what it may have begun.";
 
 const GOES_ON: &str = "The work continues in the instance, and the state says that it does: the next apply resumes it.";
 
 const FAILED: &str = "The state says that it failed: the next apply starts it anew.";
 
-/// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts nothing.
+/// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts
+/// nothing.
 pub(super) async fn update(change: Update<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
     let Update { config, prior, planned, mut private } = change;
     let effect = Effect::of(&prior, &planned);
@@ -79,7 +80,7 @@ impl Change<'_> {
         let owner = self.owner.clone();
         if let Some((place, verb)) = self.ends_before(&owner).await {
             // What would be refused is told while the server still runs.
-            match self.machine.run(&Verb::Check(self.job)).await {
+            match check(self.machine, self.job, None).await {
                 Ok(report) if report.is_refused => {
                     let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
                     return Outcome::present(self.prior, self.private).with(diagnostic);
@@ -101,7 +102,7 @@ impl Change<'_> {
         let fingerprint = Fingerprint::of(self.job);
         tracing::info!(llama_server.id = self.state.id.as_str(), "applying");
         let work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
-        match work.run().await {
+        match Box::pin(work.run()).await {
             Ok(served) => {
                 self.private.note_settings(&fingerprint.settings);
                 let notes = self.state.take_served(served);
@@ -155,7 +156,8 @@ impl Change<'_> {
                 self.private.note_settings(&fingerprint.settings);
                 self.state.take_report(&report);
                 self.state.status = status::STARTING.into();
-                // A refresh sees a server that serves, and not that nobody has answered the probe: it stays to be asked.
+                // A refresh sees a server that serves, and not that nobody has answered the probe: it stays to be
+                // asked.
                 self.state.probe = self.prior.probe;
                 let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
                 Outcome::present(self.state, self.private).with(diagnostic)
@@ -163,8 +165,8 @@ impl Change<'_> {
         }
     }
 
-    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one that would be resumed as it
-    /// is although it does not answer, now as before. Builds stay.
+    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one
+    /// that would be resumed as it is although it does not answer, now as before. Builds stay.
     async fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
         match self.prior.records() {
             Some(place) if place != self.job.place => Some((place, Verb::Destroy { owner })),

@@ -1,12 +1,12 @@
-//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What is
-//! done next is decided in `decide`.
+//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What
+//! is done next is decided in `decide`.
 
 use super::{
-    bootstrap::{Build, Failure, Former, Job, Kind, Phase, Recipe, Report, Start, Verb},
-    decide::{Goal, History, Step, give_up},
+    bootstrap::{Binary, Build, Facts, Failure, Former, Job, Kind, Phase, Report, Start, Verb},
+    decide::{Goal, History, Step, give_up, is_cured_by_source},
     follow::{Follow, Turn},
-    machine::Trouble,
-    recipe,
+    machine::{Machine, Trouble},
+    outliving, package, recipe, survey,
     trial::Trial,
 };
 use crate::framework::value::Number;
@@ -34,6 +34,21 @@ pub(super) struct Served {
     pub(super) tokens_per_second: Option<Number>,
 }
 
+/// A binary, and why it is not the prebuilt one; or what is wrong with it, and the same.
+pub(super) type Chosen = Result<(Binary, Option<Failure>), (Failure, Option<Failure>)>;
+
+/// Finds the binary of a build in what is known of the instance.
+pub(super) fn choose(job: &Job, build: Build, because: Option<Failure>, facts: &Facts) -> Chosen {
+    let binary = match build {
+        Build::Source => recipe::choose(job, facts).map(|recipe| Binary::Source(Box::new(recipe))),
+        Build::Auto | Build::Prebuilt => package::choose(job, facts).map(Binary::Prebuilt),
+    };
+    match binary {
+        Ok(binary) => Ok((binary, because)),
+        Err(failure) => Err((failure, because)),
+    }
+}
+
 /// Why it does not serve.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -41,7 +56,8 @@ pub(super) enum Ended {
     Failed(Box<Report>),
     /// It was not begun, and all is as it was.
     Refused(Box<Report>),
-    /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it serves.
+    /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it
+    /// serves.
     RolledBack(Box<Report>, Box<Report>, Return),
     /// Another job took its place meanwhile.
     Superseded(Box<Report>),
@@ -62,27 +78,42 @@ pub(super) enum Return {
     Serves(Option<Number>),
 }
 
+/// Asks the instance all that is to be known before the job is begun. `known` is what is known where a source is to be
+/// compiled; none before that.
+pub(super) async fn check(machine: &mut Machine, job: &Job, known: Option<&Facts>) -> Result<Report, Trouble> {
+    let mut facts = known.cloned().unwrap_or_default();
+    let mut questions = survey::questions(job, known.is_some(), &facts);
+    loop {
+        let mut report = machine.run(&Verb::Check { job, questions: &questions }).await?;
+        facts.learn(std::mem::take(&mut report.facts));
+        questions = survey::questions(job, known.is_some(), &facts);
+        if report.is_refused || questions.is_empty() {
+            return Ok(survey::judged(job, facts, report));
+        }
+    }
+}
+
 impl<'a> Work<'a> {
     /// Has the job done: resumes what is under way, or begins anew.
     pub(super) async fn run(mut self) -> Result<Served, Ended> {
-        let mut report = self.tell(&Verb::Check(self.job), None).await?;
+        let checked = check(self.follow.machine, self.job, None).await;
+        let mut report = checked.map_err(|trouble| unseen(trouble, None))?;
         if report.is_refused {
             return Err(self.refused(report).await);
         }
-        let (owner_before, facts) = (report.owner.clone(), report.facts.clone());
+        let (owner_before, rival) =
+            (report.owner.clone(), report.rival_pid.filter(|_| !report.rival_command_line.is_empty()));
+        let (mut facts, ends_rival) = (report.facts.clone(), rival.filter(|_| self.ends_rival));
         let mut history = History::default();
         loop {
             let turn = self.follow.until_turn(&self.goal, &self.trial, &mut report, &mut history).await;
             match turn.map_err(|trouble| unseen(trouble, Some(&report)))? {
                 Turn::Begin(build, because) => {
-                    let recipe = match build {
-                        Build::Source => Some(recipe::choose(self.job, &facts)),
-                        Build::Auto | Build::Prebuilt => None,
-                    };
-                    let recipe = match recipe.transpose() {
-                        Ok(recipe) => recipe,
+                    let begun = self.binary(build, because, &mut facts).await?;
+                    let (binary, because) = match begun {
+                        Ok(begun) => begun,
                         // What would fail for sure is not begun, and the first cause stays the first.
-                        Err(failure) => {
+                        Err((failure, because)) => {
                             report = Report { failure: Some(failure), because, ..report };
                             return Err(match history.is_begun {
                                 true => self.failed(report).await,
@@ -91,7 +122,15 @@ impl<'a> Work<'a> {
                         }
                     };
                     history.resumptions += usize::from(is_interrupted(&report));
-                    let start = self.start(build, recipe.as_ref(), because.as_ref());
+                    let start = Start {
+                        job: self.job,
+                        binary: &binary,
+                        login: &outliving::login(&facts),
+                        because: because.as_ref(),
+                        owner: self.owner,
+                        rolls_back: self.goal.rolls_back,
+                        ends_rival,
+                    };
                     report = self.tell(&Verb::Ensure(&start), Some(&report)).await?;
                     match (report.is_refused, history.is_begun) {
                         (true, false) => return Err(self.refused(report).await),
@@ -103,9 +142,8 @@ impl<'a> Work<'a> {
                 Turn::Leave(reason) => {
                     // It was taken over for nothing.
                     let before = owner_before.as_deref().filter(|owner| *owner != self.owner);
-                    if let (Some(owner), Some(build)) = (before, report.begun) {
-                        let start = Start { owner, ..self.start(build, None, None) };
-                        self.tell(&Verb::Ensure(&start), Some(&report)).await?;
+                    if let Some(owner) = before {
+                        self.tell(&Verb::Own { owner, restarts: self.job.restarts }, Some(&report)).await?;
                     }
                     return Err(Ended::Unproved(Box::new(report), reason));
                 }
@@ -134,19 +172,21 @@ impl<'a> Work<'a> {
         Ended::Failed(Box::new(report))
     }
 
-    fn start<'s>(&self, build: Build, recipe: Option<&'s Recipe>, because: Option<&'s Failure>) -> Start<'s>
-    where
-        'a: 's,
-    {
-        Start {
-            job: self.job,
-            build,
-            recipe,
-            because,
-            owner: self.owner,
-            rolls_back: self.goal.rolls_back,
-            ends_rival: self.ends_rival,
+    /// The binary that is meant, and why it is not the prebuilt one; or what keeps it from being had, and the same.
+    async fn binary(&mut self, build: Build, because: Option<Failure>, facts: &mut Facts) -> Result<Chosen, Ended> {
+        if build != Build::Source {
+            let chosen = choose(self.job, build, because, facts);
+            let instead = chosen.as_ref().err().filter(|(failure, _)| is_cured_by_source(&self.goal, failure.kind));
+            let Some((failure, _)) = instead else { return Ok(chosen) };
+            return Box::pin(self.binary(Build::Source, Some(failure.clone()), facts)).await;
         }
+        let checked = check(self.follow.machine, self.job, Some(facts)).await;
+        let report = checked.map_err(|trouble| unseen(trouble, None))?;
+        *facts = report.facts;
+        Ok(match report.failure.filter(|_| report.is_refused) {
+            Some(failure) => Err((failure, because)),
+            None => choose(self.job, build, because, facts),
+        })
     }
 
     /// Has the former server serve again, and sees that it does.

@@ -1,11 +1,13 @@
-//! What the instance has to compute and to compile with, as a check reports it.
+//! What the instance has, as it answers the questions of a check.
 
-/// What there is.
+use std::collections::HashMap;
+
+/// What is known of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The cards, by name.
     pub(crate) cards: Vec<String>,
-    /// Their compute capabilities, such as "7.0"; none where the driver does not tell them.
+    /// Their compute capabilities, such as "7.0"; none where the driver does not report them.
     pub(crate) capabilities: Vec<String>,
     /// The CUDA toolkits, the one on the PATH first.
     pub(crate) toolkits: Vec<Toolkit>,
@@ -15,6 +17,8 @@ pub(crate) struct Facts {
     pub(crate) memory_mib: Option<u64>,
     /// The processors that may be used.
     pub(crate) cores: Option<u32>,
+    /// All answers, by the names of the questions.
+    pub(crate) answers: HashMap<String, String>,
 }
 
 /// A CUDA toolkit.
@@ -28,37 +32,62 @@ pub(crate) struct Toolkit {
     pub(crate) architectures: Vec<String>,
 }
 
-/// With what a source is compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recipe {
-    /// CUDA architectures as cmake takes them.
-    pub(crate) architectures: String,
-    /// The compiler of the toolkit.
-    pub(crate) nvcc: String,
-    /// The toolkit's version.
-    pub(crate) nvcc_version: String,
-    /// How many files are compiled at once.
-    pub(crate) jobs: u32,
-}
-
 impl Facts {
-    /// Reads the values of a report.
-    pub(super) fn read(value: impl Fn(&str) -> Option<String>) -> Self {
-        let lines = |key: &str| -> Vec<String> {
-            value(key).map(|text| text.lines().map(|line| line.trim().to_owned()).collect()).unwrap_or_default()
-        };
+    /// What these answers say.
+    pub(crate) fn of(answers: HashMap<String, String>) -> Self {
+        let mut facts = Self { answers, ..Self::default() };
         let is_capability = |text: &String| {
             text.split_once('.').is_some_and(|(major, minor)| {
                 [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
-        Self {
-            cards: lines("cards"),
-            capabilities: lines("capabilities").into_iter().filter(is_capability).collect(),
-            toolkits: lines("toolkits").iter().filter_map(|line| Toolkit::read(line)).collect(),
-            tools: lines("tools"),
-            memory_mib: lines("memory").iter().filter_map(|line| memory_mib(line)).min(),
-            cores: lines("cores").iter().filter_map(|line| cores(line)).min(),
+        facts.cards = facts.lines("cards");
+        facts.cards.sort();
+        facts.cards.dedup();
+        facts.capabilities = facts.lines("capabilities").into_iter().filter(is_capability).collect();
+        facts.toolkits = facts.lines("toolkits").iter().filter_map(|line| Toolkit::read(line)).collect();
+        facts.tools = facts.lines("tools");
+        facts.memory_mib = facts.lines("memory").iter().filter_map(|line| memory_mib(line)).min();
+        facts.cores = facts.lines("cores").iter().filter_map(|line| cores(line)).min();
+        facts
+    }
+
+    /// Takes over further answers.
+    pub(crate) fn learn(&mut self, further: Self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(further.answers);
+        *self = Self::of(answers);
+    }
+
+    /// Whether a question was asked.
+    pub(crate) fn knows(&self, key: &str) -> bool {
+        self.answers.contains_key(key)
+    }
+
+    /// An answer, without the white space around it; empty where nothing was answered.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.answers.get(key).map_or("", |answer| answer.trim())
+    }
+
+    /// The lines of an answer that hold something.
+    pub(crate) fn lines(&self, key: &str) -> Vec<String> {
+        let lines = self.text(key).lines().map(|line| line.trim().to_owned());
+        lines.filter(|line| !line.is_empty()).collect()
+    }
+
+    /// An answer that is a list of values, each with a NUL behind it, so many to an entry.
+    pub(crate) fn entries<const VALUES: usize>(&self, key: &str) -> Vec<[&str; VALUES]> {
+        let values: Vec<&str> = self.answers.get(key).map_or("", |answer| answer).split_terminator('\0').collect();
+        values.chunks_exact(VALUES).filter_map(|entry| entry.try_into().ok()).collect()
+    }
+
+    /// A path as the instance spells it out: `~/` is the home, and a relative path begins there.
+    pub(crate) fn absolute(&self, path: &str) -> String {
+        let home = self.text("home");
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+            _ if path.starts_with('/') => path.to_owned(),
+            _ => format!("{home}/{path}"),
         }
     }
 }
@@ -101,7 +130,25 @@ mod tests {
     use super::*;
 
     fn read(key: &str, text: &str) -> Facts {
-        Facts::read(|asked| (asked == key).then(|| text.to_owned()))
+        Facts::of([(key.to_owned(), text.to_owned())].into())
+    }
+
+    #[test]
+    fn entries_hold_whatever_a_name_holds() {
+        let facts = read("servers", "/a b\0one\n\0/c\nd\0\0/cut");
+        assert_eq!(facts.entries::<2>("servers"), [["/a b", "one\n"], ["/c\nd", ""]]);
+        assert!(facts.entries::<2>("others").is_empty() && !facts.knows("others"));
+    }
+
+    #[test]
+    fn answers_are_added_up() {
+        let mut facts = read("cards", "T4\nA100\nT4");
+        facts.learn(read("home", "/root\n"));
+        assert_eq!(facts.cards, ["A100", "T4"]);
+        for (path, absolute) in [("~", "/root"), ("~/m", "/root/m"), ("m", "/root/m"), ("/m", "/m"), ("~m", "/root/~m")]
+        {
+            assert_eq!(facts.absolute(path), absolute);
+        }
     }
 
     #[test]

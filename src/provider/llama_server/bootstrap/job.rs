@@ -19,7 +19,8 @@ pub(crate) struct Place {
     pub(crate) port: u16,
 }
 
-/// Everything that decides what runs. Paths may begin with `~/`; texts may hold anything but NUL ([`super::is_passable`]).
+/// Everything that decides what runs. Paths may begin with `~/`; texts may hold anything but NUL
+/// ([`super::is_passable`]).
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     /// Where it is.
@@ -56,13 +57,15 @@ pub(crate) struct Job {
     pub(crate) metrics: bool,
     /// Appended as they are.
     pub(crate) extra_args: Vec<String>,
-    /// The server's environment, beside what the login gives; names as a shell takes them (`[A-Za-z_][A-Za-z0-9_]*`), others are left out.
+    /// The server's environment, beside what the login gives; names as a shell takes them (`[A-Za-z_][A-Za-z0-9_]*`),
+    /// others are left out.
     pub(crate) environment: BTreeMap<String, SecretString>,
     /// The key that the server asks of its clients.
     pub(crate) api_key: Option<SecretString>,
     /// A change restarts the server.
     pub(crate) triggers: BTreeMap<String, String>,
-    /// Whether a server that dies is started again in the instance. It changes no running server, so it is no part of the fingerprint.
+    /// Whether a server that dies is started again in the instance. It changes no running server, so it is no part of
+    /// the fingerprint.
     pub(crate) restarts: bool,
 }
 

@@ -1,27 +1,34 @@
 //! What works inside the instance: one POSIX shell program, fed on standard input of `sh -s`, and what it answers.
 //!
-//! [`program`] makes the text to send, [`Report::parse`] reads what came back. Every run is short and answers at once; what
-//! takes long (a compile, the server itself) goes on detached in the instance and is asked about with [`Verb::Look`].
-//! The program keeps its records in `workspace/.damodel/<port>/` (the state directory), and its sources and builds beside
-//! it, in `workspace/.damodel/{sources,packages,builds}/`, where all servers of the instance share them.
+//! [`program`] makes the text to send, [`Report::parse`] reads what came back. Every run is short and answers at
+//! once; what takes long (a compile, the server itself) goes on detached in the instance and is asked about with
+//! [`Verb::Look`]. The program keeps its records in `workspace/.damodel/<port>/` (the state directory), and its
+//! sources and builds beside it, in `workspace/.damodel/{sources,packages,builds}/`, where all servers of the
+//! instance share them.
 //!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
-mod exit;
 mod facts;
 mod fingerprint;
 mod job;
 mod program;
+mod question;
 mod report;
+mod settings;
+mod settle;
+mod start;
 #[cfg(test)]
 mod tests;
+mod told;
 
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
-    facts::{Facts, Recipe, Toolkit},
+    facts::{Facts, Toolkit},
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Form, Start, Verb, is_passable, program},
+    program::{Form, Verb, is_passable, program},
+    question::Question,
     report::{Failure, Former, Kind, Malformed, Phase, Report},
+    start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
 };

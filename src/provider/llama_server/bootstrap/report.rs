@@ -5,7 +5,13 @@ use std::{collections::HashMap, str::FromStr};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{exit, facts::Facts, job::Build};
+use super::{
+    facts::Facts,
+    job::Build,
+    question::PREFIX,
+    settle::{self, Settled},
+    told,
+};
 
 /// What a line of the report begins with. A login that prints things of its own does not print this.
 const MARK: &str = "damodel-report/1 ";
@@ -15,6 +21,9 @@ pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
 
 /// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
 const SHORTEST_REDACTED: usize = 6;
+
+/// How many lines of a log a report shows.
+const LOG_LINES: usize = 60;
 
 /// The longest line of a compile that is shown, in characters.
 const LONGEST_LINE: usize = 300;
@@ -28,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) failure: Option<Failure>,
     /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
     pub(crate) is_refused: bool,
+    /// Whether a process has just ended, and its supervisor is about to record how: the next look shows it.
+    pub(crate) is_unsettled: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub(crate) fingerprint: Option<String>,
     /// The token of the resource that owns the server.
@@ -36,9 +47,11 @@ pub(crate) struct Report {
     pub(crate) begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
     pub(crate) because: Option<Failure>,
-    /// Whether that was seen with the cards, the driver and the prebuilt server that are there now; only after a check.
+    /// With which hardware that was seen: [`super::Prebuilt::hardware`].
+    pub(crate) hardware: Option<String>,
+    /// Whether that is the hardware of now; only after a check.
     pub(crate) is_same_hardware: bool,
-    /// What there is to compute and to compile with; only after a check.
+    /// The answers to the questions of a check.
     pub(crate) facts: Facts,
     /// The server that an update replaces, as long as there is a way back to it.
     pub(crate) former: Option<Former>,
@@ -52,6 +65,8 @@ pub(crate) struct Report {
     pub(crate) last_exit: Option<String>,
     /// Who else listens on the server's port, for people.
     pub(crate) rival: Option<String>,
+    /// Its process, where it may be seen.
+    pub(crate) rival_pid: Option<u32>,
     /// The arguments of that one, where it is another llama-server of the same user; without its secrets.
     pub(crate) rival_command_line: Vec<String>,
     /// "prebuilt" or "source": what runs, or ran last.
@@ -70,7 +85,8 @@ pub(crate) struct Report {
     pub(crate) log_path: Option<String>,
     /// The end of that log, at most 60 lines.
     pub(crate) log_tail: Vec<String>,
-    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was given up.
+    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was
+    /// given up.
     pub(crate) notes: Vec<String>,
 }
 
@@ -260,7 +276,8 @@ impl Compile {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Malformed {
-    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login shell that runs something else.
+    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
+    /// shell that runs something else.
     #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
     Incomplete {
         /// The last line of all that was printed.
@@ -287,8 +304,8 @@ impl Report {
 }
 
 impl Report {
-    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that the instance holds, are replaced
-    /// wherever they appear.
+    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that
+    /// the instance holds, are replaced wherever they appear.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = values(&text);
@@ -307,27 +324,36 @@ impl Report {
         };
         let failure = |key: &str, text_key: &str| match found(key) {
             None => Ok(None),
-            Some(kind) => Ok(Some(Failure { kind: kind.parse()?, text: text(text_key).unwrap_or_default() })),
+            Some(kind) => told::parse(kind, text(text_key).unwrap_or_default()).map(Some),
         };
         let words = |key: &str| -> Vec<String> {
             let line = found(key).map(|line| line.strip_suffix('\0').unwrap_or(line)).filter(|line| !line.is_empty());
             line.into_iter().flat_map(|line| line.split('\0')).map(|word| redacted(word, secrets)).collect()
         };
-        let process = match number(&values, "pid")? {
+        let process = match number(&values, "server_pid")? {
             None => None,
             Some(pid) => Some(Process {
                 pid,
-                identity: text("identity").unwrap_or_default(),
-                started: number(&values, "started")?.unwrap_or_default(),
-                is_alive: is_yes("alive"),
+                identity: text("server_identity").unwrap_or_default(),
+                started: number(&values, "server_started")?.unwrap_or_default(),
+                is_alive: is_yes("server_alive"),
                 command_line: words("command_line"),
             }),
         };
+        let is_refused = is_yes("refused");
+        let Settled { phase, interrupted, is_unsettled } = settle::settle(&values)?;
+        let failure_now = failure("failure", "failure_text")?;
+        let interrupted = match text("room") {
+            Some(room) if interrupted.is_some() => Some(told::parse(told::ROOM, room)?),
+            _ => interrupted,
+        };
+        let failure_now = failure_now.filter(|_| is_refused || phase == Phase::Failed).or(interrupted);
         let compile = text("compile_log").map(|log_path| Compile::read(log_path, &lines("compile_tail")));
         Ok(Self {
-            phase: found("phase").map_or("", String::as_str).parse()?,
-            failure: failure("failure", "failure_text")?.map(|failure| exit::told(failure, text)),
-            is_refused: is_yes("refused"),
+            phase,
+            failure: failure_now.map(|failure| told::failure(failure, text)),
+            is_refused,
+            is_unsettled,
             fingerprint: text("fingerprint"),
             owner: text("owner"),
             begun: match found("begun").map(String::as_str) {
@@ -336,8 +362,14 @@ impl Report {
                 _ => None,
             },
             because: failure("because", "because_text")?,
-            is_same_hardware: is_yes("same_hardware"),
-            facts: Facts::read(text),
+            hardware: text("hardware"),
+            is_same_hardware: false,
+            facts: Facts::of(
+                values
+                    .iter()
+                    .filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.to_owned(), value.clone())))
+                    .collect(),
+            ),
             former: match found("former").map(String::as_str) {
                 Some("serving") => Some(Former::Serving),
                 Some(_) => Some(Former::Ended),
@@ -346,23 +378,28 @@ impl Report {
             process,
             is_proved: is_yes("proved"),
             restarts: number(&values, "restarts")?.unwrap_or_default(),
-            last_exit: text("last_exit").map(|code| format!("{code}{}", exit::meaning(&code))),
+            last_exit: text("last_exit").map(|code| format!("{code}{}", told::meaning(&code))),
             rival: text("rival"),
-            rival_command_line: without_keys(words("rival_command_line")),
-            build_used: text("build_used"),
+            rival_pid: number(&values, "rival_pid").ok().flatten(),
+            rival_command_line: of_a_server(words("rival_command_line")),
+            build_used: text("server_build"),
             server_version: text("server_version"),
             package: text("package"),
             compile,
-            model_fingerprint: text("model_fingerprint"),
+            model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             log_path: text("log_path"),
-            log_tail: lines("log_tail"),
-            notes: lines("notes"),
+            log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
+            notes: lines("notes")
+                .into_iter()
+                .chain(text("log_cpu_only").map(|line| format!("the server uses no GPU: {line}")))
+                .collect(),
         })
     }
 }
 
-/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after `:`.
+/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
+/// `:`.
 fn values(text: &str) -> (HashMap<String, String>, bool) {
     let mut values = HashMap::new();
     let mut is_whole = false;
@@ -386,7 +423,7 @@ fn values(text: &str) -> (HashMap<String, String>, bool) {
     (values, is_whole)
 }
 
-fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Option<T>, Malformed> {
+pub(super) fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Option<T>, Malformed> {
     values
         .get(key)
         .filter(|value| !value.is_empty())
@@ -394,8 +431,12 @@ fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Opt
         .transpose()
 }
 
-/// A command line that is not ours, without the keys that may stand on it.
-fn without_keys(words: Vec<String>) -> Vec<String> {
+/// The command line of a server that is not ours, without the keys that may stand on it; that of another program is
+/// not shown.
+fn of_a_server(words: Vec<String>) -> Vec<String> {
+    if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
+        return Vec::new();
+    }
     let mut is_key = false;
     let hide = |word: String| {
         let hidden = if is_key { "(redacted)".to_owned() } else { word.clone() };

@@ -1,4 +1,5 @@
-//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was tried.
+//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was
+//! tried.
 
 use std::sync::LazyLock;
 
@@ -135,15 +136,15 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
             None => first(build, seen),
         };
     }
-    let is_prebuilt = build == Build::Auto && seen.begun == Some(Build::Prebuilt);
-    if is_prebuilt && !seen.is_proved && kind.is_some_and(may_be_cured) {
+    let is_prebuilt = seen.begun == Some(Build::Prebuilt);
+    if is_prebuilt && !seen.is_proved && kind.is_some_and(|kind| is_cured_by_source(goal, kind)) {
         return Step::Begin(Build::Source, seen.failure.clone());
     }
     give_up(goal, seen)
 }
 
-/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless it
-/// was the card or the driver, and both are what they were.
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless
+/// it was the card or the driver, and both are what they were.
 fn first(build: Build, seen: &Report) -> Step {
     let (build, because) = match build {
         Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
@@ -158,9 +159,10 @@ fn first(build: Build, seen: &Report) -> Step {
     Step::Begin(build, because)
 }
 
-/// Whether a build of one's own may serve where the prebuilt server failed so.
-fn may_be_cured(kind: Kind) -> bool {
-    matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
+/// Whether a build of one's own is tried, and may serve, where the prebuilt server failed so.
+pub(super) fn is_cured_by_source(goal: &Goal, kind: Kind) -> bool {
+    goal.build == Some(Build::Auto)
+        && matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
 }
 
 #[cfg(test)]

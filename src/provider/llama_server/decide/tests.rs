@@ -60,7 +60,8 @@ fn the_card_decides_what_is_tried_first() {
     }
 }
 
-/// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same happens to the build from source.
+/// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same happens
+/// to the build from source.
 #[test]
 fn only_what_a_compile_may_cure_leads_to_one() {
     for kind in Kind::ALL {
@@ -117,7 +118,8 @@ fn the_card_and_the_driver_rule_out_the_prebuilt_server() {
     }
 }
 
-/// A failed update that nobody followed has been rolled back by itself, or another run has begun its own job: what serves then is not what was asked for.
+/// A failed update that nobody followed has been rolled back by itself, or another run has begun its own job: what
+/// serves then is not what was asked for.
 #[test]
 fn another_job_is_not_taken_for_the_own_one() {
     let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };

@@ -19,7 +19,7 @@ pub(super) fn meaning(
         return (
             format!("it is {}", doing(report)),
             None,
-            "Somebody else stopped it, or its records were removed. Apply again.",
+            "It was stopped by another run, or its records were removed. Apply again.",
         );
     };
     let source = server.source.known();
@@ -60,11 +60,11 @@ pub(super) fn meaning(
         Kind::Interrupted => (
             "the work was interrupted",
             None,
-            "The machine was restarted, or somebody ended it. Apply again: it goes on.",
+            "The instance was rebooted, or the work was killed. Apply again to resume it.",
         ),
-        Kind::MissingModel => ("there is no such model", Some("model"), "Set model to a file that is there."),
+        Kind::MissingModel => ("model not found", Some("model"), "Set model to a file that is there."),
         Kind::MissingToolkit => (
-            "there is no CUDA toolkit to compile with",
+            "no CUDA toolkit to compile with",
             Some("build"),
             "Use an image with a CUDA toolkit (nvcc), or a card that the prebuilt server can use.",
         ),
@@ -78,7 +78,7 @@ pub(super) fn meaning(
         }
         Kind::NoInference => ("it does not infer", None, "The log says why: correct the arguments, then apply again."),
         Kind::NoPackage => (
-            "there is no prebuilt server",
+            "no prebuilt server found",
             Some("package"),
             match (server.package.known().is_none(), has_build("prebuilt")) {
                 (false, _) => "Correct package: the path of the server in the instance.",

@@ -23,8 +23,8 @@ pub(super) fn as_warning(error: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..error }
 }
 
-/// The work came to nothing. `now` says what state things are in. Where the prebuilt server failed first, that is the cause; what kept the build from
-/// source from serving is told after it.
+/// The work came to nothing. `now` says what state things are in. Where the prebuilt server failed first, that is the
+/// cause; what kept the build from source from serving is told after it.
 pub(super) fn failed(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
     let (first, second) = match &report.because {
         Some(because) => (Some(because), report.failure.as_ref()),
@@ -69,16 +69,16 @@ pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, r
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
         Return::GoesOn => format!(
-            "The server that ran before was never ended and goes on serving{pid}. The state keeps its arguments: correct the change, then \
-             apply again."
+            "The server that ran before was never stopped and still serves{pid}. The state keeps its arguments: \
+             correct the change, then apply again."
         ),
         Return::Serves(_) => format!(
-            "The former server was started again with its former options, answers its probe and serves{pid}. The state keeps its \
-             arguments: correct the change, then apply again."
+            "The former server was started again with its former options, answers its probe and serves{pid}. The \
+             state keeps its arguments: correct the change, then apply again."
         ),
         Return::Fails(reason) => format!(
-            "The former server was started again with its former options, and was not seen to serve: {}. The state keeps its arguments, \
-             and the next apply repairs it.",
+            "The former server was started again with its former options, and was not seen to serve: {}. The state \
+             keeps its arguments, and the next apply repairs it.",
             reason.trim().trim_end_matches('.')
         ),
     };
@@ -90,7 +90,8 @@ pub(super) fn superseded(server: &LlamaServer, report: &Report, now: &str) -> Di
     Diagnostic::error(
         format!("{} was changed by another run", title_of(server)),
         format!(
-            "The instance works on other settings now, and is {}: another run has begun them, or a failed update was rolled back by \
+            "The instance works on other settings now, and is {}: another run has begun them, or a failed update was \
+             rolled back by \
              itself, as happens when the connection is lost for a minute. {now} Apply again to start this one.",
             doing(report)
         ),
@@ -101,7 +102,7 @@ pub(super) fn superseded(server: &LlamaServer, report: &Report, now: &str) -> Di
 pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnostic {
     let title = format!("{} does not answer the probe as expected", title_of(server));
     let detail = format!(
-        "{}. It goes on serving as it was. Correct probe, then apply again. {now}",
+        "{}. The server still runs as before. Correct probe, then apply again. {now}",
         capitalized(reason.trim().trim_end_matches('.'))
     );
     Diagnostic::error(title, detail).at(Path::to("probe"))
@@ -111,8 +112,8 @@ pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnos
 pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was left running", title_of(server)),
-        "Another resource has taken it over since: a successor of this one, or one of another state. It is managed there, and it was \
-         removed from this state.",
+        "Another resource has taken it over since: a successor of this one, or one of another state. It is managed \
+         there, and it was removed from this state.",
     )
 }
 
@@ -122,8 +123,8 @@ pub(super) fn restarted(server: &LlamaServer, report: &Report) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was restarted by itself", title_of(server)),
         format!(
-            "It has ended and was started again, {} times since the last apply; the last time it ended with {exit}. Its log in the \
-             instance, {}, may say why.",
+            "It has ended and was started again, {} times since the last apply; the last time it ended with {exit}. \
+             Its log in the instance, {}, may say why.",
             report.restarts,
             report.log_path.as_deref().map_or_else(|| "server.log".to_owned(), |path| format!("{path}.1"))
         ),

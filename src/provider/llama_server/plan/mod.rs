@@ -155,8 +155,8 @@ fn warn_without_key(plan: &mut Plan<LlamaServer>) {
             Diagnostic::warning(
                 "Everyone who reaches the port may chat",
                 format!(
-                    "The server listens on all addresses of the instance ({host}) and asks for no key. Set api_key, or host = \
-                     \"127.0.0.1\" when only SSH leads to it."
+                    "The server listens on all addresses of the instance ({host}) and asks for no key. Set api_key, \
+                     or host = \"127.0.0.1\" when only SSH leads to it."
                 ),
             )
             .at(Path::to("host")),
@@ -172,8 +172,8 @@ fn update(plan: &mut Plan<LlamaServer>) {
             Diagnostic::error(
                 "The port is in use",
                 format!(
-                    "The server does not run, and another program listens on port {}. Nothing was changed. Stop that program, or choose \
-                     another port.",
+                    "The server does not run, and another program listens on port {}. Nothing was changed. Stop that \
+                     program, or choose another port.",
                     prior.listens()
                 ),
             )

@@ -1,6 +1,10 @@
 //! With what a source is compiled: a pure function of what was asked for and of what the instance has.
 
-use super::bootstrap::{Facts, Failure, Job, Kind, Recipe, Toolkit};
+use super::{
+    bootstrap::{Facts, Failure, Job, Kind, Recipe, Toolkit},
+    package::{self, short_hash},
+    source,
+};
 
 /// The memory that a compiler needs at most, in MiB.
 const MEMORY_OF_A_COMPILER: u64 = 1536;
@@ -16,6 +20,20 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("make or ninja", &["make", "ninja"]),
 ];
 
+/// Settings that are given where the source knows an option: they went by several names, and an old one may be an error
+/// today. The web page, which is not used here, would be downloaded. The server was one of the examples before there
+/// were tools.
+const WHERE_KNOWN: &[&str] = &[
+    "LLAMA_CUBLAS:LLAMA_CUBLAS=ON",
+    "LLAMA_CUDA:LLAMA_CUDA=ON",
+    "LLAMA_CURL:LLAMA_CURL=OFF",
+    "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
+    "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
+    "LLAMA_BUILD_WEBUI:LLAMA_BUILD_WEBUI=OFF",
+    "LLAMA_USE_PREBUILT_WEBUI:LLAMA_USE_PREBUILT_WEBUI=OFF",
+    "LLAMA_BUILD_TOOLS:LLAMA_BUILD_EXAMPLES=OFF",
+];
+
 /// Chooses, or says what is missing.
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
     let architectures = architectures(job, facts)?;
@@ -26,11 +44,28 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
         return Err(Failure { kind: Kind::MissingTool, text });
     }
     let toolkit = toolkit(&architectures, &facts.toolkits)?;
+    let architectures = architectures.join(";");
+    let (source, note) = source::choose(job, facts)?;
+    let mut cmake: Vec<String> =
+        ["CMAKE_BUILD_TYPE=Release", "LLAMA_BUILD_TESTS=OFF", "LLAMA_BUILD_SERVER=ON", "GGML_CUDA=ON"]
+            .map(|setting| format!("-D{setting}"))
+            .into();
+    cmake.push(format!("-DCMAKE_CUDA_ARCHITECTURES={architectures}"));
+    cmake.push(format!("-DCMAKE_CUDA_COMPILER={}", toolkit.nvcc));
+    cmake.push("-G".to_owned());
+    cmake.push(if has(&["ninja"]) { "Ninja" } else { "Unix Makefiles" }.to_owned());
+    let decisive = [&source.name, &source.folder, &toolkit.version, facts.text("cpu"), facts.text("compiler")];
+    let all = decisive.into_iter().chain(cmake.iter().map(String::as_str)).chain(WHERE_KNOWN.iter().copied());
     Ok(Recipe {
-        architectures: architectures.join(";"),
+        key: short_hash(all),
+        architectures,
         nvcc: toolkit.nvcc.clone(),
-        nvcc_version: toolkit.version.clone(),
         jobs: job.source.jobs.unwrap_or_else(|| jobs(facts)),
+        cmake_where: WHERE_KNOWN.iter().map(|setting| (*setting).to_owned()).collect(),
+        cmake,
+        hardware: package::hardware(job, facts),
+        source,
+        note,
     })
 }
 
@@ -73,8 +108,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
-        let text = "there is no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an image with \
-                    the CUDA development tools";
+        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an \
+                    image with the CUDA development tools";
         return Err(Failure { kind: Kind::MissingToolkit, text: text.to_owned() });
     }
     let version = |toolkit: &Toolkit| match toolkit.version.as_str() {
@@ -84,8 +119,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
     let there: Vec<String> =
         toolkits.iter().map(|toolkit| format!("{} ({})", toolkit.nvcc, version(toolkit))).collect();
     let text = format!(
-        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 dropped V100 and P40: take an image with CUDA 12 or 11). There \
-         is:\n{}",
+        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 dropped V100 and P40: take an image with \
+         CUDA 12 or 11). There is:\n{}",
         architectures.join(";"),
         there.join("\n")
     );

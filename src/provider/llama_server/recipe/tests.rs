@@ -51,6 +51,13 @@ fn facts() -> Facts {
         tools: texts("cmake g++ make"),
         memory_mib: Some(64 * 1024),
         cores: Some(16),
+        ..Facts::of(
+            [
+                ("tree".to_owned(), "0123456789abcdef0123 -".to_owned()),
+                ("trees".to_owned(), "1\0/p/llama\0".to_owned()),
+            ]
+            .into(),
+        )
     }
 }
 
@@ -100,7 +107,7 @@ fn the_first_toolkit_that_compiles_for_the_card_is_taken(
     let mut job = job();
     job.source.cuda_architectures = texts(architectures);
     match (choose(&job, &Facts { toolkits, ..facts() }), expected) {
-        (Ok(recipe), Ok(version)) => assert_eq!(recipe.nvcc_version, version),
+        (Ok(recipe), Ok(version)) => assert_eq!(recipe.nvcc, toolkit(version, "").nvcc),
         (Err(failure), Err((kind, words))) => {
             assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
         }

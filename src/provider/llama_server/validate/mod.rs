@@ -27,8 +27,8 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Path::to("cache_type_v"),
             "This cache needs flash attention",
             format!(
-                "The server exits at its start with flash_attention = \"off\" and a quantized value cache ({cache}). Set cache_type_v to \
-                 \"f16\", or flash_attention to \"on\"."
+                "The server exits at its start with flash_attention = \"off\" and a quantized value cache ({cache}). \
+                 Set cache_type_v to \"f16\", or flash_attention to \"on\"."
             ),
         );
     }
@@ -53,8 +53,8 @@ fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "A write-only key without its version",
-            "Set api_key_wo_version too, to any number: nobody sees that a write-only value changes, so a new key is taken when the \
-             version does.",
+            "Set api_key_wo_version too, to any number: Terraform cannot detect changes of write-only values, so a \
+             new key is taken when the version does.",
         );
     }
 }
@@ -78,8 +78,8 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("source").attribute("url"),
             "Credentials in an address",
-            "They would be stored in the state, and shown in plans and logs. Give an address without user and password: let the \
-             instance's git know them, or set source.path.",
+            "They would be stored in the state, and shown in plans and logs. Give an address without user and \
+             password: let the instance's git know them, or set source.path.",
         );
     }
     let is_fetched = !source.url.is_null() || !source.reference.is_null();

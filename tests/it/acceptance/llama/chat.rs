@@ -8,9 +8,9 @@ use crate::support::terraform::{Severity, Workspace, config, each_cli, refusal, 
 /// The data source with further arguments.
 fn chat(arguments: &str) -> String {
     format!(
-        "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  model = \"any\"\n  max_tokens = 40\n  messages = [{{ \
-         role = \"user\", content = \"the word pong\" }}]\n{arguments}\n}}\noutput \"said\" {{\n  value = \
-         data.damodel_chat_completion.c.content\n}}\n"
+        "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  model = \"any\"\n  max_tokens = \
+         40\n  messages = [{{ role = \"user\", content = \"the word pong\" }}]\n{arguments}\n}}\noutput \"said\" {{\n \
+          value = data.damodel_chat_completion.c.content\n}}\n"
     )
 }
 
@@ -88,11 +88,13 @@ fn a_tunnel_leads_to_the_server_while_the_run_lasts() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         let answer = workspace.beside("answer").display().to_string();
-        let tunnel = "ephemeral \"damodel_llama_tunnel\" \"t\" {\n  instance_id = damodel_llama_server.x.instance_id\n  port = \
+        let tunnel = "ephemeral \"damodel_llama_tunnel\" \"t\" {\n  instance_id = \
+                      damodel_llama_server.x.instance_id\n  port = \
                       damodel_llama_server.x.port\n  host_key = damodel_llama_server.x.host_key\n}\n";
         let asks = format!(
-            "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = [\"/bin/bash\", \"-c\"]\n    \
-             environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
+            "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = \
+             [\"/bin/bash\", \"-c\"]\n    environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n \
+                command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
              printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
         );
         workspace.write(&format!("{}{tunnel}{asks}", Server::new().config()));

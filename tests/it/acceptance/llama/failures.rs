@@ -21,17 +21,9 @@ fn what_is_refused_at_once_leaves_nothing() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         let cases = [
-            (
-                Server::new().model("nowhere"),
-                "model",
-                vec!["there is no such model", "tiny.gguf", "Nothing was started"],
-            ),
-            (Server::new().model("directory"), "model", vec!["there is no such model"]),
-            (
-                Server::new().text("package", "~/nowhere"),
-                "package",
-                vec!["there is no prebuilt server", "llama.cpp-new"],
-            ),
+            (Server::new().model("nowhere"), "model", vec!["model not found", "tiny.gguf", "Nothing was started"]),
+            (Server::new().model("directory"), "model", vec!["model not found"]),
+            (Server::new().text("package", "~/nowhere"), "package", vec!["no prebuilt server found", "llama.cpp-new"]),
         ];
         for (server, attribute, words) in cases {
             workspace.write(&server.config());
@@ -45,7 +37,8 @@ fn what_is_refused_at_once_leaves_nothing() {
     });
 }
 
-/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what becomes of it.
+/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what
+/// becomes of it.
 #[test]
 fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
     each_cli(|cli| {
@@ -94,7 +87,7 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
         // Refused at once: what runs goes on.
         workspace.write(&server.clone().model("nowhere").config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["there is no such model", "whatever runs there goes on"]);
+        refusal(&said, &["model not found", "What runs in the instance continues"]);
         assert_eq!((servers(&site).len(), workspace.state().resource(X).value("status")), (1, &"ready".into()));
         workspace.write(&server.config());
         workspace.settled();
@@ -119,7 +112,7 @@ fn a_toolkit_that_does_not_fit_the_card_is_told() {
         workspace.try_apply(&[]);
         workspace.write(&Server::new().on_v100().config());
         for (toolkit, words) in [
-            ("", ["there is no CUDA toolkit to compile with", "nvcc"]),
+            ("", ["no CUDA toolkit to compile with", "nvcc"]),
             ("13.0", ["no CUDA toolkit there compiles for this card", "CUDA 13 dropped V100"]),
         ] {
             let uid = workspace.state().resource("damodel_instance.gpu").id();
@@ -210,7 +203,8 @@ fn a_disk_that_fills_while_the_model_loads_is_told() {
     });
 }
 
-/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its time.
+/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its
+/// time.
 struct Busy {
     _held: File,
     sleep: PathBuf,
@@ -261,7 +255,7 @@ fn a_server_is_not_stopped_for_what_is_refused() {
         fs::write(home(&site).join("file"), "").unwrap();
         workspace.write(&Server::new().text("workspace", "~/file").config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["the workspace cannot be written", "whatever runs there goes on"]);
+        refusal(&said, &["the workspace cannot be written", "What runs in the instance continues"]);
         assert!(runs(server));
 
         let busy = Busy::make(&site);
@@ -289,7 +283,7 @@ fn work_that_finds_no_server_ends_none() {
         fs::create_dir(home(&site).join("empty")).unwrap();
         workspace.write(&server.clone().text("package", "~/empty").config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["there is no prebuilt server", "was never ended and goes on serving"]);
+        refusal(&said, &["no prebuilt server found", "What runs in the instance continues"]);
         let state = workspace.state();
         assert_eq!((state.resource(X).value("status"), runs(first)), (&"ready".into(), true));
         workspace.apply_ok(&server.config());

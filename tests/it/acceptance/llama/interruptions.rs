@@ -63,7 +63,7 @@ fn a_create_that_runs_out_of_time_is_taken_up() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         let server = Server::new().model("slow-5s");
-        workspace.write(&server.clone().block("  timeouts {\n    create = \"2s\"\n  }").config());
+        workspace.write(&server.clone().block("  timeouts {\n    create = \"4s\"\n  }").config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
         assert!(says(&said, Severity::Error, "timeouts"), "{said:#?}");
@@ -83,7 +83,7 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         let server = Server::new().model("slow-5s");
-        workspace.write(&server.clone().block("  timeouts {\n    update = \"2s\"\n  }").config());
+        workspace.write(&server.clone().block("  timeouts {\n    update = \"4s\"\n  }").config());
         assert!(!workspace.try_apply(&[]).0);
         let state = workspace.state();
         assert_eq!((state.resource(X).value("status"), state.resource(X).is_tainted()), (&"starting".into(), false));
@@ -94,7 +94,8 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
     });
 }
 
-/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for long.
+/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for
+/// long.
 #[test]
 fn an_update_that_nobody_heard_is_still_to_be_made() {
     each_cli(|cli| {

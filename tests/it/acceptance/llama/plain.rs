@@ -131,7 +131,8 @@ fn a_key_file_is_enough_from_create_to_destroy() {
 
         // A chat on the way that the server was made, and a restart in place.
         let chat = format!(
-            "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  host_key = \
+            "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  \
+             host_key = \
              {X}.host_key\n  ssh = {}\n  model = \"any\"\n  messages = [{{ role = \"user\", content = \"over sshd\" }}]\n}}\n\
              output \"said\" {{\n  value = data.damodel_chat_completion.c.content\n}}\n",
             host.ssh_with_key("")
@@ -274,7 +275,8 @@ fn another_bastion_is_no_bastion_with_another_key() {
     });
 }
 
-/// A host key without a pin is accepted where nothing is stored, and told: that of the machine, and that of the bastion.
+/// A host key without a pin is accepted where nothing is stored, and told: that of the machine, and that of the
+/// bastion.
 #[test]
 fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
     each_cli(|cli| {
@@ -289,9 +291,10 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
         let forward = |more: &str| ssh(guard.port(), &format!("private_key_file = {key:?}, {more}"));
         let chat = |ssh: &str| {
             format!(
-                "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  ssh = {ssh}\n  \
-                 model = \"any\"\n  messages = [{{ role = \"user\", content = \"forwarded\" }}]\n}}\noutput \"said\" {{\n  value = \
-                 data.damodel_chat_completion.c.content\n}}\n"
+                "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = \
+                 {X}.id\n  ssh = {ssh}\n  model = \"any\"\n \
+                  messages = [{{ role = \"user\", content = \"forwarded\" }}]\n}}\noutput \"said\" \
+                 {{\n  value = data.damodel_chat_completion.c.content\n}}\n"
             )
         };
         for (ssh, unpinned) in [
@@ -316,8 +319,9 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
                 host.port
             );
             let asks = format!(
-                "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = [\"/bin/bash\", \"-c\"]\n    \
-                 environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
+                "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = \
+                 [\"/bin/bash\", \"-c\"]\n    environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n \
+                    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
                  printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
             );
             workspace.write(&format!("{server}{tunnel}{asks}"));

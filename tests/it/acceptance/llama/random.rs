@@ -46,7 +46,8 @@ enum Disturbance {
     Sessions,
 }
 
-/// Whatever happens to an update, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin.
+/// Whatever happens to an update, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with
+/// which seed they begin.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
     let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());

@@ -20,7 +20,8 @@ fn a_probe_that_does_not_match_changes_nothing() {
         let (server, before) = (pid(&workspace.state()), workspace.state().resource(X).flat());
         workspace.write(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"never said\" }").config());
         let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["does not answer the probe as expected", "You said: ping", "goes on serving"]);
+        let error =
+            refusal(&said, &["does not answer the probe as expected", "You said: ping", "still runs as before"]);
         assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
         assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
         assert!(builds(&site).is_empty());
@@ -41,7 +42,7 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
         let cases = [
             (former.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
             (former.clone().set("extra_args", "[\"--threads\", \"many\"]"), "refuses its options", true),
-            (former.clone().model("nowhere"), "there is no such model", true),
+            (former.clone().model("nowhere"), "model not found", true),
             (former.clone().model("not-gguf"), "the model is not a GGUF file", true),
             (former.clone().model("crash-on-load"), "it ended before it was ready", false),
             (former.clone().model("error-on-chat"), "it does not infer", false),

@@ -1,126 +1,98 @@
-# ---- The compile ----
+# ---- The source and the compile ----
+
+# provide: what is to be fetched or unpacked, in $DAMODEL_PROVIDED; done once for all servers of the instance.
+provide() {
+    [ "$DAMODEL_PROVIDED" ] || return 0
+    mkdir -p "${DAMODEL_PROVIDED%/*}"
+    hold 7 "${DAMODEL_PROVIDED%/*}/lock"
+    # What a reference means is known for a day without network.
+    [ -z "$DAMODEL_REFERENCE_FILE" ] || write "$DAMODEL_REFERENCE_FILE" "$DAMODEL_SOURCE_COMMIT"
+    provide_folder=$DAMODEL_PROVIDED.$$
+    if [ ! -d "$DAMODEL_PROVIDED" ] && ! provide_error=$({ fetch && mv "$provide_folder" "$DAMODEL_PROVIDED"; } 2>&1); then
+        rm -rf "$provide_folder"
+        check_room && fail "$DAMODEL_PROVIDE_KIND" "$DAMODEL_PROVIDE_TEXT: $(printf '%s' "$provide_error" | tail -n 3)"
+        return 1
+    fi
+    exec 7>&-
+}
+
+fetch() {
+    mkdir -p "$provide_folder" || return 1
+    case $DAMODEL_ARCHIVE in
+    '')
+        quiet_git init -q && { quiet_git fetch -q --depth 1 -- "$DAMODEL_SOURCE_URL" "$DAMODEL_SOURCE_COMMIT" ||
+            quiet_git fetch -q --depth 1 -- "$DAMODEL_SOURCE_URL" "$DAMODEL_SOURCE_REF"; } && quiet_git checkout -q FETCH_HEAD
+        ;;
+    *.zip) unzip -q "$DAMODEL_ARCHIVE" -d "$provide_folder" </dev/null ;;
+    *) tar -xf "$DAMODEL_ARCHIVE" -C "$provide_folder" </dev/null ;;
+    esac
+}
+
+# git without a question that nobody would answer, and without waiting for ever for a network that went away.
+quiet_git() {
+    GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode=yes' git -C "$provide_folder" -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=60 "$@" </dev/null
+}
 
 # is_finished: whether the build was completed, and what it made still runs. Sets $binary.
 is_finished() {
-    load "$build.done" || return 1
-    binary=$done_binary
-    [ -x "$binary" ] && server_says --version >/dev/null
+    load "$build.done" && [ -x "$done_binary" ] && use "$done_binary" && server_says --version >/dev/null
 }
 
-# build_server: sets $binary, compiled from $source_folder; what is finished is never compiled again. The folder's name is made of all that
-# decides its content, and whatever was done in it before, the compile goes on from there.
+# build_server: sets $binary, compiled from $DAMODEL_SOURCE; what is finished is never compiled again. The folder's
+# name is made of all that decides its content, and whatever was done in it before, the compile goes on from there.
 build_server() {
     mkdir -p "$base/builds"
-    # What is built for one CPU may not run on the next one, which a private image or another machine brings.
-    build_cpu=$(sed -n '/^flags\|^Features/{p;q;}' /proc/cpuinfo 2>/dev/null)
-    build_compiler=$({ c++ --version || g++ --version || clang++ --version; } 2>/dev/null | head -n 1)
-    build=$base/builds/$(printf '%s\n' "$status_source" "$source_folder" "$DAMODEL_ARCHITECTURES" "$DAMODEL_NVCC" "$DAMODEL_NVCC_VERSION" "$build_cpu" \
-        "$build_compiler" "$(compile_flags)" | hash)
-    status_compile_log=$build.log
+    build=$base/builds/$DAMODEL_BUILD_KEY
+    status_source=$DAMODEL_SOURCE_NAME status_compile_log=$build.log
     set_status compile
     # Compilers inherit the lock: while one of them lives, nobody else begins in this folder.
-    if ! hold 7 "$build.lock"; then
-        say "another server's work compiles in $build; waiting for it"
-        until hold 7 "$build.lock"; do pause; done
-    fi
+    hold 7 "$build.lock"
     if is_finished; then
         say "the build $build is finished"
     else
         # A compile that was killed, or a finished build that does not run any more.
-        was_cut_off=''
-        if [ -f "$build.begun" ] || [ -f "$build.done" ]; then
-            was_cut_off=yes
-        fi
+        was_cut_off=$(ls "$build.begun" "$build.done" 2>/dev/null)
         rm -f "$build.done"
         : >"$build.begun"
-        say "compiling $source_folder ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES with $DAMODEL_NVCC $DAMODEL_NVCC_VERSION in $build"
+        say "compiling $DAMODEL_SOURCE ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES with $DAMODEL_NVCC in $build"
         # What a power cut left behind may look finished and be none: if going on fails, the second try begins anew.
-        if ! compile_once && [ "$was_cut_off" ] && check_room; then
+        if ! compile && [ "$was_cut_off" ] && check_room; then
             say 'going on with what was there failed; once more from the beginning'
             rm -rf "$build"
-            compile_once
+            compile
         fi
         rm -f "$build.begun"
-    fi
-    is_finished || failed_compile
-    build_result=$?
-    release 7
-    return "$build_result"
-}
-
-compile_once() {
-    mkdir -p "$build" && compile_configure && compile_make && compile_check
-}
-
-# compile_flags: the settings of a build, a word each. The options went by several names, and an old one may be an error today: only what the source
-# knows is given. The web page, which is not used here, would be downloaded.
-compile_flags() {
-    printf ' -D%s' CMAKE_BUILD_TYPE=Release LLAMA_BUILD_TESTS=OFF LLAMA_BUILD_SERVER=ON
-    flags_cuda=GGML_CUDA
-    for candidate in LLAMA_CUBLAS LLAMA_CUDA GGML_CUDA; do
-        ! knows "$candidate" || flags_cuda=$candidate
-    done
-    printf ' -D%s=ON' "$flags_cuda"
-    for candidate in LLAMA_CURL LLAMA_BUILD_UI LLAMA_USE_PREBUILT_UI LLAMA_BUILD_WEBUI LLAMA_USE_PREBUILT_WEBUI; do
-        ! knows "$candidate" || printf ' -D%s=OFF' "$candidate"
-    done
-    # Until 2025 the server was one of the examples.
-    [ ! -d "$source_folder/tools/server" ] || printf ' -DLLAMA_BUILD_EXAMPLES=OFF'
-}
-
-compile_configure() {
-    # shellcheck disable=SC2046
-    set -- -S "$source_folder" -B "$build" "-DCMAKE_CUDA_ARCHITECTURES=$DAMODEL_ARCHITECTURES" "-DCMAKE_CUDA_COMPILER=$DAMODEL_NVCC" $(compile_flags)
-    # A folder keeps the generator with which it was begun.
-    if [ -f "$build/CMakeCache.txt" ]; then
-        :
-    elif has ninja; then
-        set -- "$@" -G Ninja
-    else
-        set -- "$@" -G 'Unix Makefiles'
-    fi
-    logged cmake "$@"
-}
-
-knows() {
-    cat "$source_folder/CMakeLists.txt" "$source_folder/ggml/CMakeLists.txt" 2>/dev/null | grep -Eq "option\($1[ )]"
-}
-
-compile_make() {
-    target=llama-server
-    if ! grep -qs llama-server "$source_folder/CMakeLists.txt" "$source_folder/tools/server/CMakeLists.txt" "$source_folder/examples/server/CMakeLists.txt"; then
-        # As it was called until June 2024.
-        target=server
-    fi
-    logged cmake --build "$build" --config Release --target "$target" -j "$DAMODEL_JOBS"
-}
-
-compile_check() {
-    for binary in "$build/bin/$target" "$build/$target"; do
-        if [ -x "$binary" ] && server_says --version >>"$build.log"; then
-            done_binary=$binary
-            save "$build.done" done_binary
-            return
+        if ! is_finished; then
+            check_room && fail compile "the compile of $DAMODEL_SOURCE ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES failed"
+            return 1
         fi
+    fi
+    exec 7>&-
+}
+
+# compile: the settings went by several names, and an old one may be an error today: some are given only where the
+# source knows an option.
+compile() {
+    mkdir -p "$build" || return 1
+    set --
+    for setting in $DAMODEL_CMAKE_WHERE; do
+        ! grep -Eqs "option\(${setting%%:*}[ )]" "$DAMODEL_SOURCE/CMakeLists.txt" "$DAMODEL_SOURCE/ggml/CMakeLists.txt" || set -- "$@" "-D${setting#*:}"
     done
-    printf '%s was built, and does not run: %s\n' "$target" "$(server_says --version 2>&1 | tail -n 3)" >>"$build.log"
-    return 1
+    eval "logged cmake -S \"\$DAMODEL_SOURCE\" -B \"\$build\" $DAMODEL_CMAKE \"\$@\"" || return 1
+    # As it was called until June 2024.
+    target=server
+    ! grep -qs llama-server "$DAMODEL_SOURCE"/CMakeLists.txt "$DAMODEL_SOURCE"/*/server/CMakeLists.txt || target=llama-server
+    logged cmake --build "$build" --config Release --target "$target" -j "$DAMODEL_JOBS" || return 1
+    for done_binary in "$build/bin/$target" "$build/$target"; do
+        [ ! -x "$done_binary" ] || break
+    done
+    # A library that is missing is in the log then.
+    use "$done_binary" && server_says --version >>"$build.log" && save "$build.done" done_binary
 }
 
 # logged COMMAND...: into the log of the compile, with the toolkit on the PATH.
 logged() {
     printf '+ %s\n' "$*" >>"$build.log"
     PATH=${DAMODEL_NVCC%/*}:$PATH LC_ALL=C "$@" </dev/null >>"$build.log" 2>&1
-}
-
-failed_compile() {
-    check_room || return 1
-    failed_kind=compile
-    if tail -c 65536 "$build.log" 2>/dev/null | grep -q 'No space left on device'; then
-        failed_kind=disk_full
-    fi
-    failed_text="the compile of $source_folder ($status_source) for CUDA architecture $DAMODEL_ARCHITECTURES failed; its log $build.log says:
-$(decisive "$build.log")"
-    return 1
 }
 

@@ -1,6 +1,7 @@
 # ---- Records and locks ----
 
-# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing was cut off.
+# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing
+# was cut off.
 save() {
     save_file=$1
     shift
@@ -17,22 +18,11 @@ save() {
     return 1
 }
 
-# load FILE: takes its variables over. Tried in a subshell before, since a file that a power cut left in pieces would end this shell.
+# load FILE: takes its variables over. Tried in a subshell before, since a file that a power cut left in pieces would
+# end this shell.
 load() {
     # shellcheck disable=SC1090
     [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
-}
-
-# hold DESCRIPTOR FILE: takes the lock if it is free. The kernel releases it when the last process that has the descriptor ends.
-hold() {
-    (: >>"$2") 2>/dev/null || return 1
-    eval "exec $1>>\"\$2\""
-    flock -n "$1"
-}
-
-# release DESCRIPTOR
-release() {
-    eval "exec $1>&-"
 }
 
 # write FILE TEXT: a word in a file of its own, whole or not at all; no file for no text.
@@ -49,20 +39,23 @@ word() {
     cat "$1" 2>/dev/null
 }
 
-# lock: for the short moments in which records change. A minute is longer than any verb holds it.
-lock() {
-    lock_tries=0
-    until hold 9 "$state.lock"; do
-        lock_tries=$((lock_tries + 1))
-        [ "$lock_tries" -lt 600 ] || return 1
+# hold DESCRIPTOR FILE [TENTHS]: takes the lock, and waits so long for it. The kernel releases it when the last
+# process that has the descriptor ends.
+hold() {
+    (: >>"$2") 2>/dev/null || return 1
+    eval "exec $1>>\"\$2\""
+    hold_tenths=${3-}
+    until flock -n "$1"; do
+        [ "$hold_tenths" != 0 ] || return 1
+        hold_tenths=${hold_tenths:+$((hold_tenths - 1))}
         pause
     done
-    trap unlock EXIT
 }
 
-unlock() {
-    trap - EXIT
-    release 9
+# take_lock: for the short moments in which records change. A minute is longer than any verb holds it.
+take_lock() {
+    { mkdir -p "$state" && (: >>"$state.lock"); } 2>/dev/null || unwritten
+    hold 9 "$state.lock" 600 || refuse busy "another run has been working on $state for a minute"
 }
 
 # set_status PHASE [KIND TEXT]; $status_proved says whether this server has served before.
@@ -77,26 +70,20 @@ note() {
     printf '%s\n' "$1" >>"$state/notes"
 }
 
-# check_room: whether the workspace takes what will be written. Else sets $failed_kind and $failed_text.
+# check_room: whether the workspace takes what will be written.
 check_room() {
     room_probe=$state/probe.$$
-    if room_error=$({ LC_ALL=C mkdir -p "$state" && LC_ALL=C head -c 1048576 /dev/zero >"$room_probe"; } 2>&1); then
-        rm -f "$room_probe"
-        return 0
-    fi
+    room_error=$({ LC_ALL=C mkdir -p "$state" && LC_ALL=C head -c 1048576 /dev/zero >"$room_probe"; } 2>&1)
+    room_result=$?
     rm -f "$room_probe"
-    room_df=$(df -Pk "$workspace" 2>/dev/null || df -Pk "$HOME" 2>/dev/null)
-    room_left=$(printf '%s\n' "$room_df" | awk 'NR == 2 { print $4 }')
-    failed_kind=workspace
-    failed_text="the workspace $workspace cannot be written: $room_error"
-    case $room_error in
-    *'No space left'* | *'quota'*) failed_kind=disk_full ;;
-    *) [ "${room_left:-9999}" -ge 1024 ] || failed_kind=disk_full ;;
-    esac
-    if [ "$failed_kind" = disk_full ]; then
-        failed_text="no space is left in the workspace $workspace:
-$room_df"
-    fi
-    return 1
+    [ "$room_result" = 0 ] || fail room "$workspace
+$room_error
+$(df -Pk "$workspace" 2>/dev/null || df -Pk "$HOME" 2>/dev/null)"
+}
+
+# unwritten: the verb ends here, since a record cannot be written.
+unwritten() {
+    check_room && failed_kind=workspace failed_text="the records in $state cannot be written"
+    refuse "$failed_kind" "$failed_text"
 }
 

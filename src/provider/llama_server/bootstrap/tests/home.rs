@@ -16,14 +16,11 @@ use std::{
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::{
-    super::{
-        decide::{Goal, History, Step, Verdict, decide},
-        recipe::choose,
-    },
-    Build, Failure, Fingerprint, Form, Job, Origin, Phase, Place, Recipe, Report, Source, Start, Verb, program,
+use super::super::{Build, Form, Job, Origin, Phase, Place, Report, Source, Verb, program};
+pub(super) use super::{
+    apply::start,
+    processes::{is_running, kill},
 };
-pub(super) use super::processes::{is_running, kill};
 use super::{http::http, processes::processes};
 
 /// How long anything may take on a busy machine.
@@ -51,8 +48,13 @@ pub(super) fn free_port() -> u16 {
 }
 
 /// Waits until something is so.
-pub(super) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
+pub(super) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_in(DEADLINE, what, ask)
+}
+
+/// The same for what may take longer.
+pub(super) fn until_in<T>(longest: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + longest;
     loop {
         if let Some(answer) = ask() {
             return answer;
@@ -247,9 +249,10 @@ impl Home {
         let shell = bin.join("sh");
         let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
         if self.has_systemd.get() {
-            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a file in the home, and so is what
-            // the CPU is.
-            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib && mkdir -p \
+            // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a
+            // file in the home, and so is what the CPU is.
+            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs \
+                           /var/lib && mkdir -p \
                            /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
@@ -278,31 +281,18 @@ impl Home {
     }
 
     pub(super) fn run_at(&self, place: &Place, verb: &Verb<'_>) -> Report {
-        answer(self.spawn(place, verb))
-    }
-
-    /// Begins a job as the first step of an apply does.
-    pub(super) fn ensure(&self, job: &Job) -> Report {
-        let report = self.run_at(&job.place, &Verb::Check(job));
-        if report.is_refused {
+        let report = answer(self.spawn(place, verb));
+        if report.is_refused || !report.is_unsettled {
             return report;
         }
-        match decide(&goal(job), &report, &History::default()) {
-            Step::Begin(build, because) => self.begin(job, build, because.as_ref()),
-            step => panic!("{step:?}"),
-        }
-    }
-
-    /// Begins a job with this binary.
-    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        let recipe = (build == Build::Source).then(|| self.recipe(job).unwrap());
-        let start = Start { recipe: recipe.as_ref(), ..start(job, build, because) };
-        self.run_at(&job.place, &Verb::Ensure(&start))
-    }
-
-    /// With what a job is compiled here.
-    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
-        choose(job, &self.run_at(&job.place, &Verb::Check(job)).facts)
+        // As an apply does for two seconds.
+        let mut looks = 0;
+        let settled = until("", || {
+            looks += 1;
+            let seen = answer(self.spawn(place, &Verb::Look));
+            (!seen.is_unsettled || looks == 20).then_some(seen)
+        });
+        Report { facts: report.facts, ..settled }
     }
 
     pub(super) fn look(&self) -> Report {
@@ -342,63 +332,6 @@ impl Home {
         let report = self.run_at(place, &Verb::Ready { process: &identity });
         assert_eq!((report.phase, &report.failure), (Phase::Ready, &None), "{report:#?}");
         report
-    }
-
-    /// Does what an apply does, and sees it succeed.
-    pub(super) fn serve(&self, job: &Job) -> Report {
-        let (report, step) = self.apply(job);
-        assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}\n{}", self.work_log());
-        report
-    }
-
-    /// Does what an apply does: the last that was seen, and what was decided on it.
-    pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
-        let report = self.run_at(&job.place, &Verb::Check(job));
-        assert!(!report.is_refused, "{report:#?}");
-        self.follow(job, report, usize::MAX).unwrap()
-    }
-
-    /// Does what an apply does after its check, for so many steps: none when it is not over by then.
-    pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
-        let mut history = History::default();
-        let facts = report.facts.clone();
-        for _ in 0..steps {
-            let step = decide(&goal(job), &report, &history);
-            report = match &step {
-                Step::Begin(Build::Source, because) if choose(job, &facts).is_err() => {
-                    let failure = choose(job, &facts).err();
-                    return Some((Report { failure, because: because.clone(), ..report }, Step::Fail));
-                }
-                Step::Begin(build, because) => {
-                    history.is_begun = true;
-                    self.begin(job, *build, because.as_ref())
-                }
-                Step::Confirm(process) => {
-                    let ready = self.run_at(&job.place, &Verb::Ready { process });
-                    if ready.phase == Phase::Ready {
-                        return Some((ready, step));
-                    }
-                    ready
-                }
-                Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
-                Step::Try(process) => {
-                    let process = process.clone();
-                    let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
-                    let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
-                    let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
-                    history.verdict = is_healthy.then_some(Verdict { process, failure });
-                    thread::sleep(Duration::from_millis(20));
-                    self.run_at(&job.place, &Verb::Look)
-                }
-                Step::Wait => {
-                    thread::sleep(Duration::from_millis(20));
-                    self.run_at(&job.place, &Verb::Look)
-                }
-                Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
-                Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
-            };
-        }
-        None
     }
 
     /// As after a minute in which nobody looked.
@@ -461,15 +394,6 @@ impl Drop for Home {
     }
 }
 
-/// How a job is begun by a resource whose token is "owner".
-pub(super) fn start<'a>(job: &'a Job, build: Build, because: Option<&'a Failure>) -> Start<'a> {
-    Start { job, build, recipe: None, because, owner: "owner", rolls_back: true, ends_rival: false }
-}
-
-fn goal(job: &Job) -> Goal {
-    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
-}
-
 /// Reads what a shell answers.
 pub(super) fn answer(child: Child) -> Report {
     let output = child.wait_with_output().unwrap();
@@ -482,7 +406,7 @@ fn which(program: &str) -> Option<PathBuf> {
     ["/bin", "/usr/bin"].iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());

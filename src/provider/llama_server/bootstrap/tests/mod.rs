@@ -1,10 +1,13 @@
-//! The program, run by real shells in homes of their own: real processes, real compiles, real sockets. What stands in is the graphics card and its
-//! compiler (`tests/fixtures/llama`).
+//! The program, run by real shells in homes of their own: real processes, real compiles, real sockets. What stands in
+//! is the graphics card and its compiler (`tests/fixtures/llama`).
 
+mod apply;
 mod compile;
+mod halts;
 mod home;
 mod http;
 mod processes;
+mod real;
 mod refusals;
 mod secrets;
 mod serve;

@@ -34,7 +34,7 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(
         text,
         format!(
-            "there is no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
+            "no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
         )
     );
     assert_eq!(home.look().phase, Phase::Absent);
@@ -60,11 +60,11 @@ fn what_would_be_refused_is_told_before_anything_is_ended() {
     let mut elsewhere = home.job();
     elsewhere.place.workspace = "~/file".to_owned();
     for (job, kind) in [(missing, Kind::MissingModel), (elsewhere, Kind::Workspace)] {
-        let report = home.run_at(&job.place, &Verb::Check(&job));
+        let report = home.check(&job);
         assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, kind));
     }
     let job = Job { context_size: 1, ..home.job() };
-    let after = home.run(&Verb::Check(&job));
+    let after = home.check(&job);
     assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
 }
 
@@ -143,8 +143,7 @@ fn package_folder_without_server_is_told_with_what_there_is() {
     fs::rename(package.join("llama-cuda/llama-server"), package.join("llama-cuda/other")).unwrap();
     let mut job = home.job();
     job.build = Build::Prebuilt;
-    home.ensure(&job);
-    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    let failure = home.ensure(&job).failure.unwrap();
     assert_eq!(failure.kind, Kind::NoPackage);
     assert!(
         failure.text.starts_with("no executable llama-server is in") && failure.text.contains("llama-cuda/other"),

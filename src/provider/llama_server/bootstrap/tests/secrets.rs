@@ -144,7 +144,7 @@ fn changed_key_restarts_the_server_with_it() {
     let first = home.ensure(&job(&home));
     let mut job = job(&home);
     job.api_key = None;
-    let second = answer(home.spawn(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None))));
+    let second = answer(home.spawn(&job.place, &Verb::Ensure(&start(&job, None))));
     assert_ne!(first.fingerprint, second.fingerprint);
     let settings = |report: &Report| report.fingerprint.as_ref().unwrap().split('-').next().unwrap().to_owned();
     assert_eq!(settings(&first), settings(&second));

@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{super::decide::Step, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
+    super::{super::decide::Step, Binary, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
     http::http,
 };
@@ -191,7 +191,8 @@ fn server_is_restarted_as_it_was_by_who_knows_only_the_place() {
 fn restart_that_is_on_its_way_is_waited_for() {
     let home = Home::new();
     let first = home.serve(&home.job()).process.unwrap();
-    // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it yet.
+    // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it
+    // yet.
     kill(home.worker(), "STOP");
     let marked = format!("restart_identity='{}'\n# end\n", first.identity);
     fs::write(home.state().join("restart"), marked).unwrap();
@@ -217,7 +218,7 @@ fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
     let report = home.run(&Verb::Restart { process: &before.identity });
     let failure = report.failure.unwrap();
     assert_eq!((report.is_refused, report.phase, failure.kind), (true, Phase::Ready, Kind::MissingModel));
-    assert!(failure.text.ends_with("/public-storage/model/other.gguf"), "{}", failure.text);
+    assert!(failure.text.ends_with("/public-storage/model/tiny.gguf cannot be read"), "{}", failure.text);
     assert_eq!(home.look().process.unwrap().identity, before.identity);
     // Gone only when the server has ended already: no compile cures that either.
     kill(home.worker(), "STOP");
@@ -310,7 +311,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), Build::Prebuilt, None)), Form::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), None)), Form::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -324,7 +325,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
-    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&job, None) };
     let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
@@ -358,7 +359,8 @@ fn localhost_is_the_address_that_is_asked() {
 const SYSTEMD_RUN: &str = "#!/bin/sh\nprintf '%s|' \"$@\" >>~/asked; echo >>~/asked\n\
                            while :; do case $1 in --*) shift ;; *) exec \"$@\" ;; esac; done\n";
 
-/// A user whose manager ends with the last login stays in the login's scope, which nobody ends unless that is asked for.
+/// A user whose manager ends with the last login stays in the login's scope, which nobody ends unless that is asked
+/// for.
 #[rstest]
 #[case::root(0, &[], Some("--scope|--quiet|--collect|"))]
 #[case::user(1000, &["other"], None)]

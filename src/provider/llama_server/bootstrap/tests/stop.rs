@@ -97,11 +97,7 @@ fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
     assert_eq!(failure.kind, Kind::Died);
-    assert!(
-        failure.text.contains("ended with 137 (SIGKILL: someone killed it, or memory ran out)"),
-        "{}",
-        failure.text
-    );
+    assert!(failure.text.contains("ended with 137 (SIGKILL: it was killed, or memory ran out)"), "{}", failure.text);
     let dead = report.process.unwrap();
     assert_eq!((dead.is_alive, dead.identity), (false, process.identity));
     // It did infer: no compile.
@@ -121,7 +117,7 @@ fn server_that_dies_after_it_was_ready_is_started_again_by_itself() {
         (is_back && report.phase == Phase::Load).then_some(report)
     });
     assert_eq!((report.restarts, report.is_proved), (1, true));
-    assert_eq!(report.last_exit.as_deref(), Some("137 (SIGKILL: someone killed it, or memory ran out)"));
+    assert_eq!(report.last_exit.as_deref(), Some("137 (SIGKILL: it was killed, or memory ran out)"));
     // An apply finds it as it is.
     let second = report.process.unwrap();
     assert_eq!(home.serve(&job).process.unwrap().identity, second.identity);
@@ -173,7 +169,7 @@ fn only_the_owner_ends_a_server() {
     }
     // A successor takes over what runs as it shall, and the former owner ends nothing.
     let job = home.job();
-    let taken = Start { owner: "another", ..start(&job, Build::Prebuilt, None) };
+    let taken = Start { owner: "another", ..start(&job, None) };
     let report = home.run(&Verb::Ensure(&taken));
     assert_eq!((report.phase, report.owner.as_deref()), (Phase::Ready, Some("another")));
     assert_eq!(report.process.unwrap().identity, process.identity);

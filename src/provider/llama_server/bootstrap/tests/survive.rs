@@ -1,12 +1,12 @@
 //! Whatever is killed at whatever moment, the next run takes it up: one compile, one server, no error.
 
-use std::{fs, io::Write, path::PathBuf, thread, time::Duration};
+use std::{fs, io::Write, path::PathBuf};
 
 use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Build, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
+    super::{Binary, Build, Fingerprint, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -48,7 +48,7 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let home = home.with_cuda(V100);
     let job = home.job();
     let recipe = home.recipe(&job).unwrap();
-    let begin = Start { recipe: Some(&recipe), ..start(&job, Build::Source, None) };
+    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&job, None) };
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     for report in runs.into_iter().map(answer) {
         assert_eq!(report.failure, None);
@@ -63,14 +63,23 @@ fn two_runs_with_different_options_end_with_one_server() {
     let home = Home::new();
     let one = home.job();
     let other = Job { context_size: 1, ..home.job() };
-    // The second finds the first at every moment: once it took the server that was just being started for a stranger's on its port.
-    for milliseconds in (0..300).step_by(15) {
-        let first = home.spawn(&one.place, &Verb::Ensure(&start(&one, Build::Prebuilt, None)));
-        thread::sleep(Duration::from_millis(milliseconds));
-        for run in [first, home.spawn(&other.place, &Verb::Ensure(&start(&other, Build::Prebuilt, None)))] {
-            assert_eq!(answer(run).failure, None, "{milliseconds}");
+    // The second finds the first at every moment: once it took the server that was just being started for a
+    // stranger's on its port.
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut first = home.spawn(&one.place, &Verb::Ensure(&start(&one, None)));
+        let is_halted = home.halts_before(&mut first, &Fingerprint::of(&one));
+        let second = home.spawn(&other.place, &Verb::Ensure(&start(&other, None)));
+        home.release();
+        answer(first);
+        assert_eq!(answer(second).failure, None, "{rename}");
+        if !is_halted {
+            break;
         }
     }
+    assert!(rename > 6, "{rename}");
     let report = home.until_ready(&one.place);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
 }
@@ -122,12 +131,22 @@ fn work_outlives_its_login_and_a_hangup() {
 fn shell_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new();
     let job = home.job();
-    for milliseconds in (0..300).step_by(15) {
-        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)));
-        thread::sleep(Duration::from_millis(milliseconds));
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
+        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&job));
         run.kill().unwrap();
         run.wait().unwrap();
+        home.release();
+        if !is_halted {
+            break;
+        }
+        // So that each begins at the beginning.
+        home.run(&Verb::Stop { owner: "owner" });
     }
+    assert!(rename > 6, "{rename}");
     let report = home.serve(&job);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     home.run(&Verb::Stop { owner: "owner" });
@@ -137,11 +156,24 @@ fn shell_that_is_killed_at_any_moment_harms_nothing() {
 #[test]
 fn work_that_is_killed_at_any_moment_harms_nothing() {
     let home = Home::new().with_cuda(V100);
-    for milliseconds in (0..1600).step_by(120) {
-        assert_eq!(home.ensure(&home.job()).failure, None);
-        thread::sleep(Duration::from_millis(milliseconds));
-        end(home.worker());
+    let job = home.job();
+    let binary = Binary::Source(Box::new(home.recipe(&job).unwrap()));
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&Start { binary: &binary, ..start(&job, None) }));
+        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&job));
+        home.kill_works();
+        home.release();
+        run.kill().unwrap();
+        run.wait().unwrap();
+        if !is_halted {
+            break;
+        }
+        home.run(&Verb::Stop { owner: "owner" });
     }
+    assert!(rename > 6, "{rename}");
     let report = home.serve(&home.job());
     let server = report.process.unwrap().pid;
     assert_eq!(home.servers(), [server]);
@@ -161,7 +193,7 @@ fn work_that_is_killed_while_compiling_is_taken_up() {
     let report = home.look();
     let failure = report.failure.unwrap();
     assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
-    assert!(failure.text.starts_with("the work ended in the phase \"compile\": someone killed it"), "{}", failure.text);
+    assert!(failure.text.starts_with("the work ended in the phase \"compile\": it was killed"), "{}", failure.text);
     // The compilers that it left behind are ended: two in one folder would spoil each other's files.
     assert_eq!(home.ensure(&home.job()).failure, None);
     until_compiles(&home, 2);
@@ -287,7 +319,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&job, None)), Form::Whole);
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
-        Build, Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+        Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
         program::{SCRIPT, quote},
         report::Failure,
     },
@@ -55,13 +55,11 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&job, Build::Prebuilt, None)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&job, None)), Form::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
     assert!(!text.expose_secret().contains("planted-3"));
-    for shown in
-        [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, Build::Prebuilt, None)))]
-    {
+    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, None)))] {
         assert!(!shown.contains("planted"), "{shown}");
     }
     // What knows no job sends none.
@@ -138,7 +136,7 @@ fn what_is_no_report_is_told_with_its_last_line() {
         assert_eq!(parse(text).unwrap_err(), Malformed::Incomplete { last: "sh: (redacted): not found".to_owned() });
     }
     assert!(matches!(parse(""), Err(Malformed::Incomplete { .. })));
-    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 pid=x", "pid")] {
+    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 server_pid=x", "server_pid")] {
         let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
         assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
     }

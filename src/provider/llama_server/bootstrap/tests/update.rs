@@ -1,6 +1,6 @@
 //! An update, and the way back to the server that served before.
 
-use std::{fs, thread, time::Duration};
+use std::fs;
 
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
@@ -121,7 +121,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
 fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let (home, job, former) = served();
     let changed = Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job };
-    let begun = Start { rolls_back: false, ..start(&changed, Build::Prebuilt, None) };
+    let begun = Start { rolls_back: false, ..start(&changed, None) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
     assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
@@ -129,7 +129,8 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     assert_eq!(home.servers(), [0; 0]);
 }
 
-/// A work that is killed after it has written itself down, and before it has written how far it is: what the records say is the former one's.
+/// A work that is killed after it has written itself down, and before it has written how far it is: what the records
+/// say is the former one's.
 #[test]
 fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     let (home, job, former) = served();
@@ -167,21 +168,36 @@ fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
 fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
     let (home, job, former) = served();
     let changed = Job { model: model(&home, "GGUF\nload 600\n"), ..job.clone() };
-    for milliseconds in (0..900).step_by(150) {
-        home.ensure(&changed);
-        thread::sleep(Duration::from_millis(milliseconds));
-        kill(home.worker(), "KILL");
+    let mut rename = 0;
+    loop {
+        rename += 1;
+        home.halt_at(rename);
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&changed, None)));
+        // A status that is still the former one's says nothing of the successor.
+        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&changed));
+        let worker = home.recorded("worker", "worker_pid").parse().unwrap();
+        if home.recorded("worker", "worker_job") == Fingerprint::of(&changed).to_string() {
+            kill(worker, "KILL");
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+        home.release();
         let report = home.run(&Verb::RollBack);
-        assert_eq!(report.failure, None, "{milliseconds}");
+        assert_eq!(report.failure, None, "{rename}");
         let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
         let process = report.process.unwrap();
-        assert_eq!(process.command_line, former.command_line, "{milliseconds}");
-        assert_eq!(home.servers(), [process.pid], "{milliseconds}");
+        assert_eq!(process.command_line, former.command_line, "{rename}");
+        assert_eq!(home.servers(), [process.pid], "{rename}");
+        if !is_halted {
+            break;
+        }
     }
+    assert!(rename > 6, "{rename}");
 }
 
-/// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some steps, while shells and works are
-/// killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with which seed they begin, when the test is built.
+/// Random changes of a server that serves, good ones and bad ones, by applies that end, or are cut off after some
+/// steps, while shells and works are killed: whatever happens, in the end something serves. `LLAMA_UPDATES` says how
+/// many, and `LLAMA_SEED` with which seed they begin, when the test is built.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
     let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
@@ -208,7 +224,7 @@ fn random_updates_leave_a_server_that_serves() {
             job.extra_args = vec!["--no-such-option".to_owned()];
         }
         let told = format!("seed {seed}: {model} {:?} {:?}", job.build, job.extra_args);
-        let checked = home.run(&Verb::Check(&job));
+        let checked = home.check(&job);
         if checked.is_refused {
             // As an apply does where a killed one has left an update half way.
             if checked.former.is_some() {
@@ -218,17 +234,12 @@ fn random_updates_leave_a_server_that_serves() {
             home.follow(&job, checked, usize::MAX);
         } else if random.random_ratio(1, 3) {
             // The connection is lost, and its shell killed, while the job is begun.
-            let mut shell = home.spawn(
-                &job.place,
-                &Verb::Ensure(&start(
-                    &job,
-                    if job.build == Build::Source { Build::Source } else { Build::Prebuilt },
-                    None,
-                )),
-            );
-            thread::sleep(Duration::from_millis(random.random_range(0..600)));
+            home.halt_at(random.random_range(1..16));
+            let mut shell = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
+            home.halts_before(&mut shell, &Fingerprint::of(&job));
             shell.kill().unwrap();
             shell.wait().unwrap();
+            home.release();
             home.leave();
         } else {
             home.follow(&job, checked, random.random_range(1..12));

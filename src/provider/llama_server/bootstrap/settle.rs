@@ -1,0 +1,87 @@
+//! How far the work is, by its records and by which processes live.
+
+use std::collections::HashMap;
+
+use super::report::{Failure, Kind, Malformed, Phase};
+
+/// What the records come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) phase: Phase,
+    /// The failure of work that ended without recording how.
+    pub(super) interrupted: Option<Failure>,
+    /// [`super::Report::is_unsettled`].
+    pub(super) is_unsettled: bool,
+}
+
+/// Judges the recorded phase by what lives. A phase that no process works on any more is a failure.
+pub(super) fn settle(values: &HashMap<String, String>) -> Result<Settled, Malformed> {
+    let value = |key: &str| values.get(key).map_or("", String::as_str);
+    let (is_at_work, is_alive) = (value("work") == "alive", value("server_alive") == "yes");
+    let recorded = value("phase");
+    let phase: Phase = recorded.parse()?;
+    let as_it_is = |phase| Ok(Settled { phase, interrupted: None, is_unsettled: false });
+    let interrupted = |what: &str| {
+        let why = match value("rebooted") {
+            "yes" => "the instance was rebooted",
+            _ => "it was killed, or memory ran out",
+        };
+        let failure = Failure { kind: Kind::Interrupted, text: format!("{what}: {why}") };
+        Ok(Settled { phase: Phase::Failed, interrupted: Some(failure), is_unsettled: false })
+    };
+    match phase {
+        Phase::Find | Phase::Compile | Phase::Start if is_at_work => as_it_is(phase),
+        Phase::Start if is_alive && value("server_run") == value("work_run") => as_it_is(Phase::Load),
+        Phase::Find | Phase::Compile | Phase::Start => {
+            interrupted(&format!("the work ended in the phase \"{recorded}\""))
+        }
+        Phase::Load | Phase::Ready if is_alive => as_it_is(phase),
+        // The supervisor alone knows whether the server starts again.
+        Phase::Load | Phase::Ready if is_at_work => {
+            Ok(Settled { phase: Phase::Start, interrupted: None, is_unsettled: true })
+        }
+        Phase::Load => interrupted("the server ended before it was ready, and its exit code is not known"),
+        Phase::Ready => interrupted("the server ended, and its exit code is not known"),
+        Phase::Absent | Phase::Failed => as_it_is(phase),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::at_work("compile", "alive", "", "", Phase::Compile, "")]
+    #[case::killed("compile", "", "", "", Phase::Failed, "the work ended in the phase \"compile\": it was killed")]
+    #[case::rebooted(
+        "compile",
+        "",
+        "",
+        "yes",
+        Phase::Failed,
+        "the work ended in the phase \"compile\": the instance was rebooted"
+    )]
+    #[case::killed_while_it_started("start", "", "yes", "", Phase::Load, "")]
+    #[case::serves("ready", "alive", "yes", "", Phase::Ready, "")]
+    #[case::without_supervisor("ready", "", "yes", "", Phase::Ready, "")]
+    #[case::about_to_be_judged("ready", "alive", "", "", Phase::Start, "")]
+    #[case::nobody_judges("load", "", "", "", Phase::Failed, "the server ended before it was ready")]
+    #[case::failed("failed", "", "yes", "", Phase::Failed, "")]
+    fn a_phase_is_judged_by_what_lives(
+        #[case] phase: &str,
+        #[case] work: &str,
+        #[case] alive: &str,
+        #[case] rebooted: &str,
+        #[case] settled: Phase,
+        #[case] text: &str,
+    ) {
+        let values = [("phase", phase), ("work", work), ("server_alive", alive), ("rebooted", rebooted)];
+        let values = values.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let seen = settle(&values).unwrap();
+        assert_eq!((seen.phase, seen.is_unsettled), (settled, settled == Phase::Start));
+        let interrupted = seen.interrupted.map(|failure| failure.text).unwrap_or_default();
+        assert!(interrupted.starts_with(text) && interrupted.is_empty() == text.is_empty(), "{interrupted}");
+    }
+}

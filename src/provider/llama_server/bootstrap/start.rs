@@ -1,0 +1,266 @@
+//! How a job is begun: everything that the detached work is told.
+
+use secrecy::ExposeSecret;
+
+use super::{
+    fingerprint::Fingerprint,
+    job::{Build, Job},
+    program::quote,
+    report::{Failure, Kind},
+    settings::Settings,
+};
+
+/// How a job is begun.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start<'a> {
+    /// What shall run.
+    pub(crate) job: &'a Job,
+    /// Which binary serves, and where it comes from.
+    pub(crate) binary: &'a Binary,
+    /// How the work outlives its login.
+    pub(crate) login: &'a Login,
+    /// Why it is not the prebuilt one, for who resumes this.
+    pub(crate) because: Option<&'a Failure>,
+    /// The token of the resource: from now on no other ends the server.
+    pub(crate) owner: &'a str,
+    /// Whether a server that served before stays at hand after its successor has been started.
+    pub(crate) rolls_back: bool,
+    /// The llama-server that was started by hand on the port, and is ended.
+    pub(crate) ends_rival: Option<u32>,
+}
+
+/// Which binary serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Binary {
+    /// A prebuilt one.
+    Prebuilt(Prebuilt),
+    /// One that is compiled in the instance.
+    Source(Box<Recipe>),
+}
+
+/// A prebuilt server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prebuilt {
+    /// Its path.
+    pub(crate) path: String,
+    /// What has to be unpacked first.
+    pub(crate) provided: Option<Provided>,
+    /// What decides whether it can run, as one word: the cards, their driver, the file.
+    pub(crate) hardware: String,
+}
+
+/// With what a source is compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    /// What is compiled.
+    pub(crate) source: Tree,
+    /// CUDA architectures as cmake takes them.
+    pub(crate) architectures: String,
+    /// The compiler of the toolkit.
+    pub(crate) nvcc: String,
+    /// How many files are compiled at once.
+    pub(crate) jobs: u32,
+    /// The name of the build folder, made of all that decides its content.
+    pub(crate) key: String,
+    /// The arguments of cmake.
+    pub(crate) cmake: Vec<String>,
+    /// `OPTION:NAME=VALUE`: settings that are given where the source knows the option.
+    pub(crate) cmake_where: Vec<String>,
+    /// As [`Prebuilt::hardware`], of the prebuilt server that this one takes the place of.
+    pub(crate) hardware: String,
+    /// What deserves a warning.
+    pub(crate) note: Option<String>,
+}
+
+/// A source tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    /// Where it is, or will be.
+    pub(crate) folder: String,
+    /// What exactly it is: a commit, or a hash of what it holds.
+    pub(crate) name: String,
+    /// What has to be fetched or unpacked first.
+    pub(crate) provided: Option<Provided>,
+}
+
+/// What is fetched or unpacked, once for all servers of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Provided {
+    /// The folder that holds it then.
+    pub(crate) folder: String,
+    /// Where it comes from.
+    pub(crate) from: Supply,
+}
+
+/// Where something comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// A file in the instance.
+    Archive(String),
+    /// A repository.
+    Git {
+        /// As git takes it.
+        url: String,
+        /// What was asked for.
+        reference: String,
+        /// What that means.
+        commit: String,
+        /// The file that remembers it.
+        file: String,
+    },
+}
+
+/// The login, as far as it decides what outlives it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Login {
+    /// The command of systemd that runs the work outside the login's own scope; empty where there is none.
+    pub(crate) scope: String,
+    /// What deserves a warning.
+    pub(crate) note: Option<String>,
+}
+
+impl Binary {
+    /// Which of the two.
+    pub(crate) fn build(&self) -> Build {
+        match self {
+            Self::Prebuilt(_) => Build::Prebuilt,
+            Self::Source(_) => Build::Source,
+        }
+    }
+}
+
+/// The program's word for whether a server that ends is started again.
+pub(super) fn policy(restarts: bool) -> &'static str {
+    if restarts { "on_failure" } else { "" }
+}
+
+/// What tells one job from another.
+pub(super) fn identify(job: &Job, settings: &mut Settings) {
+    settings.hand("FINGERPRINT", &Fingerprint::of(job).to_string());
+    settings.hand_path("MODEL", &job.model);
+}
+
+/// All of a start. The API key is not handed over: the program writes it to its file, and the work reads that.
+pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
+    let job = start.job;
+    let key = job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
+    settings.set("API_KEY", key);
+    settings.set("OWNER", start.owner);
+    settings.set("RESTART_POLICY", policy(job.restarts));
+    settings.set("END_RIVAL", &start.ends_rival.map(|pid| pid.to_string()).unwrap_or_default());
+    settings.set("SCOPE", &start.login.scope);
+    identify(job, settings);
+    for name in ["WORKSPACE", "PORT"] {
+        settings.hand_over(name);
+    }
+    settings.hand("BUILD", start.binary.build().as_str());
+    settings.hand("BECAUSE", start.because.map_or("", |failure| failure.kind.as_str()));
+    settings.hand("BECAUSE_TEXT", start.because.map_or("", |failure| &failure.text));
+    settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
+    settings.hand("OPTIONS", &options(job));
+    settings.hand("EXTRA_ARGS", &list(&job.extra_args));
+    // Newer servers take a line with # for a comment, and would serve everyone.
+    let fits_file = !key.lines().any(|line| line.starts_with('#'));
+    settings.hand("KEY_FITS_FILE", if fits_file { "yes" } else { "" });
+    let note = match start.binary {
+        Binary::Prebuilt(prebuilt) => {
+            settings.hand("HARDWARE", &prebuilt.hardware);
+            settings.hand_path("BINARY", &prebuilt.path);
+            settings.hand("NVCC", "");
+            provide(prebuilt.provided.as_ref(), Kind::NoPackage, settings);
+            None
+        }
+        Binary::Source(recipe) => {
+            compile(recipe, settings);
+            recipe.note.clone()
+        }
+    };
+    let notes: Vec<String> = note.into_iter().chain(start.login.note.clone()).collect();
+    settings.set("NOTES", &notes.join("\n"));
+    let variables = || job.environment.iter().filter(|(name, _)| is_name(name));
+    settings.hand("VARIABLES", &variables().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" "));
+    for (name, value) in variables() {
+        settings.hand(&format!("VARIABLE_{name}"), value.expose_secret());
+    }
+}
+
+fn compile(recipe: &Recipe, settings: &mut Settings) {
+    settings.hand("HARDWARE", &recipe.hardware);
+    settings.hand("BINARY", "");
+    settings.hand_path("SOURCE", &recipe.source.folder);
+    settings.hand("SOURCE_NAME", &recipe.source.name);
+    settings.hand("ARCHITECTURES", &recipe.architectures);
+    settings.hand("NVCC", &recipe.nvcc);
+    settings.hand("JOBS", &recipe.jobs.to_string());
+    settings.hand("BUILD_KEY", &recipe.key);
+    settings.hand("CMAKE", &list(&recipe.cmake));
+    settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
+    provide(recipe.source.provided.as_ref(), Kind::NoSource, settings);
+}
+
+/// What is fetched or unpacked first, and what it is when that fails.
+fn provide(provided: Option<&Provided>, kind: Kind, settings: &mut Settings) {
+    settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
+    let Some(provided) = provided else { return };
+    settings.hand("PROVIDE_KIND", kind.as_str());
+    match &provided.from {
+        Supply::Archive(archive) => {
+            settings.hand("PROVIDE_TEXT", &format!("the archive {archive} cannot be unpacked"));
+            settings.hand_path("ARCHIVE", archive);
+            settings.hand("REFERENCE_FILE", "");
+        }
+        Supply::Git { url, reference, commit, file } => {
+            settings.hand("PROVIDE_TEXT", &format!("{url} at {reference} (commit {commit}) could not be fetched"));
+            settings.hand("ARCHIVE", "");
+            settings.hand("SOURCE_URL", url);
+            settings.hand("SOURCE_REF", reference);
+            settings.hand("SOURCE_COMMIT", commit);
+            settings.hand_path("REFERENCE_FILE", file);
+        }
+    }
+}
+
+/// The server's options, four words each: a pattern, the words where the server's help matches it, those where it
+/// does not, and what that deserves to be noted.
+fn options(job: &Job) -> String {
+    // A name might be resolved to the other loopback address, which is not the one that is asked.
+    let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
+    let numbers = [
+        ("--port", i64::from(job.place.port)),
+        ("-c", job.context_size),
+        ("-np", job.parallel),
+        ("-ngl", job.gpu_layers),
+    ];
+    let numbers: String = numbers.iter().map(|(name, number)| format!(" {name} {number}")).collect();
+    let base = format!("-m \"$server_model\" --host {}{numbers}", quote(host));
+    // The flag takes a value since August 2025, and none before.
+    let bare = if job.flash_attention == "off" { "" } else { "-fa" };
+    let caches = format!("-ctk {} -ctv {}", quote(&job.cache_type_k), quote(&job.cache_type_v));
+    let mut options = vec![
+        ["", &base, "", ""].map(str::to_owned),
+        [r"^ *-fa.*\[on\|off\|auto\]", &format!("-fa {}", quote(&job.flash_attention)), bare, ""].map(str::to_owned),
+        ["", &caches, "", ""].map(str::to_owned),
+    ];
+    for (flag, is_set) in [("--jinja", job.jinja), ("--metrics", job.metrics)] {
+        if is_set {
+            let pattern = format!("(^|[ ,]){flag}([ ,]|$)");
+            let note = format!("is too old for {flag}, and runs without");
+            options.push([&pattern, flag, "", &note].map(|word: &str| word.to_owned()));
+        }
+    }
+    // On by default in newer servers.
+    if !job.jinja {
+        options.push(["--no-jinja", "--no-jinja", "", ""].map(str::to_owned));
+    }
+    list(options.as_flattened())
+}
+
+fn list(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a shell takes this as the name of a variable.
+fn is_name(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}

@@ -1,0 +1,150 @@
+//! What an apply does, without SSH.
+
+use std::sync::LazyLock;
+
+use super::{
+    super::{
+        super::{
+            decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
+            outliving, recipe, survey,
+            work::choose,
+        },
+        Binary, Build, Facts, Failure, Fingerprint, Job, Login, Phase, Prebuilt, Recipe, Report, Start, Verb,
+    },
+    home::Home,
+    http::http,
+};
+
+impl Home {
+    /// Asks all that an apply asks before it begins a job.
+    pub(super) fn check(&self, job: &Job) -> Report {
+        self.survey(job, false, Facts::default())
+    }
+
+    fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> Report {
+        let mut questions = survey::questions(job, of_the_source, &facts);
+        loop {
+            let mut report = self.run_at(&job.place, &Verb::Check { job, questions: &questions });
+            facts.learn(std::mem::take(&mut report.facts));
+            questions = survey::questions(job, of_the_source, &facts);
+            if report.is_refused || questions.is_empty() {
+                return survey::judged(job, facts, report);
+            }
+        }
+    }
+
+    /// Begins a job as the first step of an apply does.
+    pub(super) fn ensure(&self, job: &Job) -> Report {
+        let report = self.check(job);
+        if report.is_refused {
+            return report;
+        }
+        match decide(&goal(job), &report, &History::default()) {
+            Step::Begin(build, because) => match self.begin_with(job, build, because, report.facts.clone()) {
+                Ok(report) => report,
+                Err((failure, because)) => Report { failure: Some(failure), because, is_refused: true, ..report },
+            },
+            step => panic!("{step:?}"),
+        }
+    }
+
+    /// Begins a job with this binary.
+    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
+        self.begin_with(job, build, because.cloned(), self.check(job).facts).unwrap()
+    }
+
+    fn begin_with(
+        &self,
+        job: &Job,
+        build: Build,
+        because: Option<Failure>,
+        facts: Facts,
+    ) -> Result<Report, (Failure, Option<Failure>)> {
+        let facts = if build == Build::Source { self.survey(job, true, facts).facts } else { facts };
+        let (binary, because) = match choose(job, build, because, &facts) {
+            Err((failure, _)) if build != Build::Source && is_cured_by_source(&goal(job), failure.kind) => {
+                return self.begin_with(job, Build::Source, Some(failure), facts);
+            }
+            chosen => chosen?,
+        };
+        let start = Start { binary: &binary, login: &outliving::login(&facts), ..start(job, because.as_ref()) };
+        Ok(self.run_at(&job.place, &Verb::Ensure(&start)))
+    }
+
+    /// With what a job is compiled here.
+    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
+        let facts = self.check(job).facts;
+        recipe::choose(job, &self.survey(job, true, facts).facts)
+    }
+
+    /// Does what an apply does, and sees it succeed.
+    pub(super) fn serve(&self, job: &Job) -> Report {
+        let (report, step) = self.apply(job);
+        assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}\n{}", self.work_log());
+        report
+    }
+
+    /// Does what an apply does: the last that was seen, and what was decided on it.
+    pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
+        let report = self.check(job);
+        assert!(!report.is_refused, "{report:#?}");
+        self.follow(job, report, usize::MAX).unwrap()
+    }
+
+    /// Does what an apply does after its check, for so many steps: none when it is not over by then.
+    pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
+        let mut history = History::default();
+        let facts = report.facts.clone();
+        for _ in 0..steps {
+            let step = decide(&goal(job), &report, &history);
+            report = match &step {
+                Step::Begin(build, because) => match self.begin_with(job, *build, because.clone(), facts.clone()) {
+                    Ok(report) => {
+                        history.is_begun = true;
+                        report
+                    }
+                    Err((failure, because)) => {
+                        return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
+                    }
+                },
+                Step::Confirm(process) => {
+                    let ready = self.run_at(&job.place, &Verb::Ready { process });
+                    if ready.phase == Phase::Ready {
+                        return Some((ready, step));
+                    }
+                    ready
+                }
+                Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
+                Step::Try(process) => {
+                    let process = process.clone();
+                    let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
+                    let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
+                    let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
+                    history.verdict = is_healthy.then_some(Verdict { process, failure });
+                    self.run_at(&job.place, &Verb::Look)
+                }
+                Step::Wait => self.run_at(&job.place, &Verb::Look),
+                Step::RollBack => return Some((self.run_at(&job.place, &Verb::RollBack), step)),
+                Step::Fail | Step::Leave(_) | Step::Superseded => return Some((report, step)),
+            };
+        }
+        None
+    }
+}
+
+/// How a job is begun by a resource whose token is "owner": with the prebuilt server that every home has.
+pub(super) fn start<'a>(job: &'a Job, because: Option<&'a Failure>) -> Start<'a> {
+    static PREBUILT: LazyLock<Binary> = LazyLock::new(|| {
+        Binary::Prebuilt(Prebuilt {
+            path: "~/public-storage/package/llama-cuda/llama-server".to_owned(),
+            provided: None,
+            hardware: String::new(),
+        })
+    });
+    static LOGIN: LazyLock<Login> = LazyLock::new(Login::default);
+    Start { job, binary: &PREBUILT, login: &LOGIN, because, owner: "owner", rolls_back: true, ends_rival: None }
+}
+
+fn goal(job: &Job) -> Goal {
+    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
+}

@@ -1,0 +1,120 @@
+//! The model's file, as the instance has it.
+
+use super::bootstrap::{Facts, Failure, Job, Kind, Question};
+
+/// How many of the models that are there an error names.
+pub(super) const SHOWN: usize = 40;
+
+/// What is asked about it, and what could have been meant where it is not there.
+pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
+    let missing = "for part; do [ -f \"$part\" ] || printf '%s\\n' \"$part\"; done";
+    let parts = parts(&job.model).into_iter();
+    let mut questions = vec![
+        Question::of("model", &["stat", "-L", "-c", "%F/%s"]).on(&job.model),
+        Question::of("model_magic", &["head", "-c", "4"]).on(&job.model),
+        Question::of("user", &["id", "-un"]),
+        parts.fold(Question::line("model_missing_parts", missing), |question, part| question.on(&part)),
+    ];
+    if facts.knows("model") && !is_file(facts) {
+        let folder = if is_folder(facts) { &job.model } else { folder_of(&job.model) };
+        let find = "find -L \"$@\" -maxdepth 3 -name '*.gguf'";
+        questions.push(Question::line("models", find).on(folder).on(&format!("{}/model", job.public_storage)));
+    }
+    questions
+}
+
+/// Whether it can be served.
+pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
+    let model = facts.absolute(&job.model);
+    let missing = |text: String| Err(Failure { kind: Kind::MissingModel, text });
+    if is_folder(facts) {
+        return missing(format!("the model {model} is a directory. {}", others(job, facts, &model)));
+    }
+    if !is_file(facts) {
+        let folder = folder_of(&model).to_owned();
+        return missing(format!("no model at {model}. {}", others(job, facts, &folder)));
+    }
+    match facts.text("model_magic") {
+        "GGUF" => {}
+        "" if !facts.text("model").ends_with("/0") => {
+            return missing(format!("the model {model} may not be read by {}", facts.text("user")));
+        }
+        _ => {
+            let text = format!(
+                "{model} does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or cut off"
+            );
+            return Err(Failure { kind: Kind::NoGguf, text });
+        }
+    }
+    match facts.lines("model_missing_parts").first() {
+        Some(part) => {
+            let all = parts(&model).len();
+            missing(format!("the model is in {all} parts, and this one is missing: {part}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_folder(facts: &Facts) -> bool {
+    facts.text("model").starts_with("directory")
+}
+
+fn is_file(facts: &Facts) -> bool {
+    facts.text("model").starts_with("regular")
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// A model in parts (NAME-00001-of-00003.gguf) is loaded by its first, and needs them all.
+fn parts(model: &str) -> Vec<String> {
+    let split = || {
+        let (rest, all) = model.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+        let (stem, part) = rest.rsplit_once('-')?;
+        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number(all) && is_number(part)).then_some((stem, all))
+    };
+    let Some((stem, all)) = split() else { return Vec::new() };
+    (1..=all.parse::<u32>().unwrap_or_default()).map(|part| format!("{stem}-{part:05}-of-{all}.gguf")).collect()
+}
+
+/// What could have been meant.
+fn others(job: &Job, facts: &Facts, folder: &str) -> String {
+    match list(facts.lines("models")) {
+        Some(models) => format!("There is:\n{models}"),
+        None => format!("No *.gguf file is in {folder} or {}/model", facts.absolute(&job.public_storage)),
+    }
+}
+
+/// Lines for people, in their order and not too many; none of nothing.
+pub(super) fn list(mut lines: Vec<String>) -> Option<String> {
+    lines.sort();
+    lines.dedup();
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    if more > 0 {
+        lines.push(format!("... and {more} more"));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_in_parts_needs_them_all() {
+        assert_eq!(parts("~/a-00002-of-00002.gguf"), ["~/a-00001-of-00002.gguf", "~/a-00002-of-00002.gguf"]);
+        for whole in ["~/a.gguf", "~/a-1-of-2.gguf", "~/a-00001-of-0000x.gguf", "a-00001-of-00002"] {
+            assert!(parts(whole).is_empty(), "{whole}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_not_too_long() {
+        let lines = (0..50).map(|number| format!("{number:02}")).collect();
+        assert!(list(lines).unwrap().ends_with("39\n... and 10 more"));
+        assert_eq!(list(Vec::new()), None);
+    }
+}

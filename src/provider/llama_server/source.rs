@@ -1,0 +1,213 @@
+//! The source of a compile: where it comes from, and what exactly it is.
+
+use super::{
+    bootstrap::{Facts, Failure, Job, Kind, Origin, Provided, Question, REFERENCE, REPOSITORY, Supply, Tree},
+    package::short_hash,
+};
+
+/// Each source tree of llama.cpp below a folder: its depth is that of its path; its time, and its path.
+const TREES: &str = "find -L \"$1\" -maxdepth 4 -type f -name CMakeLists.txt -exec sh -c '\
+    for file; do ! grep -qi llama \"$file\" || printf \"%s\\0%s\\0\" \"$(stat -L -c %Y \"${file%/*}\")\" \"${file%/*}\"; done' sh {} +";
+
+/// Each archive below a folder, or this one, that holds such a tree: its path, its size and time, and the tree's
+/// CMakeLists.txt in it.
+const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) -exec sh -c '\
+    for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; esac </dev/null 2>/dev/null | \
+    grep -E \"^(\\./)?([^/]+/)?CMakeLists\\.txt$\" | head -n 1 | { read -r entry && \
+    case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \"$entry\" ;; esac </dev/null \
+    2>/dev/null | grep -qi llama && \
+    printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
+
+/// A hash of the files of a tree of llama.cpp; nothing where it is none.
+const TREE: &str = "cd \"$1\" && grep -qi llama CMakeLists.txt && \
+    find . -path './build*' -type d -prune -o -name .git -prune -o -type f -exec sha256sum {} + | sort | sha256sum";
+
+/// What a reference means, and how git ended.
+const REFERENCES: &str = "GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode=yes' git -c http.lowSpeedLimit=1000 \
+    -c http.lowSpeedTime=60 ls-remote -- \"$1\" \"$2\" \"$2^{}\" 2>&1";
+
+/// Where the source comes from, as far as it is known.
+enum Found {
+    Archive { path: String, stat: String, entry: String },
+    Git { url: String, reference: String },
+    Tree(String),
+}
+
+/// What is asked about it, step by step.
+pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
+    let mut questions = match &job.source.origin {
+        Origin::Default => {
+            let folder = package_folder(job);
+            let mut questions = vec![Question::line("trees", TREES).on(&folder)];
+            if facts.knows("trees") && facts.text("trees").is_empty() {
+                questions.push(Question::line("source_archives", ARCHIVES).on(&folder));
+            }
+            questions
+        }
+        Origin::Git { .. } => Vec::new(),
+        Origin::Path(path) => {
+            let mut questions = vec![Question::of("source", &["stat", "-L", "-c", "%F"]).on(path)];
+            if facts.text("source").starts_with("regular") {
+                questions.push(Question::line("source_archives", ARCHIVES).on(path));
+            }
+            questions
+        }
+    };
+    let is_known = questions.iter().all(|question| facts.knows(question.key));
+    match find(job, facts).ok().filter(|_| is_known) {
+        Some(Found::Git { url, reference }) => {
+            questions.push(Question::line("references", REFERENCES).with(&url).with(&reference));
+            questions.push(Question::of("reference", &["cat"]).on(&reference_file(job, &url, &reference)));
+        }
+        Some(Found::Tree(path)) => questions.push(Question::line("tree", TREE).on(&path)),
+        Some(Found::Archive { .. }) | None => {}
+    }
+    questions
+}
+
+/// The tree, and what deserves a warning.
+pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>), Failure> {
+    let folder_of = |hash: String| format!("{}/.damodel/sources/{hash}", job.place.workspace);
+    match find(job, facts)? {
+        Found::Tree(path) => match facts.text("tree").split_whitespace().next() {
+            Some(hash) => {
+                let name = format!("tree-{}", hash.chars().take(16).collect::<String>());
+                Ok((Tree { folder: path, name, provided: None }, None))
+            }
+            None => Err(no_source(format!("no source of llama.cpp in {path}: no CMakeLists.txt there names llama"))),
+        },
+        Found::Archive { path, stat, entry } => {
+            let hash = short_hash([path.rsplit('/').next().unwrap_or_default(), &stat]);
+            let provided = folder_of(hash.clone());
+            let inside = entry.trim_start_matches("./").trim_end_matches("CMakeLists.txt").trim_end_matches('/');
+            let folder = if inside.is_empty() { provided.clone() } else { format!("{provided}/{inside}") };
+            let provided = Some(Provided { folder: provided, from: Supply::Archive(path) });
+            Ok((Tree { folder, name: format!("archive-{hash}"), provided }, None))
+        }
+        Found::Git { url, reference } => {
+            let (commit, note) = commit(&url, &reference, facts)?;
+            let folder = folder_of(short_hash([url.as_str(), &commit]));
+            let file = reference_file(job, &url, &reference);
+            let from = Supply::Git { url, reference, commit: commit.clone(), file };
+            let provided = Some(Provided { folder: folder.clone(), from });
+            Ok((Tree { folder, name: commit, provided }, note))
+        }
+    }
+}
+
+fn find(job: &Job, facts: &Facts) -> Result<Found, Failure> {
+    let archive = || {
+        let archives = facts.entries("source_archives");
+        archives.first().map(|[path, stat, entry]| Found::Archive {
+            path: (*path).to_owned(),
+            stat: (*stat).to_owned(),
+            entry: (*entry).to_owned(),
+        })
+    };
+    match &job.source.origin {
+        Origin::Git { url, reference } => Ok(Found::Git { url: url.clone(), reference: reference.clone() }),
+        Origin::Path(path) => {
+            let path = facts.absolute(path);
+            match (facts.text("source"), archive()) {
+                ("directory", _) => Ok(Found::Tree(path)),
+                ("", _) => Err(no_source(format!("no source at {path}"))),
+                (_, Some(archive)) => Ok(archive),
+                (_, None) => Err(no_source(format!("no source of llama.cpp in the archive {path}"))),
+            }
+        }
+        Origin::Default => {
+            // Those nearest to the folder before others, then the newest.
+            let trees = facts.entries::<2>("trees");
+            let depth = |path: &str| std::cmp::Reverse(path.matches('/').count());
+            let best = trees.iter().max_by_key(|[time, path]| (depth(path), time.parse::<i64>().unwrap_or_default()));
+            let tree = best.map(|[_, path]| Found::Tree((*path).to_owned()));
+            let public = || Found::Git { url: REPOSITORY.to_owned(), reference: REFERENCE.to_owned() };
+            Ok(tree.or_else(archive).unwrap_or_else(public))
+        }
+    }
+}
+
+/// The commit that a reference means: the peeled tag, the tag, the branch. It is remembered for a day without network.
+fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<String>), Failure> {
+    if facts.knows("tools") && !facts.tools.iter().any(|tool| tool == "git") {
+        let text =
+            format!("git is not installed, and the source is to come from {url}: install it, or give source.path");
+        return Err(Failure { kind: Kind::MissingTool, text });
+    }
+    if is_commit(reference) {
+        return Ok((reference.to_owned(), None));
+    }
+    let answer = facts.lines("references");
+    let (found, said): (Vec<_>, Vec<_>) =
+        answer.iter().partition(|line| line.split_once('\t').is_some_and(|(commit, _)| is_commit(commit)));
+    let names = [
+        format!("refs/tags/{reference}^{{}}"),
+        format!("refs/tags/{reference}"),
+        format!("refs/heads/{reference}"),
+        reference.to_owned(),
+    ];
+    let named = |name: &String| {
+        found.iter().filter_map(|line| line.split_once('\t')).find(|(_, found)| found == name).map(|(commit, _)| commit)
+    };
+    if let Some(commit) = names.iter().find_map(named) {
+        return Ok((commit.to_owned(), None));
+    }
+    let known = facts.text("reference");
+    if !said.is_empty() && is_commit(known) {
+        let note = format!(
+            "the repository {url} could not be asked; the source is what {reference} meant before, commit {known}"
+        );
+        return Ok((known.to_owned(), Some(note)));
+    }
+    let said: Vec<&str> = said.iter().rev().take(3).rev().map(|line| line.as_str()).collect();
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("\n")) };
+    Err(no_source(format!("{url} has no reference {reference}{said}")))
+}
+
+fn is_commit(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+fn package_folder(job: &Job) -> String {
+    format!("{}/package", job.public_storage)
+}
+
+/// The file that remembers what a reference means.
+fn reference_file(job: &Job, url: &str, reference: &str) -> String {
+    format!("{}/.damodel/sources/{}.ref", job.place.workspace, short_hash([url, reference]))
+}
+
+fn no_source(text: String) -> Failure {
+    Failure { kind: Kind::NoSource, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+    const TWO: &str = "2222222222222222222222222222222222222222";
+
+    fn meaning(references: &str, known: &str) -> Result<(String, Option<String>), String> {
+        let facts = [("references", references), ("reference", known), ("tools", "git")];
+        let facts = Facts::of(facts.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        commit("u", "b1", &facts).map_err(|failure| failure.text)
+    }
+
+    #[test]
+    fn a_reference_is_a_tag_before_a_branch() {
+        let branch = format!("{ONE}\trefs/heads/b1");
+        assert_eq!(meaning(&branch, ""), Ok((ONE.to_owned(), None)));
+        assert_eq!(meaning(&format!("{branch}\n{TWO}\trefs/tags/b1"), ""), Ok((TWO.to_owned(), None)));
+        let peeled = format!("{TWO}\trefs/tags/b1\n{ONE}\trefs/tags/b1^{{}}");
+        assert_eq!(meaning(&peeled, ""), Ok((ONE.to_owned(), None)));
+        assert_eq!(meaning(&format!("{ONE}\trefs/heads/x/b1"), TWO), Err("u has no reference b1".to_owned()));
+    }
+
+    #[test]
+    fn a_reference_is_remembered_while_its_repository_cannot_be_asked() {
+        let (commit, note) = meaning("fatal: unable to access", TWO).unwrap();
+        assert!(commit == TWO && note.unwrap().contains("could not be asked"));
+        assert_eq!(meaning("fatal: no", ""), Err("u has no reference b1: fatal: no".to_owned()));
+    }
+}
