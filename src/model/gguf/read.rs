@@ -115,10 +115,14 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
     let first_heads = heads.as_ref().and_then(|heads| heads.for_layers(1)?.first().copied());
     let head_length = embedding_length.zip(first_heads).and_then(|(width, heads)| width.checked_div(heads));
     let windows = Architecture::of(&architecture).and_then(Architecture::windows);
-    let sliding_window = number("attention.sliding_window")?.or(windows.and_then(|windows| windows.length));
+    let sliding_window = number("attention.sliding_window")?.or_else(|| windows.and_then(|windows| windows.length));
     let pattern = match numbers("attention.sliding_window_pattern")? {
         Some(pattern) => period(&pattern),
         None => windows.map(|windows| windows.period),
+    };
+    let vocabulary_size = match keys.length("tokenizer.ggml.tokens") {
+        None => number("vocab_size")?,
+        length => length,
     };
     Ok(Model {
         name: keys.text("general.name").map(str::to_owned),
@@ -134,7 +138,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
         expert_count: number("expert_count")?.unwrap_or_default(),
         sliding_window: sliding_window.filter(|window| *window > 0),
         sliding_window_pattern: pattern,
-        vocabulary_size: keys.length("tokenizer.ggml.tokens").or(number("vocab_size")?),
+        vocabulary_size,
         feed_forward_length: feed_forward_length(keys, &own)?,
         tied_output: !tensors.has_output && tensors.embedding > 0,
         layer_bytes: layer_bytes(&tensors, blocks),

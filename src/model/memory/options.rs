@@ -100,9 +100,9 @@ impl Options {
         let invalid = |rule| InvalidOption::Value { name, rule };
         let number = |least: u64, rule| {
             let number = value.parse().ok().filter(|number| (least..=i32::MAX as u64).contains(number));
-            number.ok_or(invalid(rule))
+            number.ok_or_else(|| invalid(rule))
         };
-        let cache = || CacheType::parse(value).ok_or(invalid(CACHE_TYPE));
+        let cache = || CacheType::parse(value).ok_or_else(|| invalid(CACHE_TYPE));
         match name {
             "context_size" => self.context_size = number(0, "a whole number, or 0 for the trained context")?,
             "parallel" if value == "-1" => self.parallel = None,
@@ -117,7 +117,7 @@ impl Options {
                     "off" | "false" => Some(false),
                     _ => None,
                 };
-                self.flash_attention = is_on.ok_or(invalid("on, off or auto"))?;
+                self.flash_attention = is_on.ok_or_else(|| invalid("on, off or auto"))?;
             }
             "batch" => self.batch = number(1, "a whole number above 0")?,
             "ubatch" => self.ubatch = number(1, "a whole number above 0")?,

@@ -139,7 +139,7 @@ impl Findings {
             self.diagnostics.error_at(
                 Path::to(attribute),
                 "The specification does not exist",
-                unknown_spec(&specs, planned, &region),
+                unknown_spec(&specs, planned, region),
             );
             return;
         };

@@ -339,6 +339,6 @@ fn the_fingerprint_is_of_the_header_and_the_size() {
     let own = found(file.header(), file.length());
     assert_eq!(own, found(file.header(), file.length()));
     assert_ne!(own, found(file.header(), file.length() + 32));
-    let renamed = file.clone().without("general.name").text("general.name", "made by a pest");
+    let renamed = file.without("general.name").text("general.name", "made by a pest");
     assert_ne!(own, found(renamed.header(), renamed.length()));
 }

@@ -152,7 +152,9 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
     let said = String::from_utf8_lossy(&output.stdout);
     let cards = said.lines().map(|line| line.trim().parse::<u64>().ok()?.checked_mul(1 << 20));
     let cards: Option<Vec<u64>> = cards.collect();
-    cards.filter(|cards| output.is_success() && !cards.is_empty()).ok_or("nvidia-smi names no memory".to_owned())
+    cards
+        .filter(|cards| output.is_success() && !cards.is_empty())
+        .ok_or_else(|| "nvidia-smi names no memory".to_owned())
 }
 
 /// What the operator has to know of a model on these GPUs.
