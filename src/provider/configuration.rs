@@ -125,8 +125,8 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "preflight",
                 Type::Bool,
-                "Whether plans are checked against the live service: stock, limits, prices, images, disks and names, and a model \
-                 against the GPU memory of its instance. Default `true`.",
+                "Whether plans are checked against the live service: stock, limits, prices, images, disks and names, \
+                 and a model against the GPU memory of its instance. Default `true`.",
             ),
             Attribute::optional(
                 "max_hourly_price",

@@ -173,7 +173,8 @@ impl Disks {
         disks
     }
 
-    /// A disk as the service reports it with the machine (service API, Instance, cloud_disks): a structure that is not described.
+    /// A disk as the service reports it with the machine (service API, Instance, cloud_disks): a structure that is not
+    /// described.
     fn reported(&mut self, document: &Values) {
         let Seen::Known(Value::String(text)) = document.whole() else { return };
         let Ok(record) = serde_json::from_str::<Value>(text) else { return };

@@ -1,11 +1,12 @@
-//! Plans as a report: what `terraform show -json PLAN` or `tofu show -json PLAN` writes, told to who reviews the change.
+//! Plans as a report: what `terraform show -json PLAN` or `tofu show -json PLAN` writes, told to who reviews the
+//! change.
 //!
-//! [`Plan::read`] reads one, [`Reviewed::new`] says what it costs, destroys, replaces, buys ahead and puts into the state,
-//! [`Review::new`] judges one or several by their [`Policy`], and [`render`] writes them down in a [`Format`]. This layer knows the
-//! resources of the provider by their attribute names alone and depends on no other layer.
+//! [`Plan::read`] reads one, [`Reviewed::new`] says what it costs, destroys, replaces, buys ahead and puts into the
+//! state, [`Review::new`] judges one or several by their [`Policy`], and [`render`] writes them down in a [`Format`].
+//! This layer knows the resources of the provider by their attribute names alone and depends on no other layer.
 //!
-//! Nothing here prints a value that the plan marks as sensitive: values come out of a plan through `values::Values`, which holds
-//! the masks beside them.
+//! Nothing here prints a value that the plan marks as sensitive: values come out of a plan through `values::Values`,
+//! which holds the masks beside them.
 
 mod actions;
 mod arrivals;

@@ -118,7 +118,8 @@ fn parse(text: &str) -> Option<BigDecimal> {
     is_sane.then_some(number)
 }
 
-/// What an instance costs: by its `estimated_cost`, or where that has no quote yet, at most its `price_ceiling`; why it is not known.
+/// What an instance costs: by its `estimated_cost`, or where that has no quote yet, at most its `price_ceiling`; why it
+/// is not known.
 pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
     let is_open = matches!(instance.at(&["estimated_cost"]), Seen::Unknown | Seen::Null);
     let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());

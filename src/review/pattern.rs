@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// A pattern for addresses: `**` is any number of steps, `*` one step, everything else literal. A step without a key matches every
-/// key, as it does in `-target`.
+/// A pattern for addresses: `**` is any number of steps, `*` one step, everything else literal. A step without a key
+/// matches every key, as it does in `-target`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,

@@ -38,7 +38,8 @@ pub enum NotAPolicy {
     #[error("it is not TOML: {0}")]
     Syntax(String),
     /// A key that no policy has. Usual cause: a slip in its name.
-    #[error("{place} has the unknown key {key:?}{}", nearest.as_ref().map(|known| format!(": did you mean {known:?}?")).unwrap_or_default())]
+    #[error("{place} has the unknown key \
+             {key:?}{}", nearest.as_ref().map(|known| format!(": did you mean {known:?}?")).unwrap_or_default())]
     Unknown {
         /// The table.
         place: String,

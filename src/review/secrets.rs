@@ -20,7 +20,8 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Everything that is marked as sensitive and that the state does not hold yet; of all providers, since all share the state.
+    /// Everything that is marked as sensitive and that the state does not hold yet; of all providers, since all share
+    /// the state.
     ///
     /// What a data source read while planning is counted each time: every apply writes it anew.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
@@ -40,8 +41,8 @@ impl Secrets {
     }
 }
 
-/// What enters with the changes, and with the refresh before them: an apply writes that too, even one that changes nothing. It is on
-/// both sides of the change then, and new in the drift alone.
+/// What enters with the changes, and with the refresh before them: an apply writes that too, even one that changes
+/// nothing. It is on both sides of the change then, and new in the drift alone.
 fn of_objects(plan: &Plan) -> Vec<Secrets> {
     let mut refreshed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for drifted in &plan.drift {

@@ -1,7 +1,7 @@
 //! Text that others wrote, made fit to be looked at.
 
-/// Makes text safe for a terminal and honest for the eye: what would move the cursor, hide or turn around other characters is shown
-/// as a replacement character, and what is longer than `most` characters is cut in the middle.
+/// Makes text safe for a terminal and honest for the eye: what would move the cursor, hide or turn around other
+/// characters is shown as a replacement character, and what is longer than `most` characters is cut in the middle.
 #[must_use]
 pub fn visible(text: &str, most: usize) -> String {
     let shown = |c: char| if is_hidden(c) { '\u{fffd}' } else { c };

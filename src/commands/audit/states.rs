@@ -167,7 +167,8 @@ fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
     list(module, "child_modules")?.iter().try_for_each(|module| shown(module, held))
 }
 
-/// Takes an object in, and the disks that come with it; none when it has no id. What this program does not bill is passed over.
+/// Takes an object in, and the disks that come with it; none when it has no id. What this program does not bill is
+/// passed over.
 fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> Option<()> {
     let Some(kind) = kind_of(kind) else { return Some(()) };
     let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;

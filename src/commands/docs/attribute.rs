@@ -16,7 +16,8 @@ pub(super) enum Flag {
     WriteOnly,
 }
 
-/// The line of an attribute in the registry's form: name, type, description, and what the description leaves to the schema.
+/// The line of an attribute in the registry's form: name, type, description, and what the description leaves to the
+/// schema.
 pub(super) fn line(attribute: &Attribute) -> String {
     let flags: Vec<Flag> = [
         (attribute.sensitive, Flag::Sensitive),

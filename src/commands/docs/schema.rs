@@ -4,8 +4,9 @@ use super::attribute::{self, Flag};
 use crate::framework::schema::{Attribute, AttributeType, Block, Presence, Replacement, Schema};
 
 /// What replacement means, for those who meet it in the lists below it.
-const REPLACEMENT: &str = "Where it says *forces replacement*, a change destroys the thing and makes a new one. An argument that \
-                           is null in the state, as after an import, may be set without that, unless it says otherwise.";
+const REPLACEMENT: &str = "Where it says *forces replacement*, a change destroys the thing and makes a new one. An \
+                           argument that is null in the state, as after an import, may be set without that, unless it \
+                           says otherwise.";
 
 /// The groups of a list, in the registry's order and words.
 const GROUPS: [(&str, &[Presence]); 3] = [

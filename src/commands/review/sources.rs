@@ -184,8 +184,8 @@ impl Reading<'_> {
         Some(self.folder.join(directory))
     }
 
-    /// What a file is called in a report: as seen from the working directory, or from the folder of the configuration when that is
-    /// elsewhere.
+    /// What a file is called in a report: as seen from the working directory, or from the folder of the configuration
+    /// when that is elsewhere.
     fn name(&self, file: &Path) -> String {
         let is_beside = self.folder.is_absolute() || self.folder.starts_with("..");
         let file = if is_beside { file.strip_prefix(self.folder).unwrap_or(file) } else { file };

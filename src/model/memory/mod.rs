@@ -151,7 +151,8 @@ fn weights(model: &Model, offload: Offload, notes: &mut Vec<String>) -> Weights 
 /// Experts that are used for a token are not known here; no common model uses more.
 const MOST_EXPERTS: u64 = 8;
 
-/// What the largest step of a batch needs, beside the mask of its tokens. The steps were fitted to what a server prints.
+/// What the largest step of a batch needs, beside the mask of its tokens. The steps were fitted to what a server
+/// prints.
 fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<String>) -> Option<u64> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
         notes.push("compute: not known, because multi-latent attention was not measured".to_owned());

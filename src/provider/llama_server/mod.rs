@@ -1,8 +1,8 @@
 //! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
 //! inference server guide).
 //!
-//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance; `memory`: whether
-//!   the model fits there;
+//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance; `memory`:
+//!   whether the model fits there;
 //! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
 //! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its
 //!   answers come to;

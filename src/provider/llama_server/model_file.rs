@@ -41,7 +41,8 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
         }
         _ => {
             let text = format!(
-                "{model} does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or cut off"
+                "{model} does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or \
+                 cut off"
             );
             return Err(Failure { kind: Kind::NoGguf, text });
         }

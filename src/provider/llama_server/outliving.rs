@@ -4,7 +4,8 @@ use super::bootstrap::{Facts, Login, Question};
 
 /// Who logs in, and what systemd does for this user.
 pub(super) fn questions(facts: &Facts) -> Vec<Question> {
-    let login = "id -u; [ ! -d /run/systemd/system ] || echo systemd; [ ! -e \"/var/lib/systemd/linger/$(id -un)\" ] || echo lingers";
+    let login = "id -u; [ ! -d /run/systemd/system ] || echo systemd; [ ! -e \"/var/lib/systemd/linger/$(id -un)\" ] \
+                 || echo lingers";
     let mut questions = vec![Question::line("login", login)];
     if runs_systemd(facts) {
         match scope(facts) {

@@ -16,10 +16,11 @@ const SERVERS: &str = "find -L \"$1\" -maxdepth 5 -type f -name llama-server -ex
     printf \"%s\\0%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %Y \"$file\")\" \"$code\" \"$said\"; done' sh {} +";
 
 /// Each archive there that holds a server: its path, its size and time, and the server's path in it.
-const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) -exec sh -c '\
-    for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; esac </dev/null 2>/dev/null | \
-    grep -E \"(^|/)llama-server$\" | head -n 1 | { read -r entry && \
-    printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
+const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) \
+                        -exec sh -c 'for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; \
+                        esac </dev/null 2>/dev/null | grep -E \"(^|/)llama-server$\" | head -n 1 | { read -r entry && \
+                        printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' \
+                        sh {} +";
 
 /// What is asked about it: more as long as nothing is found.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {

@@ -68,11 +68,10 @@ impl framework::Action for Restart {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done \
-             when the server answers a chat. A server that does not run is an error: an apply of the resource starts \
-             it. One that could not come back, because its model is gone or the disk is full, is left running, and \
-             the error says so. After \
-             a restart the next plan shows another `pid` and `started_at`, and changes nothing.",
+            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when \
+             the server answers a chat. A server that does not run is an error: an apply of the resource starts it. \
+             One that could not come back, because its model is gone or the disk is full, is left running, and the \
+             error says so. After a restart the next plan shows another `pid` and `started_at`, and changes nothing.",
             [
                 ssh_schema::visit(),
                 vec![

@@ -23,8 +23,8 @@ pub(super) fn schema() -> Schema {
         "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled \
          there. It is reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
          The work in the instance goes on by itself: it survives a lost connection, Ctrl-C and a killed run, and the \
-         next apply takes \
-         it up where it is. A server that died, runs with other options or serves another model is drift, which the next plan repairs.",
+         next apply takes it up where it is. A server that died, runs with other options or serves another model is \
+         drift, which the next plan repairs.",
         attributes,
     )
 }
@@ -38,7 +38,8 @@ fn place() -> Vec<Attribute> {
         Attribute::optional(
             "instance_id",
             Type::String,
-            "The UID of the instance. Address, port, password and GPU come from the service, and no secret enters the state.",
+            "The UID of the instance. Address, port, password and GPU come from the service, and no secret enters the \
+             state.",
         )
         .replaces(Replacement::Always)
         .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty() && !uid.contains([' ', ':', '/']))),
@@ -55,8 +56,8 @@ fn place() -> Vec<Attribute> {
 }
 
 const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Where \
-                          nothing else can \
-                          log in, a refresh keeps the state as it is, and a destroy leaves the server running, with a warning.";
+                          nothing else can log in, a refresh keeps the state as it is, and a destroy leaves the \
+                          server running, with a warning.";
 
 fn keys() -> Vec<Attribute> {
     vec![
@@ -71,7 +72,8 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key_wo",
             Type::String,
-            "As `api_key`, write-only: it never enters plan or state. A new one is taken when `api_key_wo_version` changes.",
+            "As `api_key`, write-only: it never enters plan or state. A new one is taken when `api_key_wo_version` \
+             changes.",
         )
         .sensitive()
         .write_only()
@@ -104,7 +106,8 @@ fn build() -> Vec<Attribute> {
         Attribute::required(
             "model",
             Type::String,
-            "The GGUF file in the instance, such as `~/public-storage/model/…`; `~/` is the home of the user that logs in.",
+            "The GGUF file in the instance, such as `~/public-storage/model/…`; `~/` is the home of the user that \
+             logs in.",
         )
         .validate(path()),
         Attribute::with_default(
@@ -119,7 +122,8 @@ fn build() -> Vec<Attribute> {
         Attribute::optional_computed(
             "package",
             Type::String,
-            "The prebuilt server's path in the instance. Default: the one that is found under `package` of the public storage.",
+            "The prebuilt server's path in the instance. Default: the one that is found under `package` of the public \
+             storage.",
         )
         .validate(path()),
         Attribute::with_default(
@@ -141,8 +145,8 @@ fn build() -> Vec<Attribute> {
             AttributeType::Nested(Nesting::Single, source()),
             format!(
                 "What is compiled. Default: a source tree or archive under `package` of the public storage, else the \
-                 public repository \
-                 of llama.cpp at `{REFERENCE}`. A finished build is used again as long as source, architectures and toolkit stay the same."
+                 public repository of llama.cpp at `{REFERENCE}`. A finished build is used again as long as source, \
+                 architectures and toolkit stay the same."
             ),
         ),
     ]
@@ -246,7 +250,8 @@ fn behaviour() -> Vec<Attribute> {
             "ready_timeout",
             Type::String,
             "10m",
-            "How long a start may take until the probe is answered. A longer one counts as failed, and under `auto` leads to the compile.",
+            "How long a start may take until the probe is answered. A longer one counts as failed, and under `auto` \
+             leads to the compile.",
         )
         .validate(validator::duration()),
         Attribute::optional(
@@ -268,7 +273,8 @@ fn behaviour() -> Vec<Attribute> {
             "on_failure",
             Type::String,
             "keep",
-            "What becomes of a new server that was started and does not serve: `keep` leaves the process and its logs, `stop` stops it.",
+            "What becomes of a new server that was started and does not serve: `keep` leaves the process and its \
+             logs, `stop` stops it.",
         )
         .validate(validator::one_of(&["keep", "stop"])),
         Attribute::optional(
@@ -276,16 +282,16 @@ fn behaviour() -> Vec<Attribute> {
             Type::String,
             "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with \
              its former options; the update is an error, and the state keeps the former arguments. `keep` leaves the \
-             failed one, `stop` stops it. The former \
-             server is only ended once its successor is found or built, and understands its options. Default: `rollback`.",
+             failed one, `stop` stops it. The former server is only ended once its successor is found or built, and \
+             understands its options. Default: `rollback`.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::optional(
             "restart_policy",
             Type::String,
             "`on_failure`: a server that dies after it has served is started again in the instance by itself, with \
-             growing pauses, at most \
-             five times in ten minutes; one that was asked to end is not. `never`: the next apply starts it. Default: `on_failure`.",
+             growing pauses, at most five times in ten minutes; one that was asked to end is not. `never`: the next \
+             apply starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]
@@ -299,8 +305,8 @@ fn reported() -> Vec<Attribute> {
             "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; \
              `failed`; `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced \
              since it was loaded; `displaced` when a llama-server that was started by hand serves on its port \
-             instead; `blocked` when another program \
-             listens there. Anything but `ready` and `blocked` is repaired by the next apply. A slow answer is a warning.",
+             instead; `blocked` when another program listens there. Anything but `ready` and `blocked` is repaired by \
+             the next apply. A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
         text("build_used", "`prebuilt` or `source`."),

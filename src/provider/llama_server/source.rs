@@ -6,17 +6,18 @@ use super::{
 };
 
 /// Each source tree of llama.cpp below a folder: its depth is that of its path; its time, and its path.
-const TREES: &str = "find -L \"$1\" -maxdepth 4 -type f -name CMakeLists.txt -exec sh -c '\
-    for file; do ! grep -qi llama \"$file\" || printf \"%s\\0%s\\0\" \"$(stat -L -c %Y \"${file%/*}\")\" \"${file%/*}\"; done' sh {} +";
+const TREES: &str = "find -L \"$1\" -maxdepth 4 -type f -name CMakeLists.txt -exec sh -c 'for file; do ! grep -qi \
+                     llama \"$file\" || printf \"%s\\0%s\\0\" \"$(stat -L -c %Y \"${file%/*}\")\" \"${file%/*}\"; \
+                     done' sh {} +";
 
 /// Each archive below a folder, or this one, that holds such a tree: its path, its size and time, and the tree's
 /// CMakeLists.txt in it.
-const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) -exec sh -c '\
-    for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; esac </dev/null 2>/dev/null | \
-    grep -E \"^(\\./)?([^/]+/)?CMakeLists\\.txt$\" | head -n 1 | { read -r entry && \
-    case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \"$entry\" ;; esac </dev/null \
-    2>/dev/null | grep -qi llama && \
-    printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
+const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) \
+                        -exec sh -c 'for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; \
+                        esac </dev/null 2>/dev/null | grep -E \"^(\\./)?([^/]+/)?CMakeLists\\.txt$\" | head -n 1 | { \
+                        read -r entry && case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \
+                        \"$entry\" ;; esac </dev/null 2>/dev/null | grep -qi llama && printf \"%s\\0%s\\0%s\\0\" \
+                        \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
 
 /// A hash of the files of a tree of llama.cpp; nothing where it is none.
 const TREE: &str = "cd \"$1\" && grep -qi llama CMakeLists.txt && \

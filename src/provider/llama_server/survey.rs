@@ -62,7 +62,8 @@ fn of_a_compile() -> Vec<Question> {
                     /opt/cuda/bin/nvcc; do [ -x \"$nvcc\" ] && [ -f \"$nvcc\" ] || continue; printf '%s\\t%s\\t%s\\n' \
                     \"$nvcc\" \"$(\"$nvcc\" --version | tr '\\n' ' ')\" \
                     \"$(list=$(\"$nvcc\" --list-gpu-arch) && echo \"$list\" | tr '\\n' ' ')\"; done";
-    let tools = "for tool in c++ clang++ cmake g++ git make ninja; do ! command -v \"$tool\" >/dev/null || echo \"$tool\"; done";
+    let tools = "for tool in c++ clang++ cmake g++ git make ninja; do ! command -v \"$tool\" >/dev/null || echo \
+                 \"$tool\"; done";
     vec![
         Question::of("capabilities", &["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]),
         Question::line("toolkits", toolkits),

@@ -54,8 +54,8 @@ impl EphemeralResource for Tunnel {
         };
         Schema::new(
             "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that \
-             forwards through SSH while \
-             the run lasts. Nothing of it reaches the state or the plan. Whether anybody listens at the other end shows when it is used.",
+             forwards through SSH while the run lasts. Nothing of it reaches the state or the plan. Whether anybody \
+             listens at the other end shows when it is used.",
             [
                 ssh_schema::visit(),
                 vec![

@@ -57,23 +57,23 @@ impl DataSource for File {
             Attribute::optional(
                 "path",
                 Type::String,
-                "The GGUF file: on the computer that runs Terraform, or, with `instance_id` or `ssh`, in the instance. `~/` is the \
-                 user's home.",
+                "The GGUF file: on the computer that runs Terraform, or, with `instance_id` or `ssh`, in the \
+                 instance. `~/` is the user's home.",
             )
             .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains(['\n', '\r', '\0']))),
             Attribute::optional(
                 "url",
                 Type::String,
-                "The address of the GGUF file: `https`, or `http` on a loopback address. The server must support range requests. \
-                 Redirects are followed, and no credentials are sent.",
+                "The address of the GGUF file: `https`, or `http` on a loopback address. The server must support \
+                 range requests. Redirects are followed, and no credentials are sent.",
             ),
         ];
         all.extend(ssh_schema::visit());
         all.extend(attributes());
         Schema::new(
             "The header of a GGUF model file. Nothing else of the file is read, and at most 256 MiB; of a split model \
-             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from it how much memory \
-             a server needs.",
+             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from \
+             it how much memory a server needs.",
             all,
         )
     }
@@ -180,7 +180,8 @@ fn failed(name: &str, error: &Error<FileError>, argument: &str) -> Box<Diagnosti
     let advice = match error {
         Error::Fault { .. } => "Check that this is a complete GGUF file of a language model.",
         Error::Source(FileError::Remote(RemoteError::NoRanges)) => {
-            "A file is never downloaded whole for its header. Use a server that supports range requests, or a local copy with path."
+            "A file is never downloaded whole for its header. Use a server that supports range requests, or a local \
+             copy with path."
         }
         Error::Source(FileError::Remote(RemoteError::Impossible(_))) => "Check ca_certificate_file of the provider.",
         Error::Source(FileError::Remote(_)) => "Check url, and that the file can be read without credentials.",

@@ -107,7 +107,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         number("vocabulary_size", "The tokens of the vocabulary."),
         number(
             "feed_forward_length",
-            "The width of the feed-forward part that a token passes; with experts, of all that are used. The largest layer.",
+            "The width of the feed-forward part that a token passes; with experts, of all that are used. The largest \
+             layer.",
         ),
         flag("tied_output", "Whether the token embeddings are also the output."),
         numbers("layer_bytes", "The bytes of the tensors of each layer."),

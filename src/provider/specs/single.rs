@@ -70,8 +70,8 @@ impl DataSource for Single {
             attributes.push(attribute);
         }
         Schema::new(
-            "One instance specification: the only one that matches, or the first in an order. Prices and stock change: they are \
-             asked for in every plan.",
+            "One instance specification: the only one that matches, or the first in an order. Prices and stock \
+             change: they are asked for in every plan.",
             attributes,
         )
     }

@@ -1,5 +1,5 @@
-//! Findings as a report of tests, in the form that Jenkins, GitLab and others read: a suite for each plan, a test for each rule that
-//! holds, and one for each violation.
+//! Findings as a report of tests, in the form that Jenkins, GitLab and others read: a suite for each plan, a test for
+//! each rule that holds, and one for each violation.
 
 use askama::Template;
 

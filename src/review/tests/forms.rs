@@ -39,7 +39,7 @@ fn sarif_is_what_its_schema_says() {
     }
 }
 
-/// GitLab publishes no schema, but the members that it needs (GitLab, Code Quality, report format).
+/// The members that GitLab needs (GitLab, Code Quality, report format).
 #[test]
 fn gitlab_gets_what_it_needs() {
     for review in [violated(), open()] {

@@ -19,7 +19,8 @@ use crate::{
 /// A data source with these arguments, and its result.
 fn source(name: &str, arguments: &str) -> String {
     format!(
-        "data \"damodel_model\" {name:?} {{\n{arguments}\n}}\noutput {name:?} {{\n  value = data.damodel_model.{name}\n}}\n"
+        "data \"damodel_model\" {name:?} {{\n{arguments}\n}}\noutput {name:?} {{\n  value = data.damodel_model.{name}\n\
+         }}\n"
     )
 }
 
@@ -178,7 +179,8 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
             (
                 "spec",
                 format!(
-                    "provider::damodel::cheapest_spec(data.damodel_specs.all.specs, 1, ceil({}.total / 1048576) + 40000).spec_id",
+                    "provider::damodel::cheapest_spec(data.damodel_specs.all.specs, 1, ceil({}.total / 1048576) + \
+                     40000).spec_id",
                     call("m", "{}")
                 ),
             ),

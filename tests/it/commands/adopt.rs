@@ -86,11 +86,7 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
             Instance::new("monthly").text("payment_type", "Monthly").set("purchase_duration", 3),
             Instance::new("daily").text("payment_type", "Daily").set("purchase_duration", 1).set("auto_renew", true),
             Instance::new("disks")
-                .set(
-                    "exist_disks",
-                    "[{ disk_id = 801, mount_path = \"/a\", release_with_instance = \
-                                                       true }]",
-                )
+                .set("exist_disks", "[{ disk_id = 801, mount_path = \"/a\", release_with_instance = true }]")
                 .set(
                     "new_disks",
                     "[{ size_gb = 20, spec_id = 31, mount_path = \"/b\" }, { size_gb = 30, spec_id = 32, \

@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn toolkits_are_read_as_nvcc_tells_them() {
-        let told = "/usr/bin/nvcc\tnvcc: NVIDIA (R) Cuda Cuda compilation tools, release 12.4, V12.4.99\tcompute_50 compute_70\n\
-                    /opt/cuda/bin/nvcc\t\t";
+        let told = "/usr/bin/nvcc\tnvcc: NVIDIA (R) Cuda Cuda compilation tools, release 12.4, V12.4.99\tcompute_50 \
+                    compute_70\n/opt/cuda/bin/nvcc\t\t";
         let toolkits = read("toolkits", told).toolkits;
         let toolkit = |nvcc: &str, version: &str, architectures: &[&str]| Toolkit {
             nvcc: nvcc.to_owned(),

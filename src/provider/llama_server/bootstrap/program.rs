@@ -172,10 +172,9 @@ fn run_by_hash(place: &Place) -> String {
 }
 
 /// What a login exports under a name of ours would reach compilers, and be believed; some others change every server.
-const UNSET: &str = "for damodel_name in \
-                     $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p; \
-                     s/^\\(LLAMA_ARG_[A-Za-z0-9_]*\\)=.*/\\1/p') \
-                     LLAMA_API_KEY AIP_MODE; do unset \"$damodel_name\"; done\n";
+const UNSET: &str = "for damodel_name in $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p; \
+                     s/^\\(LLAMA_ARG_[A-Za-z0-9_]*\\)=.*/\\1/p') LLAMA_API_KEY AIP_MODE; do unset \"$damodel_name\"; \
+                     done\n";
 
 /// Whether a text reaches the instance as it is: no shell and no process takes a NUL.
 pub(crate) fn is_passable(text: &str) -> bool {

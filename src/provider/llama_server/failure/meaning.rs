@@ -31,7 +31,8 @@ pub(super) fn meaning(
             if source.is_some_and(|source| !source.cuda_architectures.is_null()) {
                 "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
             } else {
-                "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in source.cuda_architectures."
+                "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
+                 source.cuda_architectures."
             },
         ),
         Kind::BadOption => (

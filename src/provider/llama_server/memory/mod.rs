@@ -169,9 +169,9 @@ fn judge(path: &Attr<String>, model: &Model, options: &Options, cards: &[u64]) -
     let weights = found.weights.unwrap_or_default();
     if weights > room {
         let text = format!(
-            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with more \
-             GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns this check off. \
-             To destroy while this error stands, use terraform destroy -refresh=false.",
+            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with \
+             more GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns \
+             this check off. To destroy while this error stands, use terraform destroy -refresh=false.",
             gib(weights),
             gib(room)
         );

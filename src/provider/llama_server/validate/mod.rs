@@ -87,7 +87,8 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("source").attribute("path"),
             "Two sources",
-            "Set either source.path, which is in the instance, or source.url and source.ref, which are fetched with git.",
+            "Set either source.path, which is in the instance, or source.url and source.ref, which are fetched with \
+             git.",
         );
     }
 }
@@ -123,7 +124,10 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Some(Clash::Forbidden(argument)) => diagnostics.error_at(
                 path,
                 "An option that an argument sets",
-                format!("{word:?} is set with {argument}. The provider checks the server by it, so it cannot be given twice."),
+                format!(
+                    "{word:?} is set with {argument}. The provider checks the server by it, so it cannot be given \
+                         twice."
+                ),
             ),
             Some(Clash::Set(argument)) => diagnostics.warning_at(
                 path,

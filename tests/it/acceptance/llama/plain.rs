@@ -132,9 +132,8 @@ fn a_key_file_is_enough_from_create_to_destroy() {
         // A chat on the way that the server was made, and a restart in place.
         let chat = format!(
             "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  \
-             host_key = \
-             {X}.host_key\n  ssh = {}\n  model = \"any\"\n  messages = [{{ role = \"user\", content = \"over sshd\" }}]\n}}\n\
-             output \"said\" {{\n  value = data.damodel_chat_completion.c.content\n}}\n",
+             host_key = {X}.host_key\n  ssh = {}\n  model = \"any\"\n  messages = [{{ role = \"user\", content = \
+             \"over sshd\" }}]\n}}\noutput \"said\" {{\n  value = data.damodel_chat_completion.c.content\n}}\n",
             host.ssh_with_key("")
         );
         workspace.apply_ok(&format!("{}{chat}", config(&server.set("context_size", 2048))));
@@ -292,9 +291,8 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
         let chat = |ssh: &str| {
             format!(
                 "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = \
-                 {X}.id\n  ssh = {ssh}\n  model = \"any\"\n \
-                  messages = [{{ role = \"user\", content = \"forwarded\" }}]\n}}\noutput \"said\" \
-                 {{\n  value = data.damodel_chat_completion.c.content\n}}\n"
+                 {X}.id\n  ssh = {ssh}\n  model = \"any\"\n messages = [{{ role = \"user\", content = \"forwarded\" \
+                 }}]\n}}\noutput \"said\" {{\n  value = data.damodel_chat_completion.c.content\n}}\n"
             )
         };
         for (ssh, unpinned) in [

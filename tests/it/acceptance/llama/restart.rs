@@ -122,7 +122,8 @@ fn an_operator_restarts_it_by_hand() {
         let site = super::site();
         let workspace = Workspace::new(cli, &site);
         let action = format!(
-            "action \"{ACTION}\" \"x\" {{\n  config {{\n    instance_id = {X}.instance_id\n    host_key = {X}.host_key\n  }}\n}}\n"
+            "action \"{ACTION}\" \"x\" {{\n  config {{\n    instance_id = {X}.instance_id\n    host_key = \
+             {X}.host_key\n  }}\n}}\n"
         );
         workspace.apply_ok(&format!("{}{action}", Server::new().config()));
         let first = pid(&workspace.state());

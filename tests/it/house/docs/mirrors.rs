@@ -158,7 +158,7 @@ fn the_commands_of_the_guide_work() {
 
 /// The platform of the zip that the release made.
 fn platform(folder: &Path) -> String {
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let zip = names.filter(|name| name.ends_with(".zip") && name.starts_with("terraform-provider")).next().unwrap();
+    let mut names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let zip = names.find(|name| name.ends_with(".zip") && name.starts_with("terraform-provider")).unwrap();
     zip.trim_end_matches(".zip").splitn(3, '_').nth(2).unwrap().to_owned()
 }

@@ -251,9 +251,10 @@ impl Home {
         if self.has_systemd.get() {
             // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a
             // file in the home, and so is what the CPU is.
-            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs \
-                           /var/lib && mkdir -p \
-                           /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \"$0\" -s";
+            let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib \
+                           && mkdir -p /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo \
+                           /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \
+                           \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
             command.arg("-s");

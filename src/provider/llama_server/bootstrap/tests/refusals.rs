@@ -34,7 +34,8 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(
         text,
         format!(
-            "no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n{root}public-storage/model/tiny.gguf"
+            "no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n\
+             {root}public-storage/model/tiny.gguf"
         )
     );
     assert_eq!(home.look().phase, Phase::Absent);
@@ -114,7 +115,8 @@ fn port_that_is_taken_when_the_server_starts_leads_to_no_compile() {
     // Between the check and the start: the server's --help takes the port, in place of someone who was faster.
     home.script(
         "public-storage/package/llama-cuda/llama-server",
-        "#!/bin/sh\n[ \"$1\" != --help ] || while [ ! -e ~/taken ]; do : >~/asked; sleep 0.05; done\necho \"couldn't bind HTTP server socket\" >&2; exit 1\n",
+        "#!/bin/sh\n[ \"$1\" != --help ] || while [ ! -e ~/taken ]; do : >~/asked; sleep 0.05; done\n\
+         echo \"couldn't bind HTTP server socket\" >&2; exit 1\n",
     );
     home.ensure(&home.job());
     until("it is not asked", || home.path("asked").exists().then_some(()));

@@ -89,7 +89,9 @@ fn server_that_prints_its_secrets_does_not_bring_them_into_a_report() {
     let home = Home::new();
     home.script(
         "public-storage/package/llama-cuda/llama-server",
-        "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\ncat ~/workspace/.damodel/*/api_key >&2\necho \"error: the key is $(cat ~/workspace/.damodel/*/api_key), twice $(cat ~/workspace/.damodel/*/api_key)! $PLANTED\" >&2\nexit 3\n",
+        "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\ncat ~/workspace/.damodel/*/api_key >&2\n\
+         echo \"error: the key is $(cat ~/workspace/.damodel/*/api_key), twice $(cat ~/workspace/.damodel/*/api_key)! \
+         $PLANTED\" >&2\nexit 3\n",
     );
     let job = Job { build: Build::Prebuilt, ..job(&home) };
     home.ensure(&job);
@@ -111,8 +113,10 @@ fn no_half_of_a_secret_is_left_where_a_text_is_cut() {
     // More than a report takes, and a line whose end is cut within the key.
     home.script(
         "public-storage/package/llama-cuda/llama-server",
-        "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\nline=\"$PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED\"\n\
-         awk -v line=\"$line $line\" 'BEGIN { while (i++ < 50) print line }'\nprintf 'error: %0385d%s\\n' 0 \"$(cat ~/workspace/.damodel/*/api_key)\"\nexit 3\n",
+        "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\n\
+         line=\"$PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED $PLANTED\"\n\
+         awk -v line=\"$line $line\" 'BEGIN { while (i++ < 50) print line }'\n\
+         printf 'error: %0385d%s\\n' 0 \"$(cat ~/workspace/.damodel/*/api_key)\"\nexit 3\n",
     );
     let job = Job { build: Build::Prebuilt, ..job(&home) };
     home.ensure(&job);

@@ -287,7 +287,8 @@ fn server_that_uses_no_card_is_noted() {
     fs::rename(&real, home.path("real-server")).unwrap();
     home.script(
         "public-storage/package/llama-cuda/llama-server",
-        "#!/bin/sh\necho 'warning: no usable GPU found, --gpu-layers option will be ignored' >&2\nexec ~/real-server \"$@\"\n",
+        "#!/bin/sh\necho 'warning: no usable GPU found, --gpu-layers option will be ignored' >&2\n\
+         exec ~/real-server \"$@\"\n",
     );
     let report = home.serve(&home.job());
     assert_eq!(
