@@ -14,7 +14,7 @@ use url::Url;
 use crate::api::{
     error::Cause,
     settings::{Settings, is_loopback},
-    transport::trusting,
+    transport::{roots, trusting},
 };
 
 /// How many redirects are followed.
@@ -94,7 +94,7 @@ impl RemoteFile {
         let client = if url.scheme() == "http" {
             builder().tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string())
         } else {
-            trusting(settings.extra_roots_pem.as_deref(), builder)
+            roots(settings.extra_roots_pem.as_deref()).and_then(|roots| trusting(roots, builder))
         };
         let client = client.map_err(RemoteError::Impossible)?;
         Ok(Self { client, url, user_agent: settings.user_agent.to_string() })

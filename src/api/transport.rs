@@ -160,11 +160,12 @@ impl Http {
 
 impl Options {
     fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
+        let roots = roots(self.extra_roots_pem.as_deref())?;
         if self.plain {
             // No certificate store is needed, and a computer without one must not fail.
             return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
-        trusting(self.extra_roots_pem.as_deref(), || self.builder(effect))
+        trusting(roots, || self.builder(effect))
     }
 
     fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
@@ -182,20 +183,27 @@ impl Options {
     }
 }
 
-/// A client that trusts this computer's roots and those of a PEM bundle.
+/// The certificates of a PEM bundle.
 ///
 /// # Errors
 ///
-/// Why there is none: a bundle that is none, or no roots at all.
+/// It is not a PEM bundle.
+pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
+    let certificates = pem.map(Certificate::from_pem_bundle).transpose();
+    let certificates =
+        certificates.map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?;
+    Ok(certificates.unwrap_or_default())
+}
+
+/// A client that trusts this computer's roots and further ones.
+///
+/// # Errors
+///
+/// No client can be built, as without any root.
 pub(super) fn trusting(
-    roots_pem: Option<&[u8]>,
+    roots: Vec<Certificate>,
     builder: impl Fn() -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, String> {
-    let roots = match roots_pem {
-        Some(pem) => Certificate::from_pem_bundle(pem)
-            .map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?,
-        None => Vec::new(),
-    };
     let merged = builder().tls_certs_merge(roots.clone()).build();
     match merged {
         Ok(client) => Ok(client),

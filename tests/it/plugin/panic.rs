@@ -65,7 +65,7 @@ fn a_panic_of_a_call_is_logged_beside_its_report_id() {
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["@level"], "error");
     assert_eq!(line["panic.message"], "planted");
-    assert!(line["panic.location"].as_str().unwrap().contains("echo.rs"));
+    assert!(line["panic.location"].as_str().unwrap().contains("echo/mod.rs"));
     assert!(line["panic.backtrace"].as_str().unwrap().contains("echo"));
     assert_eq!(line["tf_rpc"], "ApplyResourceChange");
     assert_eq!(line["tf_resource_type"], "echo_thing");
