@@ -198,12 +198,12 @@ impl<K: Object> Objects<K> {
         .await
     }
 
-    /// All of them, asked for now and for this caller alone.
+    /// All of them, by a request for this caller alone.
     pub(super) async fn ask(&self, context: &Context, retry: Retry) -> Result<Listing<K>, Error> {
         paged(&self.client, context, &Request::new(K::LIST), retry).await
     }
 
-    /// Those that a search by name or uid finds, asked for now.
+    /// Those that a search by name or uid finds, by a request of its own.
     pub(super) async fn search(&self, text: &str, context: &Context) -> Result<Listing<K>, Error> {
         let request = Request::new(K::LIST).query(K::SEARCH, text);
         paged(&self.client, context, &request, Retry::AsConfigured).await

@@ -20,7 +20,9 @@ pub mod terraform;
 pub mod watch;
 
 mod notes;
+mod service;
 mod signals;
 mod surroundings;
 
+pub use service::ServiceArguments;
 pub use surroundings::Surroundings;

@@ -102,7 +102,7 @@ impl Diagnostics {
         self.0.iter().any(Diagnostic::is_error)
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

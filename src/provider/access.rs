@@ -56,7 +56,7 @@ impl Access {
         running(uid, now, client, limits).await.map(|instance| Self::of(&instance))
     }
 
-    /// Whether one may hope to log in. A status that nobody knows does not forbid it.
+    /// Whether one may hope to log in. An unknown status does not forbid it.
     pub(super) fn runs(&self) -> bool {
         use InstanceStatus::{Creating, Failed, Released, Stopped};
         !matches!(self.status, Some(Creating | Failed | Released | Stopped))

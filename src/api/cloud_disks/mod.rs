@@ -57,7 +57,7 @@ pub struct CloudDiskSpecFilter {
 }
 
 impl Objects<CloudDisk> {
-    /// The cloud disks that a filter selects, asked for now.
+    /// The cloud disks that a filter selects, by a request of its own.
     ///
     /// # Errors
     /// Any of a read.

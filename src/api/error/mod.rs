@@ -149,7 +149,7 @@ impl Error {
         }
     }
 
-    /// Whether the request was sent and nobody knows if it took effect.
+    /// Whether the request was sent and it is not known if it took effect.
     #[must_use]
     pub fn outcome_is_unknown(&self) -> bool {
         if self.nothing_was_processed() {

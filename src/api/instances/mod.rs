@@ -40,7 +40,7 @@ pub struct InstanceFilter {
 }
 
 impl Objects<Instance> {
-    /// The instances that a filter selects, asked for now.
+    /// The instances that a filter selects, by a request of its own.
     ///
     /// # Errors
     /// Any of a read.
@@ -55,7 +55,7 @@ impl Objects<Instance> {
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
-    /// One instance with all its fields, asked for now.
+    /// One instance with all its fields, by a request of its own.
     ///
     /// # Errors
     /// Any of a read; 160003 when the account has no such instance (which alone proves nothing: [`Self::look`]).

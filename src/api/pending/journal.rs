@@ -202,14 +202,14 @@ impl Journal {
         Entry::write_new(&self.directory, name, record, lock)
     }
 
-    /// Takes up a create that was sent or accepted under the same key and whose owner is gone: those of this account
+    /// Resumes a create that was sent or accepted under the same key and whose owner is gone: those of this account
     /// first, accepted ones before others, then the oldest. Of several that claim one, one gets it. `passed_over` are
     /// those of other accounts that were examined already.
     ///
     /// A record that a parallel create of the same run owns is no obstacle: that is another create.
     ///
     /// # Errors
-    /// A directory that cannot be read or locked, and files in it that cannot be read: nobody knows what they stand
+    /// A directory that cannot be read or locked, and files in it that cannot be read: it is not known what they stand
     /// for.
     pub(in crate::api) fn claim(
         &self,

@@ -24,7 +24,7 @@ struct Run {
 }
 
 impl Journal {
-    /// The records that earlier runs left and that nobody has taken up: creates whose process is gone, and objects that
+    /// The records that earlier runs left and no run has resumed: creates whose process is gone, and objects that
     /// were answered to Terraform and that a whole run since has not found in the state. Empty when this run was told
     /// already.
     ///

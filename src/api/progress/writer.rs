@@ -22,7 +22,7 @@ use crate::api::Journal;
 /// A run writes no more than this, in bytes.
 const MOST: usize = 512 * 1024;
 
-/// So many files of earlier runs are kept: they tell how long waits take.
+/// The number of earlier files that are kept: later runs estimate waits from them.
 const KEPT: usize = 16;
 
 /// How many runs this process has told of.

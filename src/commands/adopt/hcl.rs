@@ -15,7 +15,7 @@ pub(super) fn arguments(arguments: &[(String, Value)]) -> String {
 
 /// A text that HCL reads back as it is, and evaluates nothing of (HCL, string literals and template literals).
 ///
-/// What cannot be seen, or changes the direction of what is seen, is written by number, so that nobody who reads it is
+/// What cannot be seen, or changes the direction of what is seen, is written by number, so that no reader is
 /// deceived.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

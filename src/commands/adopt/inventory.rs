@@ -104,7 +104,7 @@ impl Inventory {
         Ok(found)
     }
 
-    /// The configuration of an object that its own plan leaves as it is, or why there is none.
+    /// The configuration of an object that its own plan leaves as it is, or why not.
     ///
     /// What the provider refuses in a configuration, although the service reports it, is left to the service where it
     /// can be.

@@ -1,21 +1,13 @@
 //! What the account has, and what it costs: the one place that asks the service.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigdecimal::BigDecimal;
-use secrecy::ExposeSecret;
 
-use super::{Arguments, Error};
+use super::Error;
 use crate::{
-    api::{
-        BaseUrl, Client, CloudDisk, Context, Instance, Listing, PlainHttp, PrivateImage, Record, Settings, Spec,
-        TokenSource,
-    },
+    api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec},
     commands::adopt::Kind,
-    provider::Environment,
 };
 
 /// A month, in hours.
@@ -168,22 +160,4 @@ fn private_image(image: &PrivateImage) -> Billed {
         since: image.create_time,
         order: None,
     }
-}
-
-/// How the service is asked.
-pub(super) fn settings(arguments: &Arguments, environment: &Environment) -> Result<Settings, Error> {
-    let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
-    let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
-    let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
-    let roots = arguments.ca_certificate_file.as_deref().map(|file| {
-        let path = environment.path(file);
-        fs::read(&path).map_err(|source| Error::Read { place: path.display().to_string(), source })
-    });
-    Ok(Settings {
-        base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
-        token: token.cloned().map(TokenSource::Value),
-        max_retries: 2,
-        extra_roots_pem: roots.transpose()?,
-        ..Settings::default()
-    })
 }

@@ -16,12 +16,12 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 pub use self::states::NotAState;
 use self::{account::Account, holders::Audit, states::State};
-use super::adopt;
+use super::{ServiceArguments, adopt};
 use crate::{
     api::{Client, Context, Error as ApiError, InvalidBaseUrl},
     provider::Environment,
@@ -63,18 +63,9 @@ pub struct Arguments {
     /// Writes import blocks and the configuration of what nobody holds, as `adopt --out` does.
     #[arg(long, value_name = "DIR")]
     pub adopt: Option<PathBuf>,
-    /// The service's base address.
-    #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
-    pub base_url: Option<String>,
-    /// Allows plain http to any address, as the provider's argument of this name.
-    #[arg(long)]
-    pub allow_http: bool,
-    /// An extra root certificate (PEM), as the provider's argument of this name.
-    #[arg(long, value_name = "FILE")]
-    pub ca_certificate_file: Option<PathBuf>,
-    /// The API token. Better left to the variable than written on a command line.
-    #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
-    pub token: Option<SecretString>,
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArguments,
 }
 
 /// The form of the list.
@@ -91,7 +82,7 @@ pub enum FormatArgument {
 /// What ends with an exit code of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// Something that nobody holds.
+    /// An object without a holder.
     Unmanaged,
 }
 
@@ -207,7 +198,8 @@ async fn audit(
 ) -> Result<Outcome, Error> {
     let states = read_states(arguments, environment, input)?;
     let notes = notes::read(&arguments.pending, environment)?;
-    let client = Client::new(account::settings(arguments, environment)?);
+    let unreadable = |path: PathBuf, source| Error::Read { place: path.display().to_string(), source };
+    let client = Client::new(arguments.service.settings(environment, unreadable)?);
     let account = Account::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
     let mut audit = Audit::new(&account, &states, &notes, Timestamp::now().as_second())?;
     if let Some(age) = arguments.older_than {
@@ -251,8 +243,8 @@ async fn adopt_these(
     folder: &std::path::Path,
     unmanaged: &BTreeSet<(adopt::Kind, String)>,
 ) -> Result<String, Error> {
-    let token = arguments.token.as_ref().map(|token| token.expose_secret().to_owned());
-    let named = [("DAMODEL_BASE_URL", arguments.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
+    let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
+    let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
     let variables = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let told = Environment::made_of(variables, environment.directory().to_owned());
     let adoption = adopt::Arguments {
@@ -260,8 +252,8 @@ async fn adopt_these(
         kind: Vec::new(),
         name: None,
         region: None,
-        allow_http: arguments.allow_http,
-        ca_certificate_file: arguments.ca_certificate_file.as_deref().map(|file| environment.path(file)),
+        allow_http: arguments.service.allow_http,
+        ca_certificate_file: arguments.service.ca_certificate_file.as_deref().map(|file| environment.path(file)),
     };
     let adopted = adopt::only(&adoption, told, |kind, id| unmanaged.contains(&(kind, id.to_owned()))).await;
     adopted.map_err(|error| Error::Adopt(Box::new(error)))

@@ -185,7 +185,7 @@ impl Fate {
     pub(super) fn advice(&self, listed: &Listed, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, Phase::Sent | Phase::Accepted) => {
-                "apply the same configuration in this folder: it takes it up".to_owned()
+                "apply the same configuration in this folder: it resumes the create".to_owned()
             }
             (Self::Alive { uid, .. }, Phase::HandedOver) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")

@@ -4,7 +4,6 @@ mod fate;
 mod table;
 
 use std::{
-    fs,
     io::{self, Write},
     path::PathBuf,
     time::Duration,
@@ -12,18 +11,18 @@ use std::{
 
 use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
-use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use self::{
     fate::{Fate, Service},
     table::Row,
 };
-use super::notes::{DATA_DIRECTORY, Notes, path_or_nothing};
+use super::{
+    ServiceArguments,
+    notes::{DATA_DIRECTORY, Notes, path_or_nothing},
+};
 use crate::{
-    api::{
-        BaseUrl, Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed, PlainHttp, Settings, TokenSource,
-    },
+    api::{Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed},
     provider::Environment,
 };
 
@@ -47,18 +46,9 @@ pub struct Arguments {
     /// The core's data directory.
     #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
-    /// The service's base address; without it, and the token, nothing is asked.
-    #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
-    pub base_url: Option<String>,
-    /// Allows plain http to any address, as the provider's argument of this name.
-    #[arg(long)]
-    pub allow_http: bool,
-    /// An extra root certificate (PEM), as the provider's argument of this name.
-    #[arg(long, value_name = "FILE")]
-    pub ca_certificate_file: Option<PathBuf>,
-    /// The API token. Better left to the variable than written on a command line.
-    #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
-    pub token: Option<SecretString>,
+    /// The service. Without an address and a token nothing is asked.
+    #[command(flatten)]
+    pub service: ServiceArguments,
     /// Removes the note of this entry. Only when nothing of it is left in the service.
     #[arg(long, value_name = "ENTRY")]
     pub forget: Option<String>,
@@ -214,19 +204,6 @@ fn name(listed: &Listed) -> String {
 }
 
 fn service(arguments: &Arguments, environment: &Environment) -> Result<Service, Error> {
-    let plain_http = if arguments.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
-    let address = arguments.base_url.as_deref().filter(|address| !address.is_empty());
-    let token = arguments.token.as_ref().filter(|token| !token.expose_secret().is_empty());
-    let roots = arguments.ca_certificate_file.as_deref().map(|file| {
-        let path = environment.path(file);
-        fs::read(&path).map_err(|source| Error::Read { path, source })
-    });
-    let settings = Settings {
-        base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
-        token: token.cloned().map(TokenSource::Value),
-        max_retries: 2,
-        extra_roots_pem: roots.transpose()?,
-        ..Settings::default()
-    };
+    let settings = arguments.service.settings(environment, |path, source| Error::Read { path, source })?;
     Ok(Service::new(Client::new(settings)))
 }

@@ -65,7 +65,7 @@ impl<P: Provider> Server<P> {
 }
 
 impl<C> Configuration<C> {
-    /// The client, or why there is none.
+    /// The client, or why it is missing.
     pub(super) fn client(self) -> Result<Arc<C>, Diagnostics> {
         let mut diagnostics = Diagnostics::new();
         match self {

@@ -32,7 +32,8 @@ fn actions_are_told_with_what_sets_them_off() {
         json!({"address": "action.damodel_llama_server_restart.r", "type": "damodel_llama_server_restart", "name": "r",
             "config_values": {"instance_id": "ins-1", "password": "hunter2"}, "config_sensitive": {"password": true},
             "config_unknown": {}, "lifecycle_action_trigger": {"triggering_resource_address": "damodel_llama_server.s",
-            "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0, "on_failure": "ActionOnFailureHalt"}})
+            "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0,
+            "on_failure": "ActionOnFailureHalt"}})
     };
     let invoked = json!({"address": "action.damodel_chat_completion.c", "type": "damodel_chat_completion", "name": "c",
         "invoke_action_trigger": {}});

@@ -9,8 +9,9 @@ use std::{
 use damodel::sandbox::{Action, Options, Thing, When};
 use rstest::rstest;
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked,
+use crate::support::{
+    terraform::{Diagnostic, Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked},
+    wait::wait_for,
 };
 
 const X: &str = "damodel_instance.x";
@@ -146,9 +147,14 @@ fn a_note_that_is_being_looked_at_is_waited_for() {
             .collect();
         assert!(!locks.is_empty());
         locks.iter().for_each(|lock| lock.lock().unwrap());
+        let log = workspace.beside("log");
+        workspace.set_env("TF_LOG_PROVIDER", "INFO");
+        workspace.set_env("TF_LOG_PATH", &log.display().to_string());
         let (done, said) = thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(Duration::from_secs(6));
+                let says =
+                    |text: String| text.contains("waiting for another process that holds the record").then_some(());
+                wait_for("the wait", || fs::read_to_string(&log).ok().and_then(says));
                 locks.iter().for_each(|lock| lock.unlock().unwrap());
             });
             workspace.try_apply(&[])

@@ -123,7 +123,8 @@ fn lives(cli: &Cli, options: Options) {
 
     let state = workspace.state();
     let found = json!({
-        "specs": 6, "cheap": 103, "classes": ["RBD", "FS", "S3", "FS"], "images": 6, "pytorch": "902", "saved": true, "tag": true,
+        "specs": 6, "cheap": 103, "classes": ["RBD", "FS", "S3", "FS"], "images": 6, "pytorch": "902", "saved": true,
+        "tag": true,
         "machines": ["builder", "user"], "kind": "private", "corpus": true, "held": "mounted", "by": 1,
     });
     assert_eq!(state.output("found"), &found);
@@ -234,15 +235,18 @@ fn the_whole_service_lives_in_one_configuration() {
 
 /// Together they hold every value of every form beside the default ones.
 const FORMS: [&str; 6] = [
-    "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
+    "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,\
+     error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
     "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
      error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating",
-    "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,error_shape=nested,failed_unreleasable,chat_error=envelope",
+    "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,\
+     error_shape=nested,failed_unreleasable,chat_error=envelope",
     "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
      error_shape=numeric_code,metadata=without_identifiers,chat_error=openai_200",
     "empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,\
      error_shape=string_number,page_cap=4,page_cap_for_all",
-    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,error_shape=text,error_status=matched,chat_error=envelope",
+    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,\
+     error_shape=text,error_status=matched,chat_error=envelope",
 ];
 
 #[rstest]

@@ -10,11 +10,7 @@ use damodel::sandbox::stand_in::Machine;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::{
-    sandbox::client::parse,
-    sandbox::home::Home,
-    sandbox::yard::{request, wait_for},
-};
+use crate::{sandbox::client::parse, sandbox::home::Home, sandbox::yard::request, support::wait::wait_for};
 
 #[test]
 fn it_says_what_it_is() {

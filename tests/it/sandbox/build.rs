@@ -6,7 +6,8 @@ use damodel::sandbox::stand_in::Machine;
 
 use crate::{
     sandbox::home::{Home, Server},
-    sandbox::yard::{has, wait_for},
+    sandbox::yard::has,
+    support::wait::wait_for,
 };
 
 /// A home in which the source can be compiled; none, with a word, where cmake is missing.

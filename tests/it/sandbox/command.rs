@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::{
     sandbox::client::ask,
-    sandbox::yard::{has, is_live, key_pair, wait_for},
+    sandbox::yard::{has, is_live, key_pair},
+    support::wait::wait_for,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");

@@ -18,7 +18,8 @@ use tempfile::TempDir;
 
 use crate::{
     sandbox::client::{Reply, parse},
-    sandbox::yard::{PROGRAM, request, wait_for},
+    sandbox::yard::{PROGRAM, request},
+    support::wait::wait_for,
 };
 
 /// A home with everything, and a port space.

@@ -12,7 +12,8 @@ use damodel::sandbox::{LifeClock, Options};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::sandbox::yard::{Yard, is_live, key_pair, wait_for};
+use crate::sandbox::yard::{Yard, is_live, key_pair};
+use crate::support::wait::wait_for;
 
 /// The specification of a machine without GPU.
 const CPU: i64 = 203;

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use crate::{
     sandbox::client::{Reply, parse},
     sandbox::home::Home,
-    sandbox::yard::{request, wait_for},
+    sandbox::yard::request,
+    support::wait::wait_for,
 };
 
 /// The options of the service's guide, but for the model and flash attention.

@@ -6,8 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use damodel::sandbox::{MachineView, Mutation, Options, Running, Sandbox};
@@ -20,21 +19,6 @@ use crate::sandbox::client::{Reply, ask, parse};
 
 /// The program that the stand-ins are.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
-
-/// How long a test waits for what must come.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Waits until something is so.
-pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Whether the system has this program. Without it the test says so past the test harness, and fails where CI is set.
 pub(crate) fn has(program: &str) -> bool {

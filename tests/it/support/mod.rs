@@ -7,3 +7,4 @@ pub(crate) mod reattach;
 pub(crate) mod sshd;
 pub(crate) mod terraform;
 pub(crate) mod tls;
+pub(crate) mod wait;

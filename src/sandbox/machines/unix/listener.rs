@@ -103,7 +103,7 @@ pub(super) async fn serve(
                 held = Port::reserve(port).ok().map(|(held, _)| held);
             }
             Err(error) => {
-                tracing::error!(%error, port, "the port of an instance's sshd is lost for now");
+                tracing::error!(%error, port, "the port of an instance's sshd is not served");
                 tokio::select! {
                     _ = changes.changed() => {}
                     () = sleep(Duration::from_millis(50)) => {}

@@ -16,12 +16,7 @@ mod secrets;
 mod update;
 mod validation;
 
-use std::{
-    collections::BTreeMap,
-    fmt, fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt, fs, path::PathBuf};
 
 use damodel::sandbox::Options;
 use nix::{
@@ -32,10 +27,10 @@ use nix::{
 use crate::support::{
     plugin::BINARY,
     terraform::{Instance, Site, State, config},
+    wait::wait_for,
 };
 
 pub(super) const X: &str = "damodel_llama_server.x";
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A service whose instances have an inference server.
 pub(super) fn site() -> Site {
@@ -170,11 +165,7 @@ pub(super) fn servers(site: &Site) -> Vec<u32> {
 }
 
 pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(what, || done().then_some(()));
 }
 
 /// Waits until the work in the instance is in a phase.

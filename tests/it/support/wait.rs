@@ -1,0 +1,21 @@
+//! Waiting for what must come.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test waits for what must come.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
