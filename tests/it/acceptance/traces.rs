@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::{Router, body::Bytes, routing::post};
@@ -65,6 +65,11 @@ fn covered(begin: u64, end: u64, spans: &[Span]) -> f64 {
     sum as f64 / (end - begin) as f64
 }
 
+/// Nanoseconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -72,14 +77,18 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn calls_requests_waits_and_ssh_steps_are_spans_of_the_callers_trace() {
     each_cli(|cli| {
-        let site = Site::with(Options { creation: Duration::from_secs(3), ..llama::options() });
+        // Terraform's own start and end are in no span of the provider. The service takes minutes for an instance; at
+        // this time they count for more than they would there.
+        let site = Site::with(Options { creation: Duration::from_secs(20), ..llama::options() });
         let collector = Collector::start();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&Server::new().config());
         workspace.plan(&[]);
         workspace.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
         workspace.set_env("TRACEPARENT", &format!("00-{TRACE}-{PARENT}-01"));
+        let begin = now();
         workspace.apply_plan();
+        let end = now();
 
         let spans = collector.spans();
         let of = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
@@ -93,15 +102,12 @@ fn calls_requests_waits_and_ssh_steps_are_spans_of_the_callers_trace() {
             assert!(!of(name).is_empty(), "{name} is not among {:?}", spans.iter().map(|span| &span.name));
         }
 
-        // From the first resource to the last hardly any time is in no span, and most of each call is in one below it:
-        // the rest is the disk's and the processor's, which may be busy with other tests.
-        let applied = of("ApplyResourceChange");
-        let begin = applied.iter().map(|span| span.start_time_unix_nano).min().unwrap();
-        let end = applied.iter().map(|span| span.end_time_unix_nano).max().unwrap();
         let whole = covered(begin, end, &spans);
-        assert!(whole >= 0.95, "{whole}");
+        assert!(whole >= 0.95, "{whole} of the apply is in a span");
+        // Most of each call is in a span below it: the rest is the disk's and the processor's, which may be busy with
+        // other tests.
         let inner: Vec<Span> = ["request", "wait", "ssh"].iter().flat_map(|name| of(name)).collect();
-        for call in applied {
+        for call in of("ApplyResourceChange") {
             let part = covered(call.start_time_unix_nano, call.end_time_unix_nano, &inner);
             assert!(part >= 0.8, "{part} of {call:?}");
         }
