@@ -42,13 +42,10 @@
 
 mod chat;
 mod client;
-mod clock;
 mod cloud_disks;
 mod code;
 mod context;
 mod create;
-mod create_cloud_disk;
-mod create_instance;
 mod endpoint;
 mod envelope;
 mod error;
@@ -68,7 +65,6 @@ mod quotes;
 mod records;
 mod redact;
 mod remote_file;
-mod request;
 mod reservations;
 mod retry;
 mod save_image;
@@ -78,8 +74,10 @@ mod specs;
 mod token;
 mod transport;
 mod watch;
-mod witness;
 
+pub use self::cloud_disks::CreateCloudDisk;
+pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
+pub use self::presence::Witness;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
 };
@@ -91,8 +89,6 @@ pub use create::{
     Accepted, Attempt, BeforeSending, Choices, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW,
     WhileBusy,
 };
-pub use create_cloud_disk::CreateCloudDisk;
-pub use create_instance::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
     Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, UnreadAnswer, Unsettled,
@@ -121,7 +117,6 @@ pub use specs::Specs;
 pub use token::TokenError;
 pub use transport::{Answering, Incoming, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
-pub use witness::Witness;
 
 #[cfg(test)]
 mod testing;

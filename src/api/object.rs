@@ -6,12 +6,12 @@ use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{
+use super::{
     client::Client,
     code::Code,
     context::Context,
     create::{Accepted, Choices, CreateOptions, Creation, create},
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
     listing::{Listing, paged},
@@ -19,7 +19,6 @@ use crate::api::{
     presence::Presence,
     progress::Step,
     records::{Record, read},
-    request::Request,
     retry::{self, Retry},
     snapshots::{SNAPSHOT, Snapshots, shared},
     watch::{Poller, Sighting, Watch},

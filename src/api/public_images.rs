@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::api::{
+use super::{
     client::Client,
     context::Context,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Request},
     error::Error,
     listing::{Listing, whole},
     records::PublicImage,
-    request::Request,
     snapshots::{SNAPSHOT, shared},
 };
 

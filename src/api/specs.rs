@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::api::{
+use super::{
     client::Client,
     context::Context,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Request},
     error::Error,
     flight::Freshness,
     listing::{Listing, whole},
     records::Spec,
-    request::Request,
     snapshots::{SNAPSHOT, shared},
 };
 

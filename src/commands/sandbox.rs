@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::signals::told_to_end;
+use super::told_to_end;
 use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
 /// Runs the simulated service on a loopback address.

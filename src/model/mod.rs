@@ -6,7 +6,6 @@
 //! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. A header is untrusted: every length and
 //! count in it is checked before anything is kept for it.
 
-mod architecture;
 mod gguf;
 mod memory;
 

@@ -1,7 +1,13 @@
-//! What a plan does to an object.
+//! What a plan does to objects: create, import, move, change, replace, invoke, and what its refresh found.
 
 use serde::Serialize;
 use serde_json::Value;
+
+use super::{
+    cost::INSTANCE,
+    plan::{Change, Invocation, Plan, Side, Trigger},
+    values::{Seen, Step, Values, told, written},
+};
 
 /// What a plan does to one object (JSON output format of plans, actions of a change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -90,4 +96,326 @@ impl Action {
             Self::Update => "update in place",
         }
     }
+}
+
+/// An object that a plan replaces.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replacement {
+    /// Its address.
+    pub address: String,
+    /// In which order.
+    pub action: Action,
+    /// Why, in the core's word.
+    pub reason: Option<String>,
+    /// The arguments that force it.
+    pub forced_by: Vec<Forced>,
+    /// What else is known to change.
+    pub changes: Vec<Forced>,
+}
+
+/// An object that a plan changes in place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Updated {
+    /// Its address.
+    pub address: String,
+    /// Its resource type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What changes in it.
+    pub attributes: Vec<Forced>,
+}
+
+/// An argument with its value before and after.
+#[derive(Clone, Debug, Serialize)]
+pub struct Forced {
+    /// The argument, as one writes it.
+    pub argument: String,
+    /// Its value before, as JSON, or why it is not shown.
+    pub before: String,
+    /// Its value after.
+    pub after: String,
+}
+
+impl Replacement {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        plan.changes.iter().filter(|change| change.managed && change.action.replaces()).map(Self::of).collect()
+    }
+
+    fn of(change: &Change) -> Self {
+        let mut others = change.side.after.differences(&change.side.before);
+        let forces = |path: &Vec<Step>| {
+            change.replace_paths.iter().any(|forced| forced.starts_with(path) || path.starts_with(forced))
+        };
+        others.retain(|path| change.side.after.at_steps(path) != Seen::Unknown && !forces(path));
+        Self {
+            address: change.title(),
+            action: change.action,
+            reason: change.reason.clone(),
+            forced_by: change.replace_paths.iter().map(|path| Forced::at(&change.side, path)).collect(),
+            changes: others.iter().map(|path| Forced::at(&change.side, path)).collect(),
+        }
+    }
+}
+
+impl Updated {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let updated = plan.changes.iter().filter(|change| change.managed && change.action == Action::Update);
+        let updated = updated.map(|change| Self {
+            address: change.title(),
+            kind: change.kind.clone(),
+            attributes: Forced::differences(&change.side),
+        });
+        updated.collect()
+    }
+}
+
+impl Forced {
+    /// Everything that differs between the sides of a change.
+    pub(super) fn differences(side: &Side) -> Vec<Self> {
+        side.after.differences(&side.before).iter().map(|path| Self::at(side, path)).collect()
+    }
+
+    fn at(side: &Side, path: &[Step]) -> Self {
+        let told = |values: &Values| told(values.at_steps(path));
+        Self { argument: written(path), before: told(&side.before), after: told(&side.after) }
+    }
+}
+
+/// The arguments by which a reviewer knows an object of this provider, by its type.
+const TELLING: [(&str, &[&str]); 4] = [
+    (
+        INSTANCE,
+        &[
+            "name",
+            "region",
+            "spec_type",
+            "spec_id",
+            "gpu_num",
+            "image",
+            "image_id",
+            "payment_type",
+            "purchase_duration",
+            "auto_renew",
+            "data_disk_expand_size_gb",
+        ],
+    ),
+    ("damodel_cloud_disk", &["name", "size_gb", "spec_id", "mount_path", "purchase_duration"]),
+    ("damodel_private_image", &["name", "instance_id"]),
+    ("damodel_llama_server", &["instance_id", "model", "host", "port"]),
+];
+
+/// An object that a plan creates.
+#[derive(Clone, Debug, Serialize)]
+pub struct Created {
+    /// Its address.
+    pub address: String,
+    /// Its resource type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it will be, where this program knows which arguments tell that.
+    pub arguments: Vec<Argument>,
+    /// The cloud disks that are created with it.
+    pub disks: Vec<PlannedDisk>,
+}
+
+/// An argument with its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Argument {
+    /// The argument, as one writes it.
+    pub name: String,
+    /// Its value as JSON, or why it is not shown.
+    pub value: String,
+}
+
+/// A cloud disk that is created with an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedDisk {
+    /// Its size in GB.
+    pub size_gb: Option<i64>,
+    /// Where it is mounted.
+    pub mount_path: Option<String>,
+    /// Whether it is released with the instance.
+    pub release_with_instance: bool,
+}
+
+/// An object that a plan takes into the state.
+#[derive(Clone, Debug, Serialize)]
+pub struct Imported {
+    /// Its address.
+    pub address: String,
+    /// Its import id, or its identity as JSON; none while that is unknown.
+    pub id: Option<String>,
+    /// What is done to it beside.
+    pub action: Action,
+}
+
+/// An object that gets another address.
+#[derive(Clone, Debug, Serialize)]
+pub struct Moved {
+    /// Its address.
+    pub address: String,
+    /// Its address before.
+    pub previous_address: String,
+    /// What is done to it beside.
+    pub action: Action,
+}
+
+impl Created {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let created = plan.changes.iter().filter(|change| change.managed && change.action == Action::Create);
+        created.map(Self::of).collect()
+    }
+
+    fn of(change: &Change) -> Self {
+        let after = &change.side.after;
+        let telling = TELLING.iter().find(|(kind, _)| *kind == change.kind).map(|(_, names)| *names);
+        Self {
+            address: change.title(),
+            kind: change.kind.clone(),
+            arguments: telling.unwrap_or_default().iter().filter_map(|name| Argument::of(after, name)).collect(),
+            disks: after.elements("new_disks").iter().map(PlannedDisk::of).collect(),
+        }
+    }
+}
+
+impl Argument {
+    fn of(values: &Values, name: &str) -> Option<Self> {
+        let seen = values.at(&[name]);
+        let is_set = !matches!(seen, Seen::Null | Seen::Unknown);
+        is_set.then(|| Self { name: name.to_owned(), value: told(seen) })
+    }
+}
+
+impl PlannedDisk {
+    fn of(disk: &Values) -> Self {
+        Self {
+            size_gb: disk.number(&["size_gb"]).and_then(serde_json::Number::as_i64),
+            mount_path: disk.text(&["mount_path"]).map(str::to_owned),
+            release_with_instance: disk.at(&["release_with_instance"]) != Seen::Known(&Value::Bool(false)),
+        }
+    }
+}
+
+impl Imported {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let imported = plan.changes.iter().filter(|change| change.managed);
+        let imported = imported.filter_map(|change| {
+            let id = change.importing.as_ref()?.id.clone();
+            Some(Self { address: change.title(), id, action: change.action })
+        });
+        imported.collect()
+    }
+}
+
+impl Moved {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let moved = plan.changes.iter().filter(|change| change.managed && change.is_moved());
+        let moved = moved.filter_map(|change| {
+            let previous_address = change.previous_address.clone()?;
+            Some(Self { address: change.title(), previous_address, action: change.action })
+        });
+        moved.collect()
+    }
+}
+
+/// An action that an apply invokes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Invoked {
+    /// The action's address.
+    pub address: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What sets it off.
+    pub trigger: Trigger,
+    /// What it is told.
+    pub arguments: Vec<Argument>,
+}
+
+impl Invoked {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        plan.invocations.iter().map(Self::of).collect()
+    }
+
+    fn of(invocation: &Invocation) -> Self {
+        let seen = |name: &String| invocation.arguments.at(&[name]);
+        let set = invocation.arguments.names().filter(|name| seen(name) != Seen::Null);
+        Self {
+            address: invocation.address.clone(),
+            kind: invocation.kind.clone(),
+            trigger: invocation.trigger.clone(),
+            arguments: set.map(|name| Argument { name: name.clone(), value: told(seen(name)) }).collect(),
+        }
+    }
+}
+
+impl Trigger {
+    /// For people, without the address of the resource.
+    #[must_use]
+    pub(super) fn words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Invoked { resource: None } => ("invoked by itself (-invoke)", None),
+            Self::Invoked { resource } => ("invoked by itself (-invoke) for", resource.as_deref()),
+            Self::Lifecycle { resource, event, .. } => (event_words(event), Some(resource)),
+        }
+    }
+
+    /// What an error of the action does, where that is not the end of the apply.
+    #[must_use]
+    pub(super) fn on_error(&self) -> Option<&'static str> {
+        match self {
+            Self::Lifecycle { on_failure: Some(word), .. } if word == "continue" => Some("an error is a warning"),
+            Self::Lifecycle { on_failure: Some(word), .. } if word == "taint" => Some("an error taints the resource"),
+            Self::Invoked { .. } | Self::Lifecycle { .. } => None,
+        }
+    }
+}
+
+fn event_words(event: &str) -> &'static str {
+    match event {
+        "after_create" => "after the create of",
+        "after_destroy" => "after the destroy of",
+        "after_update" => "after the update of",
+        "before_create" => "before the create of",
+        "before_destroy" => "before the destroy of",
+        "before_update" => "before the update of",
+        _ => "with a change of",
+    }
+}
+
+/// An object that is not as the state says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Drift {
+    /// Its address.
+    pub address: String,
+    /// What became of it.
+    pub what: Drifted,
+}
+
+/// What became of an object outside of plans.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Drifted {
+    /// These attributes changed.
+    Changed {
+        /// The attributes, with their values.
+        attributes: Vec<Forced>,
+    },
+    /// It is gone.
+    Gone,
+}
+
+impl Drift {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        plan.drift.iter().filter_map(|change| Some(Self { address: change.title(), what: what(change)? })).collect()
+    }
+}
+
+fn what(change: &Change) -> Option<Drifted> {
+    if change.action == Action::Destroy {
+        return Some(Drifted::Gone);
+    }
+    let attributes = Forced::differences(&change.side);
+    // What was moved only is no drift.
+    (!attributes.is_empty()).then_some(Drifted::Changed { attributes })
 }

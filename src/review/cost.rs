@@ -1,16 +1,17 @@
-//! What the machines of a plan cost, now and after it. The service names prices for instances alone.
+//! What the instances of a plan cost, now and after it, with those that are paid ahead or whose specification the apply
+//! chooses. The service names prices for instances alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     actions::Action,
-    candidates::Candidates,
     money::{HOURS_A_MONTH, Money, Price, price},
     pattern::module_of,
     plan::{Change, Plan},
-    values::Values,
+    values::{Seen, Values, told},
 };
 
 /// The resource type that has prices.
@@ -273,4 +274,134 @@ fn unpriced(plan: &Plan) -> usize {
     let kinds = ["damodel_cloud_disk", "damodel_private_image"];
     let stays = |change: &&Change| !matches!(change.action, Action::Destroy | Action::Forget | Action::Read);
     plan.changes.iter().filter(|change| kinds.iter().any(|kind| change.is(kind))).filter(stays).count()
+}
+
+/// A prepaid machine that a plan buys or gives up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Term {
+    /// The machine's address.
+    pub address: String,
+    /// What the plan does to it.
+    pub action: Action,
+    /// What is done to the term.
+    pub kind: TermKind,
+    /// `Daily`, `Weekly`, `Monthly`; none when it is not known or not to be shown.
+    pub payment_type: Option<String>,
+    /// How many days, weeks or months.
+    pub periods: Option<i64>,
+    /// What is paid for all of them, where the service names a price.
+    pub total: Option<Money>,
+    /// Whether the service goes on buying by itself.
+    pub auto_renew: bool,
+    /// When what is given up would have ended, as the service says it.
+    pub until: Option<String>,
+}
+
+/// What is done to a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TermKind {
+    /// It is bought.
+    Bought,
+    /// It is given up before its end, and nothing is paid back.
+    GivenUp,
+}
+
+impl Term {
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let machines = || plan.changes.iter().filter(|change| change.is(INSTANCE));
+        let bought = machines().filter(|change| change.action.makes() && is_prepaid(&change.side.after));
+        let given_up = machines().filter(|change| change.action.destroys() && is_prepaid(&change.side.before));
+        let bought = bought.map(|change| Self::of(change, TermKind::Bought, &change.side.after));
+        bought.chain(given_up.map(|change| Self::of(change, TermKind::GivenUp, &change.side.before))).collect()
+    }
+
+    fn of(change: &Change, kind: TermKind, machine: &Values) -> Self {
+        let until = ["release_time", "rent_deadline"].iter().find_map(|name| machine.text(&[name]));
+        Self {
+            address: change.title(),
+            action: change.action,
+            kind,
+            payment_type: machine.text(&["payment_type"]).map(str::to_owned),
+            periods: machine.number(&["purchase_duration"]).and_then(serde_json::Number::as_i64),
+            total: machine.number(&["estimated_cost", "period_total"]).and_then(Money::of),
+            auto_renew: machine.at(&["auto_renew"]) == Seen::Known(&Value::Bool(true)),
+            until: until.filter(|text| kind == TermKind::GivenUp && *text != "0").map(str::to_owned),
+        }
+    }
+}
+
+/// Whether it is paid ahead, or may be.
+fn is_prepaid(machine: &Values) -> bool {
+    match machine.at(&["payment_type"]) {
+        Seen::Known(payment) => payment != "Hourly",
+        // Without the argument it is Hourly.
+        Seen::Null => false,
+        Seen::Sensitive | Seen::Unknown => true,
+    }
+}
+
+/// What an apply chooses a machine from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candidates {
+    /// How many there are.
+    pub count: usize,
+    /// Each, in order of preference, as far as it may be shown.
+    pub options: Vec<String>,
+    /// The one that is chosen, once that is known.
+    pub choice: Option<String>,
+}
+
+impl Candidates {
+    /// Those of an instance; none when it names its specification itself.
+    pub(super) fn of(instance: &Values) -> Option<Self> {
+        let candidates = instance.elements("candidates");
+        (!candidates.is_empty()).then(|| Self {
+            count: candidates.len(),
+            options: candidates
+                .iter()
+                .map(|candidate| written(candidate).unwrap_or_else(|| "(sensitive)".to_owned()))
+                .collect(),
+            choice: written(instance),
+        })
+    }
+}
+
+/// A specification with its number of GPUs and its region: `2 × gpu.a1 in region-1`; none while it is open which one.
+fn written(values: &Values) -> Option<String> {
+    let spec = match (values.text(&["spec_type"]), values.number(&["spec_id"])) {
+        (Some(spec), _) => spec.to_owned(),
+        (None, Some(id)) => format!("spec_id {id}"),
+        (None, None) => return None,
+    };
+    let count = values.number(&["gpu_num"]).map(|count| format!("{count} \u{d7} ")).unwrap_or_default();
+    let region = match values.at(&["region"]) {
+        Seen::Null => String::new(),
+        Seen::Known(region) => format!(" in {}", region.as_str().unwrap_or_default()),
+        seen => format!(" in {}", told(seen)),
+    };
+    Some(format!("{count}{spec}{region}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_choice_is_told_once_it_is_known() {
+        let instance = json!({"candidates": [
+            {"spec_id": 101, "spec_type": null, "region": null, "gpu_num": 1},
+            {"spec_id": null, "spec_type": "gpu.b", "region": "r2", "gpu_num": 2}
+        ], "spec_type": "gpu.b", "region": "r2", "gpu_num": 2});
+        let known = Candidates::of(&Values::new(Some(&instance), None, None)).unwrap();
+        assert_eq!(known.options, ["1 \u{d7} spec_id 101", "2 \u{d7} gpu.b in r2"]);
+        assert_eq!((known.count, known.choice.as_deref()), (2, Some("2 \u{d7} gpu.b in r2")));
+        let open = json!({"spec_type": true, "spec_id": true, "region": true});
+        let mut instance = instance;
+        instance["spec_type"] = json!(null);
+        assert_eq!(Candidates::of(&Values::new(Some(&instance), Some(&open), None)).unwrap().choice, None);
+        assert_eq!(Candidates::of(&Values::new(Some(&json!({"candidates": []})), None, None)), None);
+    }
 }

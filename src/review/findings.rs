@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{prepaid::TermKind, report::Report, text::visible};
+use super::{
+    cost::TermKind,
+    report::{Report, visible},
+};
 
 /// How many bytes of a digest are a fingerprint.
 const FINGERPRINT: usize = 16;

@@ -9,50 +9,35 @@
 //! which holds the masks beside them.
 
 mod actions;
-mod arrivals;
-mod baseline;
-mod candidates;
 mod cost;
-mod drift;
 mod findings;
 mod gate;
-mod invocations;
 mod losses;
 mod money;
 mod pattern;
 mod plan;
 mod policy_file;
-mod prepaid;
 mod render;
-mod replacements;
 mod report;
 mod reviewed;
-mod secrets;
-mod text;
 mod values;
 
 pub use self::{
-    actions::Action,
-    arrivals::{Argument, Created, Imported, Moved, PlannedDisk},
-    baseline::Baseline,
-    candidates::Candidates,
-    cost::{Amount, Cost, CostRow, Sums, Total, Unpriced},
-    drift::{Drift, Drifted},
+    actions::{
+        Action, Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated,
+    },
+    cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
     findings::{Finding, Level, Location, Rule},
-    gate::{Deny, Exception, Limits, Policy, Verdict},
-    invocations::Invoked,
+    gate::{Baseline, Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,
     pattern::{Pattern, names},
     plan::{Check, Deferred, NotAPlan, Plan, Trigger},
     policy_file::NotAPolicy,
-    prepaid::{Term, TermKind},
     render::{Format, Style, code, render},
-    replacements::{Forced, Replacement, Updated},
-    report::{Counts, Forgotten, Report},
+    report::{Counts, Forgotten, Report, visible},
     reviewed::{Review, Reviewed},
-    secrets::Secrets,
-    text::visible,
+    values::Secrets,
 };
 
 #[cfg(test)]

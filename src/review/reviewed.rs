@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    baseline::Baseline,
     cost::Sums,
     findings::{Finding, Level, Location, Observation, fingerprint, observe},
-    gate::{Policy, Verdict},
+    gate::{Baseline, Policy, Verdict},
     plan::Plan,
     report::{Counts, Report},
 };

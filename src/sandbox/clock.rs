@@ -1,4 +1,4 @@
-//! The two clocks of the sandbox.
+//! The two clocks of the sandbox, and how long what takes time takes.
 //!
 //! The *wall clock* is the machine's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date header
 //! follow it. The *life clock* moves machines through their states and stamps records. It runs with tokio's time (so a
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
+
+use super::options::Options;
 
 /// How the life clock moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,32 @@ pub(super) fn wall_seconds(skew: i64) -> i64 {
 /// A duration as whole milliseconds; one beyond 292 million years is cut to that.
 pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The times and limits of the [`Options`], in milliseconds of the life clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tempo {
+    pub(super) creation_ms: i64,
+    pub(super) release_ms: i64,
+    pub(super) disk_change_ms: i64,
+    pub(super) image_push_ms: i64,
+    pub(super) sshd_start_ms: i64,
+    pub(super) save_window_ms: i64,
+    pub(super) daily_saves: u32,
+}
+
+impl Tempo {
+    pub(super) fn of(options: &Options) -> Self {
+        Self {
+            creation_ms: milliseconds(options.creation),
+            release_ms: milliseconds(options.release),
+            disk_change_ms: milliseconds(options.disk_change),
+            image_push_ms: milliseconds(options.image_push),
+            sshd_start_ms: milliseconds(options.sshd_start),
+            save_window_ms: milliseconds(options.save_window),
+            daily_saves: options.daily_saves,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -26,24 +26,18 @@ mod chat;
 mod clock;
 mod control;
 mod endpoints;
-mod errors;
 mod fault;
-mod fields;
 mod form;
 mod ledger;
 mod machines;
 mod mutation;
 mod options;
 mod query;
-mod random;
 mod render;
 mod running;
-mod secret;
 mod server;
 mod service;
 pub mod stand_in;
-mod store;
-mod tempo;
 mod world;
 
 #[cfg(test)]
@@ -51,7 +45,6 @@ mod tests;
 
 pub use self::{
     clock::LifeClock,
-    errors::Code,
     fault::{Action, ArmedFault, Fault, Shape, When},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
@@ -61,5 +54,6 @@ pub use self::{
     machines::MachineView,
     mutation::{Mutation, MutationError},
     options::{Error, Options},
+    render::Code,
     running::{Account, Running, Sandbox},
 };

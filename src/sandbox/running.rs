@@ -1,12 +1,18 @@
-//! A running sandbox, and the handle by which tests look at it and alter it.
+//! A running sandbox, the handle by which tests look at it and alter it, and its state file: one JSON document, replaced
+//! as a whole by a rename, so that a reader never sees half of it.
 
 use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use secrecy::SecretString;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +26,7 @@ use super::{
     options::{Error, Options},
     server,
     service::Service,
+    world::{VERSION, World},
 };
 
 /// How long sessions may take to end after they were cut.
@@ -207,5 +214,137 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
         drop(self.sandbox.lock().machines.take());
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+}
+
+impl Store {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The world that was kept; none when there is no file yet.
+    pub(super) fn load(&self) -> Result<Option<World>, Error> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                return Err(Error::State { path: self.path.clone(), source });
+            }
+        };
+        let unclear = |source| Error::StateContent { path: self.path.clone(), source };
+        let document: Value = serde_json::from_slice(&text).map_err(unclear)?;
+        match document.get("version").and_then(Value::as_u64) {
+            Some(version) if version > VERSION => Err(Error::StateVersion { path: self.path.clone(), version }),
+            Some(_) | None => {
+                let world: World = serde_json::from_value(document).map_err(unclear)?;
+                // What an older version lacks was filled in.
+                Ok(Some(World { version: VERSION, ..world }))
+            }
+        }
+    }
+
+    /// Replaces the file. Readable by its owner only, since it holds the accounts' tokens.
+    pub(super) fn save(&self, world: &World) -> Result<(), Error> {
+        self.replace(world).map_err(|source| Error::State { path: self.path.clone(), source })
+    }
+
+    fn replace(&self, world: &World) -> io::Result<()> {
+        let folder =
+            self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        let mut writer = BufWriter::new(NamedTempFile::new_in(folder)?);
+        serde_json::to_writer_pretty(&mut writer, world)?;
+        writer.write_all(b"\n")?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+const ALPHABET: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// A source of random values, one for each (seed, stream).
+#[derive(Debug)]
+pub(super) struct Random(StdRng);
+
+impl Random {
+    pub(super) fn new(seed: u64, stream: u64) -> Self {
+        // The odd factor (Fibonacci hashing) keeps neighbouring streams of neighbouring seeds apart.
+        Self(StdRng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    }
+
+    /// Letters and digits that are not mistaken for each other.
+    pub(super) fn text(&mut self, length: usize) -> String {
+        (0..length)
+            .map(|_| char::from(ALPHABET.get(self.0.random_range(0..ALPHABET.len())).copied().unwrap_or(b'x')))
+            .collect()
+    }
+
+    /// True with this probability, which is cut to 0 … 1.
+    pub(super) fn happens(&mut self, probability: f64) -> bool {
+        self.0.random_bool(probability.clamp(0.0, 1.0))
+    }
+
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        items.shuffle(&mut self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::options::Options;
+
+    #[test]
+    fn the_world_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("state.json"));
+        assert!(store.load().unwrap().is_none());
+        let options = Options { generate_instances: 2, generate_disks: 2, ..Options::default() };
+        let world = World::seeded(&options, 1_770_000_000_000);
+        store.save(&world).unwrap();
+        let back = store.load().unwrap().unwrap();
+        assert_eq!(serde_json::to_value(&back).unwrap(), serde_json::to_value(&world).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_state_of_version_1_is_read() {
+        let options = Options { generate_instances: 1, ..Options::default() };
+        let mut old = serde_json::to_value(World::seeded(&options, 1_770_000_000_000)).unwrap();
+        let world = old.as_object_mut().unwrap();
+        world.insert("version".to_owned(), 1.into());
+        world.remove("models");
+        for (list, fields) in [
+            ("accounts", &["further_tokens", "may_use_images", "saves"][..]),
+            ("disk_specs", &["sold_out"]),
+            ("disks", &["next", "visibility"]),
+            ("instances", &["host"]),
+            ("private_images", &["push", "source", "visibility"]),
+        ] {
+            for record in world[list].as_array_mut().unwrap() {
+                fields.iter().for_each(|&field| assert!(record.as_object_mut().unwrap().remove(field).is_some()));
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        fs::write(&path, old.to_string()).unwrap();
+        let world = Store::new(path).load().unwrap().unwrap();
+        assert_eq!((world.version, world.models.is_empty()), (VERSION, false));
+        assert!(world.accounts.iter().all(|account| account.may_use_images));
+    }
+
+    #[test]
+    fn a_newer_version_and_a_broken_file_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        fs::write(&path, r#"{"version": 4, "planets": 8}"#).unwrap();
+        assert!(matches!(Store::new(path.clone()).load(), Err(Error::StateVersion { version: 4, .. })));
+        fs::write(&path, r#"{"version": 1"#).unwrap();
+        assert!(matches!(Store::new(path).load(), Err(Error::StateContent { .. })));
     }
 }

@@ -11,19 +11,16 @@ use serde_json::Value;
 use super::{
     answer::{Answer, Content, Delivery},
     chat,
-    clock::{Clock, milliseconds, wall_seconds},
+    clock::{Clock, Tempo, milliseconds, wall_seconds},
     endpoints::{Context, CreationWish, Endpoint, Input},
-    errors::{Code, Refusal},
     fault::{Action, Faults, Shape},
     form::Form,
     ledger::{Ledger, RequestEntry},
     machines::{MachineView, Machines},
     mutation::{Mutation, MutationError},
     options::{Error, Options},
-    random::Random,
-    render::{self, Identifiers},
-    store::Store,
-    tempo::Tempo,
+    render::{self, Code, Identifiers, Refusal},
+    running::{Random, Store},
     world::World,
 };
 

@@ -19,23 +19,21 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::api::{
-    clock::Clock,
+use super::{
     code::Code,
-    context::Context,
-    endpoint::{Effect, Endpoint},
+    context::{Clock, Context},
+    endpoint::{Change, Effect, Endpoint, Request},
     envelope::{self, Answer},
     error::{Cause, Error, Missing},
     pace::Pace,
+    presence::Witness,
     redact,
-    request::{Change, Request},
     retry::{self, Retry},
     settings::{Random, Settings},
     snapshots::Snapshots,
     token::{Token, TokenError, Tokens},
     transport::{Http, Outgoing, Transport},
     watch::Watch,
-    witness::Witness,
 };
 
 mod chat;

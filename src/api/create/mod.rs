@@ -4,32 +4,34 @@
 //! made by the marker in its name. It is sent again only when nothing was made for sure. Where the caller
 //! leaves a choice, one request is sent after the other, each written down before, until one is accepted.
 
-mod choices;
-mod creation;
 mod flow;
-mod permission;
 mod resume;
 mod rounds;
-mod settle;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{
+use self::flow::Flow;
+use super::{
     client::{Client, detached},
     context::Context,
+    endpoint::Endpoint,
     error::{Error, RequestIds},
+    marker,
     object::Object,
-    pending::{Entry, Journal},
+    pending::{Entry, Journal, Record},
+    settings::Random,
 };
 
-pub use choices::Choices;
-pub use creation::Creation;
-pub use permission::{Attempt, BeforeSending, Permission};
-
-use flow::Flow;
+pub use self::{
+    flow::{Attempt, BeforeSending, Permission},
+    rounds::Choices,
+};
 
 /// How long an object may take from its create to its first show in a list. A create whose outcome is unknown and
 /// that is older than this, and not in two complete lists, made nothing.
@@ -137,5 +139,40 @@ impl<K: Object> Accepted<K> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A wanted object, and how it is asked for.
+pub trait Creation: Send + Sync + 'static {
+    /// What it makes.
+    type Object: Object;
+
+    /// The endpoint that makes it.
+    const ENDPOINT: Endpoint;
+
+    /// The name that it is to have in the end.
+    fn wanted_name(&self) -> Option<&str>;
+
+    /// The name that is sent, by which the object is found without an answer. `key` is the create's.
+    #[doc(hidden)]
+    fn marker(&self, key: &str, random: &Random) -> String {
+        marker::mark(self.wanted_name(), key, random)
+    }
+
+    /// The request, with the name that is sent.
+    fn body(&self, marker: &str) -> Value;
+
+    /// The name of this request among several choices; `None` if it is the only one.
+    fn candidate(&self) -> Option<String> {
+        None
+    }
+
+    /// What is asked for, as JSON without a marker. It is equal for the same wanted object, so that a key can be made
+    /// of it, and equal for all choices of one create.
+    fn wanted(&self) -> Value {
+        self.body(self.wanted_name().unwrap_or_default())
+    }
+
+    /// Whether a create that sent this made the object.
+    #[doc(hidden)]
+    fn made(&self, object: &Self::Object, sent: &Record, _client: &Client) -> bool {
+        object.name() == Some(&sent.marker)
+    }
+}

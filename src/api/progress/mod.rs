@@ -5,17 +5,21 @@
 //! while the run lives. The files are bounded in size and number and hold no secret, and nothing fails for them: what
 //! cannot be written is not told.
 
-mod event;
-mod follow;
 mod writer;
 
-pub use event::{Ending, Event};
-pub use follow::{Follower, Look, Told};
-pub use writer::{Progress, Step, Task};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
 
-use crate::api::Journal;
+use super::Journal;
+
+pub use self::writer::{Progress, Step, Task};
 
 /// The directory of the files that belong to a journal.
 fn directory(journal: &Journal) -> PathBuf {
@@ -24,5 +28,323 @@ fn directory(journal: &Journal) -> PathBuf {
     journal.directory().with_file_name(name)
 }
 
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// How far a wait is: one line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// The version of the format.
+    pub version: u32,
+    /// When it was written, in Unix milliseconds.
+    pub at: i64,
+    /// The wait, by a number within its file.
+    pub task: u64,
+    /// When the wait began, in Unix milliseconds.
+    pub since: i64,
+    /// What is waited for, as one calls it.
+    pub kind: String,
+    /// Its id; the name that was sent while it has none.
+    pub id: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// In which phase it is.
+    pub phase: String,
+    /// How far the phase is, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    /// What is done in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How the wait ended; none while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ending>,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// What was waited for has come.
+    Done,
+    /// It was given up: by an error, by a timeout, or by who waited.
+    Stopped,
+}
+
+impl Event {
+    /// Reads a line; none of a newer format, or of one that is not whole.
+    fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok().filter(|event: &Self| event.version == VERSION)
+    }
+}
+
+/// Reads what runs tell, from another process.
+#[derive(Debug)]
+pub struct Follower {
+    directory: PathBuf,
+    runs: BTreeMap<PathBuf, Run>,
+    /// How long waits took: by what was waited for and the phase that was seen first, in milliseconds.
+    history: HashMap<(String, String), Vec<u64>>,
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    /// What was read, in bytes: whole lines.
+    offset: u64,
+    /// Whether it was seen alive.
+    was_alive: bool,
+    is_over: bool,
+    /// The phases that its waits began with.
+    first_phases: HashMap<u64, String>,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// What is new, of runs that live or were seen alive, in the order of each.
+    pub told: Vec<Told>,
+    /// How many runs live.
+    pub alive: usize,
+}
+
+/// An event, and what is known beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// The run, by the name of its file: a task is one of its numbers.
+    pub run: String,
+    /// The event.
+    pub event: Event,
+    /// How long such waits took in earlier runs: the middle one.
+    pub usual: Option<Duration>,
+}
+
+impl Follower {
+    /// Follows the runs whose journal this is.
+    #[must_use]
+    pub fn beside(journal: &Journal) -> Self {
+        Self { directory: directory(journal), runs: BTreeMap::new(), history: HashMap::new() }
+    }
+
+    /// The directory that is looked at.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Looks at what was written since. What earlier runs told counts as experience only.
+    ///
+    /// # Errors
+    /// A directory that cannot be read; one that does not exist is empty.
+    pub fn look(&mut self) -> io::Result<Look> {
+        let mut look = Look::default();
+        for path in self.files()? {
+            let run = self.runs.entry(path.clone()).or_default();
+            if run.is_over {
+                continue;
+            }
+            // Asked first: what a run wrote before its end is read after it.
+            let is_alive = is_alive(&path);
+            let Ok(events) = run.read(&path) else { continue };
+            run.was_alive |= is_alive;
+            run.is_over = !is_alive && (run.was_alive || run.offset > 0);
+            look.alive += usize::from(is_alive);
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            for event in events {
+                let first = run.first_phases.entry(event.task).or_insert_with(|| event.phase.clone()).clone();
+                let key = (event.kind.clone(), first);
+                let usual = self.history.get(&key).and_then(|past| middle(past));
+                if event.ended == Some(Ending::Done) {
+                    let took = u64::try_from(event.at.saturating_sub(event.since)).unwrap_or(0);
+                    self.history.entry(key).or_default().push(took);
+                }
+                if run.was_alive {
+                    look.told.push(Told { run: name.clone(), event, usual });
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// The files of runs, oldest first.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<PathBuf> =
+            paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
+        files.sort();
+        Ok(files)
+    }
+}
+
+impl Run {
+    /// The whole lines that were not read yet; what is none of this format is passed over.
+    fn read(&mut self, path: &Path) -> io::Result<Vec<Event>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        self.offset += u64::try_from(whole).unwrap_or(0);
+        let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default()).into_owned();
+        Ok(text.lines().filter_map(Event::parse).collect())
+    }
+}
+
+/// Whether the run that writes a file lives: then its lock is held.
+fn is_alive(run: &Path) -> bool {
+    let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn middle(past: &[u64]) -> Option<Duration> {
+    let mut sorted = past.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().map(Duration::from_millis)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn journal() -> (TempDir, Journal) {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::new(folder.path().join("pending"));
+        (folder, journal)
+    }
+
+    fn files(journal: &Journal) -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory(journal)).into_iter().flatten();
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    fn lines(look: &Look) -> Vec<String> {
+        let line = |told: &Told| {
+            let event = &told.event;
+            let percent = event.percent.map(|percent| format!(" {percent}")).unwrap_or_default();
+            let ended = event.ended.map(|ended| format!(" {ended:?}")).unwrap_or_default();
+            format!("{} {}{percent}{ended}", event.id, event.phase)
+        };
+        look.told.iter().map(line).collect()
+    }
+
+    fn percent(phase: &str, percent: u8) -> Step {
+        Step { percent: Some(percent), ..Step::new(phase) }
+    }
+
+    #[test]
+    fn what_changes_is_told_once_and_the_end_always() {
+        let (_folder, journal) = journal();
+        let progress = Progress::beside(&journal);
+        let mut follower = Follower::beside(&journal);
+        assert_eq!((follower.look().unwrap().alive, files(&journal).len()), (0, 0));
+        let mut image = progress.task("private image", 951);
+        let mut idle = progress.task("instance", "ins-1");
+        image.sees(percent("creating", 10), Some("base"));
+        image.sees(percent("creating", 10), None);
+        let look = follower.look().unwrap();
+        assert_eq!((look.alive, lines(&look)), (1, vec!["951 creating 10".to_owned()]));
+        assert_eq!(look.told[0].event.name.as_deref(), Some("base"));
+        image.sees(percent("creating", 250), None);
+        image.done(Some(Step::new("ready")));
+        idle.sees(Step::new("Creating"), None);
+        drop(idle);
+        drop(progress.task("instance", "never seen"));
+        let look = follower.look().unwrap();
+        assert_eq!(lines(&look), ["951 creating 100", "951 ready Done", "ins-1 Creating", "ins-1 Creating Stopped"]);
+        drop(progress);
+        let look = follower.look().unwrap();
+        assert_eq!((look.alive, lines(&look)), (0, Vec::new()));
+    }
+
+    #[test]
+    fn earlier_runs_are_experience() {
+        let (_folder, journal) = journal();
+        let progress = Progress::beside(&journal);
+        let mut task = progress.task("instance", "ins-1");
+        task.sees(Step::new("Creating"), None);
+        task.done(None);
+        drop(progress);
+        let mut follower = Follower::beside(&journal);
+        assert!(follower.look().unwrap().told.is_empty());
+        let progress = Progress::beside(&journal);
+        let mut task = progress.task("instance", "ins-2");
+        task.sees(Step::new("Creating"), None);
+        let mut other = progress.task("instance", "ins-2");
+        other.sees(Step::new("Releasing"), None);
+        let look = follower.look().unwrap();
+        assert!(look.told[0].usual.is_some() && look.told[1].usual.is_none(), "{look:?}");
+    }
+
+    #[test]
+    fn a_line_that_is_not_whole_waits_and_one_of_another_format_is_passed_over() {
+        let (_folder, journal) = journal();
+        let progress = Progress::beside(&journal);
+        let mut task = progress.task("instance", "ins-1");
+        task.sees(Step::new("Creating"), None);
+        let file = files(&journal).into_iter().find(|file| file.extension().unwrap() == "jsonl").unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let newer = text.replace("\"version\":1", "\"version\":2");
+        let (begin, end) = text.split_at(10);
+        fs::write(&file, format!("{newer}no json\n{begin}")).unwrap();
+        let mut follower = Follower::beside(&journal);
+        assert_eq!(lines(&follower.look().unwrap()), Vec::<String>::new());
+        fs::write(&file, format!("{newer}no json\n{begin}{end}")).unwrap();
+        assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating"]);
+    }
+
+    #[test]
+    fn files_are_bounded_in_size_and_number() {
+        let (_folder, journal) = journal();
+        for _ in 0..3 {
+            let progress = Progress::beside(&journal);
+            let mut task = progress.task("instance", "ins-1");
+            for number in 0..4000 {
+                task.sees(Step { detail: Some("x".repeat(1000)), ..Step::new(number.to_string()) }, None);
+            }
+            let size: u64 = files(&journal).iter().map(|file| file.metadata().unwrap().len()).max().unwrap();
+            assert!((500_000..=512 * 1024).contains(&size), "{size}");
+            fs::remove_dir_all(directory(&journal)).unwrap();
+        }
+        fs::create_dir_all(directory(&journal)).unwrap();
+        for number in 0..40 {
+            fs::write(directory(&journal).join(format!("run-{number:014}-1.jsonl")), "").unwrap();
+        }
+        let progress = Progress::beside(&journal);
+        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
+        assert_eq!(files(&journal).iter().filter(|file| file.extension().unwrap() == "jsonl").count(), 17);
+    }
+
+    #[test]
+    fn nothing_fails_where_nothing_can_be_written() {
+        let (folder, journal) = journal();
+        fs::write(folder.path().join("pending-progress"), "a file where a folder should be").unwrap();
+        let progress = Progress::beside(&journal);
+        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
+        Progress::default().task("instance", "ins-1").sees(Step::new("Creating"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_them() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_folder, journal) = journal();
+        let progress = Progress::beside(&journal);
+        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
+        assert_eq!(fs::metadata(directory(&journal)).unwrap().permissions().mode() & 0o777, 0o700);
+        for file in files(&journal) {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}

@@ -13,10 +13,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
-    directory,
-    event::{Ending, Event, VERSION},
-};
+use super::{Ending, Event, VERSION, directory};
 use crate::api::Journal;
 
 /// A run writes no more than this, in bytes.
@@ -217,7 +214,7 @@ fn clear(directory: &Path) -> io::Result<()> {
         .collect();
     runs.sort();
     let old = runs.len().saturating_sub(KEPT);
-    for run in runs.iter().take(old).filter(|run| !super::follow::is_alive(run)) {
+    for run in runs.iter().take(old).filter(|run| !super::is_alive(run)) {
         let _ = fs::remove_file(run);
         let _ = fs::remove_file(run.with_extension("lock"));
     }

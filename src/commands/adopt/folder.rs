@@ -11,7 +11,10 @@ use std::{
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::{Error, Kind, draft::Draft, hcl};
+use super::{
+    Error, Kind,
+    draft::{self, Draft},
+};
 use crate::{framework::Value, provider::ADDRESS};
 
 /// What Terraform and OpenTofu read, in the syntax of each.
@@ -138,11 +141,11 @@ impl Folder {
         if !self.requires_providers {
             settings.push(format!(
                 "terraform {{\n  required_providers {{\n    damodel = {{\n      source = {}\n    }}\n  }}\n}}\n",
-                hcl::quoted(ADDRESS)
+                draft::quoted(ADDRESS)
             ));
         }
         if !self.has_provider && !provider.is_empty() {
-            settings.push(format!("provider \"damodel\" {{\n{}}}\n", hcl::arguments(provider)));
+            settings.push(format!("provider \"damodel\" {{\n{}}}\n", draft::arguments(provider)));
         }
         if !settings.is_empty() {
             files.push((VERSIONS, settings.join("\n")));

@@ -6,28 +6,25 @@
 
 mod draft;
 mod folder;
-mod hcl;
 mod inventory;
-mod kind;
 mod label;
-mod summary;
 
 use std::{
+    fmt,
     io::{self, Write},
     path::PathBuf,
 };
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use regex::Regex;
 
-pub use self::kind::Kind;
 use self::{
     draft::Draft,
     folder::Folder,
     inventory::{Inventory, LeftOut},
-    summary::Summary,
+    label::Namesake,
 };
-use crate::provider::Environment;
+use crate::provider::{ADDRESS, Environment};
 
 /// Writes import blocks and the configuration of what the account already has.
 ///
@@ -164,4 +161,186 @@ async fn adopt(
     }
     summary.drafts = drafts;
     Ok(summary)
+}
+
+/// What was written, and what to do next.
+#[derive(Debug)]
+struct Summary {
+    directory: PathBuf,
+    drafts: Vec<Draft>,
+    /// The names of the files.
+    files: Vec<String>,
+    /// Whether the configuration there requires providers, and this one not.
+    lacks_requirement: bool,
+    /// Objects that are called like what is configured there already.
+    namesakes: Vec<Namesake>,
+    left_out: Vec<LeftOut>,
+    /// How many objects were left out because they have no region.
+    without_region: usize,
+}
+
+impl Summary {
+    /// Of nothing yet.
+    fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            drafts: Vec::new(),
+            files: Vec::new(),
+            lacks_requirement: false,
+            namesakes: Vec::new(),
+            left_out: Vec::new(),
+            without_region: 0,
+        }
+    }
+
+    fn counts(&self) -> String {
+        let count = |kind: Kind| (kind, self.drafts.iter().filter(|draft| draft.kind == kind).count());
+        let some = Kind::asked(&[]).into_iter().map(count).filter(|(_, count)| *count > 0);
+        some.map(|(kind, count)| counted(count, kind.noun())).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory.display();
+        if self.drafts.is_empty() {
+            writeln!(formatter, "Nothing to adopt: the account has nothing that was asked for. No file was written.")?;
+        } else {
+            writeln!(formatter, "Wrote {} to {directory}: {}.", self.counts(), self.files.join(", "))?;
+        }
+        for draft in self.drafts.iter().filter(|draft| !draft.untold.is_empty()) {
+            let names: Vec<&str> = draft.untold.iter().map(|(name, _)| name.as_str()).collect();
+            let names = names.join(", ");
+            writeln!(formatter, "{}: the service never tells {names}; write what is true there.", draft.address())?;
+        }
+        for Namesake { given, taken, id } in &self.namesakes {
+            writeln!(
+                formatter,
+                "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the \
+                 apply.",
+                printable(id)
+            )?;
+        }
+        if self.without_region > 0 {
+            let things = counted(self.without_region, "thing");
+            writeln!(formatter, "Left out {things} of no known region, since --region was given.")?;
+        }
+        for left in &self.left_out {
+            writeln!(formatter, "Left out {} {}: {}", left.kind.noun(), printable(&left.id), printable(&left.why))?;
+        }
+        if self.lacks_requirement {
+            writeln!(
+                formatter,
+                "Add damodel = {{ source = \"{ADDRESS}\" }} to the required_providers that are there."
+            )?;
+        }
+        if !self.drafts.is_empty() {
+            let number = self.drafts.len();
+            writeln!(
+                formatter,
+                "\nNext, in {directory}:\n  terraform init\n  terraform plan    # {number} to import, 0 to add, 0 to \
+                 change, 0 to destroy\n  terraform apply\nAfter that, imports.tf can go."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// What a service says may hold what a terminal obeys.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// What can be adopted: everything that has a list resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Kind {
+    /// Instances.
+    Instance,
+    /// Cloud disks.
+    CloudDisk,
+    /// Private images.
+    PrivateImage,
+}
+
+impl Kind {
+    /// Those that are asked for, each once; all where none is named.
+    pub(in crate::commands) fn asked(named: &[Self]) -> Vec<Self> {
+        let all = Self::value_variants().iter().copied();
+        all.filter(|kind| named.is_empty() || named.contains(kind)).collect()
+    }
+
+    /// The type of the resource.
+    pub(in crate::commands) fn type_name(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "damodel_cloud_disk",
+            Self::Instance => "damodel_instance",
+            Self::PrivateImage => "damodel_private_image",
+        }
+    }
+
+    /// The file that they are written to.
+    fn file(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud_disks.tf",
+            Self::Instance => "instances.tf",
+            Self::PrivateImage => "private_images.tf",
+        }
+    }
+
+    /// One of them, in words.
+    pub(in crate::commands) fn noun(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "private image",
+        }
+    }
+
+    /// What stands before a label that must not begin with a digit.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "image",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        framework::{self, Ends, Server},
+        provider::{Damodel, Environment},
+    };
+
+    #[test]
+    fn what_was_left_out_is_told_and_obeyed_by_no_terminal() {
+        let left = LeftOut { kind: Kind::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
+        let summary =
+            Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
+        let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\n\
+                        Left out 2 things of no known region, since --region was given.\n\
+                        Left out cloud disk 801: size\u{fffd}[2J\n";
+        assert_eq!(summary, expected);
+    }
+
+    #[test]
+    fn everything_that_can_be_listed_can_be_adopted() {
+        let server = Server::new(Damodel::new(Environment::default()), Ends::default());
+        let mut kinds: Vec<_> = Kind::asked(&[]).into_iter().map(Kind::type_name).collect();
+        kinds.sort_unstable();
+        let listed = server.registry().of(framework::Kind::ListResource);
+        assert_eq!(kinds, listed.map(|entry| entry.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_kind_is_asked_for_once() {
+        assert_eq!(Kind::asked(&[Kind::CloudDisk, Kind::Instance, Kind::CloudDisk]), [Kind::Instance, Kind::CloudDisk]);
+    }
 }

@@ -1,31 +1,28 @@
 //! `terraform-provider-damodel demo`: from nothing to a served model and back, on the sandbox, driven by a real
 //! Terraform.
 
-mod narrator;
 mod story;
-mod workspace;
 
 use std::{
+    fs,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::Parser;
+use secrecy::ExposeSecret;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    narrator::Narrator,
-    story::Story,
-    workspace::{MODEL, Workspace},
-};
+use self::story::{Narrator, Story};
 use super::{
     Surroundings,
-    signals::told_to_end,
-    terraform::{Cli, CliError, Environment},
+    terraform::{Cli, CliError, Environment, Mirror},
+    told_to_end,
 };
 use crate::{
     api::{Follower, Journal},
-    sandbox::{Error as SandboxError, Options, Sandbox},
+    sandbox::{Error as SandboxError, Options, Running, Sandbox},
 };
 
 /// Creates a machine with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
@@ -140,4 +137,78 @@ async fn tell(
     outcome?;
     removed?;
     narrator.end()
+}
+
+/// The example that is run, as it is in the repository.
+const QUICKSTART: [(&str, &str); 3] = [
+    ("main.tf", include_str!("../../../examples/quickstart/main.tf")),
+    ("outputs.tf", include_str!("../../../examples/quickstart/outputs.tf")),
+    ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
+];
+
+/// What the instance is to serve: a model of the sandbox's public storage.
+const MODEL: &str = "~/public-storage/model/tiny.gguf";
+
+/// A temporary folder with the example and a mirror. Removed when dropped.
+#[derive(Debug)]
+struct Workspace {
+    folder: TempDir,
+    mirror: Mirror,
+}
+
+impl Workspace {
+    fn make(executable: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("damodel-demo-").tempdir()?;
+        let mirror = Mirror::make(folder.path(), executable)?;
+        let workspace = Self { folder, mirror };
+        fs::create_dir(workspace.configuration())?;
+        for (name, content) in QUICKSTART {
+            fs::write(workspace.configuration().join(name), content)?;
+        }
+        Ok(workspace)
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the example is.
+    fn configuration(&self) -> PathBuf {
+        self.folder.path().join("quickstart")
+    }
+
+    /// What makes a run mean this mirror and this service.
+    fn environment(&self, environment: Environment, service: &Running) -> Environment {
+        environment
+            .with("TF_CLI_CONFIG_FILE", &self.mirror.cli_config)
+            .with("TF_IN_AUTOMATION", "1")
+            .with("TF_INPUT", "0")
+            .with("DAMODEL_BASE_URL", &service.base_url)
+            .with("DAMODEL_API_TOKEN", service.token.expose_secret())
+            .with("DAMODEL_REGISTRY_HOST", &service.registry_host)
+            .with("DAMODEL_REGION", "cn-east-1")
+            .with("TF_VAR_model", MODEL)
+    }
+
+    /// Removes everything, and says when that is not possible.
+    fn remove(self) -> io::Result<()> {
+        self.folder.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_example_is_taken() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
+        let mut files: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".tf"))
+            .collect();
+        files.sort();
+        assert_eq!(files, QUICKSTART.map(|(name, _)| name));
+    }
 }

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Error,
-    attribute::{plain_type, rules},
-    examples::Examples,
-    page::{self, MARK, provider_name},
+    page::{self, Examples, MARK, provider_name},
+    schema::{plain_type, rules},
 };
 use crate::framework::{Parameter, Signature, Type};
 

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Error,
-    examples::Examples,
-    function,
-    page::{self, Kind, MARK, provider_name},
+    Error, function,
+    page::{self, Examples, Kind, MARK, provider_name},
     schema,
 };
 use crate::framework::{self, Entry, Provider, Schema, Server};

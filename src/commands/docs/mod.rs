@@ -4,9 +4,6 @@
 //! A page is a list of paragraphs; what stands in them comes from the schema that the core gets too, so that a new
 //! resource needs nothing here. Guides are written by hand and left alone.
 
-mod attribute;
-mod examples;
-mod folder;
 mod function;
 mod index;
 mod page;
@@ -14,17 +11,14 @@ mod schema;
 
 use std::{
     collections::BTreeMap,
-    io::{self, Write},
-    path::PathBuf,
+    fmt, fs,
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
 };
 
 use clap::Parser;
 
-use self::{
-    examples::Examples,
-    folder::{Difference, Folder},
-    page::Kind,
-};
+use self::page::{Examples, Kind, MARK};
 use crate::{
     framework::{self, Ends, Server},
     provider::{Damodel, Environment},
@@ -126,5 +120,226 @@ fn listed(differences: &[String]) -> String {
     differences.join(", ")
 }
 
+/// The folder of the documentation.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+/// How a file of the folder is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Difference {
+    /// It holds something else.
+    Changed(PathBuf),
+    /// It is not there.
+    Missing(PathBuf),
+    /// It was made once, and nothing makes it any more.
+    Orphaned(PathBuf),
+}
+
+impl Folder {
+    fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// What is not as it should be. Files that were never made by this program are none of its business.
+    fn differences(&self, pages: &BTreeMap<PathBuf, String>) -> Result<Vec<Difference>, Error> {
+        let mut differences = Vec::new();
+        for (path, page) in pages {
+            match self.read(path) {
+                Ok(text) if text == *page => {}
+                Ok(_) => differences.push(Difference::Changed(path.clone())),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    differences.push(Difference::Missing(path.clone()));
+                }
+                Err(source) => return Err(Error::Read { path: self.0.join(path), source }),
+            }
+        }
+        for path in self.files(Path::new(""))?.into_iter().filter(|path| !pages.contains_key(path)) {
+            let text = self.read(&path).map_err(|source| Error::Read { path: self.0.join(&path), source })?;
+            if text.contains(MARK) {
+                differences.push(Difference::Orphaned(path));
+            }
+        }
+        Ok(differences)
+    }
+
+    /// Makes it as it should be.
+    fn settle(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
+        let path = self.0.join(difference.path());
+        let settled = match pages.get(difference.path()) {
+            Some(page) => {
+                path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, page.as_bytes()))
+            }
+            None => fs::remove_file(&path),
+        };
+        settled.map_err(|source| Error::Write { path, source })
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        fs::read_to_string(self.0.join(path))
+    }
+
+    /// All Markdown files below a folder of this one, in order.
+    fn files(&self, below: &Path) -> Result<Vec<PathBuf>, Error> {
+        let folder = self.0.join(below);
+        let failed = |source| Error::Read { path: folder.clone(), source };
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let path = below.join(entry.file_name());
+            if entry.file_type().map_err(failed)?.is_dir() {
+                files.extend(self.files(&path)?);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+impl Difference {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Changed(path) | Self::Missing(path) | Self::Orphaned(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match self {
+            Self::Changed(_) => "differs",
+            Self::Missing(_) => "is missing",
+            Self::Orphaned(_) => "describes what there is no more",
+        };
+        write!(formatter, "{} {how}", self.path().display())
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::{
+        page::{self, Examples, Kind},
+        schema,
+    };
+    use crate::framework::{
+        Schema, Type,
+        schema::{Attribute, AttributeType, Block, Nesting, Presence, Replacement, validator},
+    };
+
+    #[test]
+    fn a_line_adds_what_the_description_leaves_to_the_schema() {
+        let bare = Attribute::with_default("size", Type::Number, 20, "The size in GB.")
+            .replaces(Replacement::IfKnown)
+            .validate(validator::between(20..=100));
+        assert_eq!(
+            schema::line(&bare),
+            "- `size` (Number) The size in GB. Default: `20`. Must be a whole number from 20 to 100. Forces replacement."
+        );
+        let said = Attribute::with_default("size", Type::String, "s", "`s` or `l`. Default: `s`.")
+            .validate(validator::one_of(&["s", "l"]));
+        assert_eq!(schema::line(&said), "- `size` (String) `s` or `l`. Default: `s`.");
+        let half = Attribute::optional("size", Type::String, "Such as `s`.").validate(validator::one_of(&["s", "l"]));
+        assert_eq!(schema::line(&half), "- `size` (String) Such as `s`. Must be one of `s`, `l`.");
+    }
+
+    #[test]
+    fn a_line_says_how_a_value_is_kept() {
+        let mut secret = Attribute::optional("key", Type::list(Type::map(Type::Bool)), "The key.")
+            .sensitive()
+            .write_only()
+            .deprecated("Use a file.")
+            .validate(validator::text("a key", |_| true));
+        let line = schema::line(&secret);
+        assert!(line.starts_with("- `key` (List of Map of Boolean, Sensitive, [Write-only](https://"), "{line}");
+        assert!(line.ends_with(", Deprecated) The key. Each must be a key. **Deprecated.** Use a file."), "{line}");
+        secret = secret.replaces(Replacement::Always);
+        assert!(schema::line(&secret).contains("also when it is set for the first time"));
+        secret.presence = Presence::Required;
+        assert!(!schema::line(&secret).contains("also when it is set for the first time"));
+    }
+
+    #[test]
+    fn further_paragraphs_stay_in_their_line() {
+        let attribute = Attribute::computed("it", Type::String, "First.\n\nSecond\nline.");
+        assert_eq!(schema::line(&attribute), "- `it` (String) First.\n\n  Second\n  line.");
+    }
+
+    #[test]
+    fn groups_and_nested_lists_are_the_registrys() {
+        let deep = vec![Attribute::required("x", Type::Bool, "X.")];
+        let inner = vec![
+            Attribute::required("size", Type::Number, "Size."),
+            Attribute::optional("deep", AttributeType::Nested(Nesting::List, deep), "Deep."),
+        ];
+        let timeouts = Block {
+            name: "timeouts".to_owned(),
+            description: "Timeouts.".to_owned(),
+            attributes: vec![Attribute::optional("create", Type::String, "Create.")],
+        };
+        let schema = Schema::new(
+            "A thing.",
+            vec![
+                Attribute::computed("id", Type::String, "The id."),
+                Attribute::optional("disks", AttributeType::Nested(Nesting::List, inner), "Disks."),
+                Attribute::required("name", Type::String, "The name."),
+            ],
+        )
+        .with_block(timeouts);
+        let expected = "## Schema
+
+    ### Required
+
+    - `name` (String) The name.
+
+    ### Optional
+
+    - `disks` (Attributes List) Disks. (see [below for nested schema](#nestedatt--disks))
+    - `timeouts` (Block, Optional) Timeouts. (see [below for nested schema](#nestedblock--timeouts))
+
+    ### Read-Only
+
+    - `id` (String) The id.
+
+    <a id=\"nestedatt--disks\"></a>
+    ### Nested Schema for `disks`
+
+    Required:
+
+    - `size` (Number) Size.
+
+    Optional:
+
+    - `deep` (Attributes List) Deep. (see [below for nested schema](#nestedatt--disks--deep))
+
+    <a id=\"nestedatt--disks--deep\"></a>
+    ### Nested Schema for `disks.deep`
+
+    Required:
+
+    - `x` (Boolean) X.
+
+    <a id=\"nestedblock--timeouts\"></a>
+    ### Nested Schema for `timeouts`
+
+    Optional:
+
+    - `create` (String) Create.
+    ";
+        assert_eq!(page::text(&schema::section(&schema)), expected);
+    }
+
+    #[test]
+    fn a_thing_without_its_example_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let examples = Examples::new(folder.path().to_owned());
+        let kind = Kind::RESOURCE;
+        let error = page::page(kind, "damodel_thing", &Schema::new("A thing.", vec![]), None, &examples).unwrap_err();
+        assert!(error.to_string().ends_with("resources/damodel_thing/resource.tf"), "{error}");
+        assert_eq!(kind.path("damodel_thing").to_str(), Some("resources/thing.md"));
+    }
+}

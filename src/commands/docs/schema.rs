@@ -1,7 +1,11 @@
-//! The schema section of a page.
+//! The schema section of a page, with a line for each attribute.
 
-use super::attribute::{self, Flag};
-use crate::framework::schema::{Attribute, AttributeType, Block, Presence, Replacement, Schema};
+use std::sync::Arc;
+
+use crate::framework::{
+    Type, Value,
+    schema::{Attribute, AttributeType, Block, Nesting, Presence, Replacement, Schema, Validator},
+};
 
 /// What replacement means, for those who meet it in the lists below it.
 const REPLACEMENT: &str = "Where it says *forces replacement*, a change destroys the thing and makes a new one. An \
@@ -78,16 +82,14 @@ fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str]) -> Vec<Nested<'a
 fn lines(attributes: &[Attribute], presences: &[Presence], parents: &[&str]) -> Vec<String> {
     let of_group = attributes.iter().filter(|attribute| presences.contains(&attribute.presence));
     let line = |attribute: &Attribute| match attribute.ty {
-        AttributeType::Nested(..) => {
-            see_below(&attribute::line(attribute), &anchor(false, &path(parents, &attribute.name)))
-        }
-        AttributeType::Plain(_) => attribute::line(attribute),
+        AttributeType::Nested(..) => see_below(&line(attribute), &anchor(false, &path(parents, &attribute.name))),
+        AttributeType::Plain(_) => line(attribute),
     };
     of_group.map(line).collect()
 }
 
 fn block(block: &Block) -> String {
-    let line = attribute::named(&block.name, "Block", &[Flag::Optional], &block.description);
+    let line = named(&block.name, "Block", &[Flag::Optional], &block.description);
     see_below(&line, &anchor(true, &[&block.name]))
 }
 
@@ -102,4 +104,121 @@ fn path<'a>(parents: &[&'a str], name: &'a str) -> Vec<&'a str> {
 /// The anchor as the registry's own generator names it, so that links from outside are the expected ones.
 fn anchor(is_block: bool, path: &[&str]) -> String {
     format!("{}--{}", if is_block { "nestedblock" } else { "nestedatt" }, path.join("--"))
+}
+
+/// What is said of a value behind its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flag {
+    Deprecated,
+    Optional,
+    Sensitive,
+    WriteOnly,
+}
+
+/// The line of an attribute in the registry's form: name, type, description, and what the description leaves to the
+/// schema.
+pub(super) fn line(attribute: &Attribute) -> String {
+    let flags: Vec<Flag> = [
+        (attribute.sensitive, Flag::Sensitive),
+        (attribute.write_only, Flag::WriteOnly),
+        (attribute.deprecated.is_some(), Flag::Deprecated),
+    ]
+    .into_iter()
+    .filter_map(|(is_set, flag)| is_set.then_some(flag))
+    .collect();
+    let text = std::iter::once(attribute.description.clone()).chain(facts(attribute)).collect::<Vec<_>>().join(" ");
+    named(&attribute.name, &attribute_type(&attribute.ty), &flags, &text)
+}
+
+/// A line of a list. Further paragraphs of the text are indented, so that they stay in it.
+pub(super) fn named(name: &str, ty: &str, flags: &[Flag], text: &str) -> String {
+    let flags: String = flags.iter().map(|flag| format!(", {}", flag.word())).collect();
+    format!("- `{name}` ({ty}{flags}) {}", text.replace("\n", "\n  ").replace("\n  \n", "\n\n"))
+}
+
+impl Flag {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Deprecated => "Deprecated",
+            Self::Optional => "Optional",
+            Self::Sensitive => "Sensitive",
+            Self::WriteOnly => {
+                "[Write-only](https://developer.hashicorp.com/terraform/language/resources/ephemeral#write-only-arguments)"
+            }
+        }
+    }
+}
+
+/// What the schema knows and the description does not say.
+fn facts(attribute: &Attribute) -> Vec<String> {
+    let description = &attribute.description;
+    let default = attribute.default.as_ref().filter(|_| !description.contains("Default"));
+    let default = default.map(|default| format!("Default: `{}`.", literal(default)));
+    let is_collection = matches!(&attribute.ty, AttributeType::Plain(Type::List(_) | Type::Set(_) | Type::Map(_)));
+    let rules = rules(&attribute.validators, description, is_collection);
+    let replacement = match attribute.replacement {
+        // Never null, so never set for the first time.
+        Replacement::Always if attribute.presence == Presence::Required || attribute.default.is_some() => {
+            Some("Forces replacement.")
+        }
+        Replacement::Always => Some("Forces replacement, also when it is set for the first time."),
+        Replacement::IfKnown => Some("Forces replacement."),
+        Replacement::Never => None,
+    };
+    let deprecated = attribute.deprecated.as_ref().map(|message| format!("**Deprecated.** {message}"));
+    default.into_iter().chain(rules).chain(replacement.map(str::to_owned)).chain(deprecated).collect()
+}
+
+/// The rules that a description leaves out, in sentences.
+pub(super) fn rules(validators: &[Arc<dyn Validator>], description: &str, is_collection: bool) -> Vec<String> {
+    let subject = if is_collection { "Each must be" } else { "Must be" };
+    let rules = validators.iter().map(|validator| validator.rule()).filter(|rule| !is_said(rule, description));
+    rules.map(|rule| format!("{subject} {}.", rule.replace('"', "`"))).collect()
+}
+
+/// Whether a description has a rule in it already: as it is, or all the words that the rule quotes, as code.
+fn is_said(rule: &str, description: &str) -> bool {
+    let mut quoted = rule.split('"').skip(1).step_by(2).peekable();
+    description.contains(rule)
+        || (quoted.peek().is_some() && quoted.all(|word| description.contains(&format!("`{word}`"))))
+}
+
+fn attribute_type(ty: &AttributeType) -> String {
+    match ty {
+        AttributeType::Plain(ty) => plain_type(ty),
+        AttributeType::Nested(Nesting::List, _) => "Attributes List".to_owned(),
+        AttributeType::Nested(Nesting::Single, _) => "Attributes".to_owned(),
+    }
+}
+
+/// A type in the registry's words.
+pub(super) fn plain_type(ty: &Type) -> String {
+    match ty {
+        Type::Bool => "Boolean".to_owned(),
+        Type::Dynamic => "Dynamic".to_owned(),
+        Type::List(element) => format!("List of {}", plain_type(element)),
+        Type::Map(element) => format!("Map of {}", plain_type(element)),
+        Type::Number => "Number".to_owned(),
+        Type::Object(_) => "Object".to_owned(),
+        Type::Set(element) => format!("Set of {}", plain_type(element)),
+        Type::String => "String".to_owned(),
+        Type::Tuple(_) => "Tuple".to_owned(),
+    }
+}
+
+/// A default as one would write it, but for the quotes around a text.
+fn literal(value: &Value) -> String {
+    let listed = |elements: &[Value]| format!("[{}]", elements.iter().map(literal).collect::<Vec<_>>().join(", "));
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Dynamic(dynamic) => literal(&dynamic.value),
+        Value::List(elements) | Value::Set(elements) | Value::Tuple(elements) => listed(elements),
+        Value::Map(elements) | Value::Object(elements) => {
+            let pairs = elements.iter().map(|(name, value)| format!("{name} = {}", literal(value)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        Value::Null | Value::Unknown => "null".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+    }
 }

@@ -4,7 +4,6 @@
 //! their own configuration says where providers come from.
 
 mod cli_config;
-mod lock;
 mod place;
 
 use std::{
@@ -117,7 +116,7 @@ fn told(place: &Place, installed: &[Installed], hindrances: &[String]) -> String
 fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surroundings, folder: &Path) -> Vec<String> {
     let mut hindrances: Vec<String> = installed.iter().filter_map(Installed::shadow).collect();
     hindrances.extend(cli_config::findings(place, surroundings).iter().map(|finding| hindrance(finding, place)));
-    hindrances.extend(lock::differences(folder, installed));
+    hindrances.extend(place::differences(folder, installed));
     // Both command lines may have the same to say.
     hindrances.dedup();
     hindrances

@@ -1,4 +1,4 @@
-//! A local mirror: where the provider is put, and what lies there already.
+//! A local mirror: where the provider is put, what lies there, and the lock file that knows packages by hash.
 
 use std::{
     env::consts::EXE_SUFFIX,
@@ -8,13 +8,17 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use hcl_edit::{expr::Expression, structure::Body};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::{Error, VERSION};
-use crate::commands::{
-    Surroundings,
-    terraform::{HOSTS, package},
+use crate::{
+    commands::{
+        Surroundings,
+        terraform::{HOSTS, package},
+    },
+    provider::ADDRESS,
 };
 
 /// The variable that names the home directory of the command lines.
@@ -126,4 +130,38 @@ fn make_executable(_: &File) -> io::Result<()> {
 fn package_hash(name: &str, program: &[u8]) -> String {
     let digest: String = Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("h1:{}", STANDARD.encode(Sha256::digest(format!("{digest}  {name}\n"))))
+}
+
+/// What the lock file of a folder has against what was installed, and what to do.
+pub(super) fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
+    let file = folder.join(".terraform.lock.hcl");
+    let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
+    let Ok(lock) = text.parse::<Body>() else {
+        return vec!["The .terraform.lock.hcl of this folder could not be made out; init says more.".to_owned()];
+    };
+    HOSTS.iter().filter_map(|host| difference(&lock, host, installed)).collect()
+}
+
+fn difference(lock: &Body, host: &str, installed: &[Installed]) -> Option<String> {
+    let address = format!("{host}/{ADDRESS}");
+    let provider =
+        lock.get_blocks("provider").find(|block| block.labels.iter().any(|label| label.as_str() == address))?;
+    let attribute = |name: &str| provider.body.get_attribute(name).map(|attribute| &attribute.value);
+    let version = attribute("version").and_then(Expression::as_str).unwrap_or_default();
+    if version != VERSION {
+        return Some(format!(
+            "The .terraform.lock.hcl of this folder has {version} of {address}. To use {VERSION} here: init -upgrade."
+        ));
+    }
+    let hashes = attribute("hashes").and_then(Expression::as_array);
+    let mut known = hashes.into_iter().flat_map(|hashes| hashes.iter()).filter_map(Expression::as_str);
+    let ours = &installed.iter().find(|package| package.host == host)?.hash;
+    if known.any(|hash| hash == ours) {
+        return None;
+    }
+    Some(format!(
+        "The .terraform.lock.hcl of this folder knows {VERSION} of {address} by other hashes: it was locked with \
+         another build. init will refuse this one. Remove the block provider \"{address}\" from it, and run init, \
+         which locks what was installed ({ours})."
+    ))
 }

@@ -1,12 +1,13 @@
 //! `terraform-provider-damodel review`: plans as a report for a pull request, and as a gate.
 
 mod inputs;
-mod policies;
 mod sources;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
     io::{self, IsTerminal, Read, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{ExitCode, Termination},
 };
 
@@ -14,7 +15,10 @@ use clap::{Parser, ValueEnum};
 use jiff::{Zoned, civil::Date};
 
 use self::{inputs::Input, sources::Sources};
-use crate::review::{Baseline, Deny, Format, Money, NotAPlan, NotAPolicy, Plan, Review, Reviewed, Style, render};
+use crate::review::{
+    Baseline, Deny, Exception, Format, Limits, Money, NotAPlan, NotAPolicy, Plan, Policy, Review, Reviewed, Style,
+    render,
+};
 
 /// The exit code of plans that violate the gate.
 const VIOLATED: u8 = 3;
@@ -171,7 +175,7 @@ pub fn review(
     told: &mut impl Write,
 ) -> Result<Outcome, Error> {
     let inputs = inputs::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
-    let policy = policies::read(arguments, &inputs, today)?;
+    let policy = read(arguments, &inputs, today)?;
     let baseline = arguments.baseline.as_deref().map(baseline).transpose()?;
     let sources = arguments.config_dir.as_deref().map(Sources::read).transpose()?;
     let is_of_several = inputs.len() > 1;
@@ -196,9 +200,9 @@ pub fn review(
     Ok(if violations.is_empty() { Outcome::Passed } else { Outcome::Violated })
 }
 
-fn baseline(path: &std::path::Path) -> Result<Baseline, Error> {
+fn baseline(path: &Path) -> Result<Baseline, Error> {
     let place = path.display().to_string();
-    let document = std::fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
+    let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
     Baseline::read(&document).map_err(|source| Error::NotAPlan { place, source })
 }
 
@@ -243,4 +247,50 @@ impl Termination for Outcome {
             Self::Violated => ExitCode::from(VIOLATED),
         }
     }
+}
+
+/// The file beside a plan.
+const FILE: &str = "review.toml";
+
+/// What the options ask of all plans, and each file of the plans beside it.
+fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, Error> {
+    let mut deny: Vec<_> = arguments.deny.clone();
+    deny.sort();
+    deny.dedup();
+    let options = Limits {
+        max_monthly_increase: arguments.max_monthly_increase.clone(),
+        deny: deny.into_iter().map(Deny::from).collect(),
+        ..Limits::default()
+    };
+    let mut whole = match &arguments.policy {
+        Some(file) => policy(file, today)?,
+        None => beside(inputs, today)?,
+    };
+    whole.limits.insert(0, options);
+    Ok(whole)
+}
+
+/// The policies that lie beside plans, each for those.
+fn beside(inputs: &[Input], today: Date) -> Result<Policy, Error> {
+    let mut plans_of: BTreeMap<PathBuf, BTreeSet<usize>> = BTreeMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        let file = input.folder.join(FILE);
+        if file.is_file() {
+            plans_of.entry(file).or_default().insert(index);
+        }
+    }
+    let mut whole = Policy::default();
+    for (file, plans) in plans_of {
+        let found = policy(&file, today)?;
+        let plans = Some(plans);
+        whole.limits.extend(found.limits.into_iter().map(|limits| Limits { plans: plans.clone(), ..limits }));
+        whole.exceptions.extend(found.exceptions.into_iter().map(|one| Exception { plans: plans.clone(), ..one }));
+    }
+    Ok(whole)
+}
+
+fn policy(file: &Path, today: Date) -> Result<Policy, Error> {
+    let place = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|source| Error::Read { place: place.clone(), source })?;
+    Policy::read(&text, today).map_err(|source| Error::NotAPolicy { place, source })
 }

@@ -3,27 +3,30 @@
 //! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few
 //! times a second.
 
-mod last;
 mod line;
 mod view;
 
 use std::{
+    fs::{self, OpenOptions, TryLockError},
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Parser;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-pub use line::line;
-
 use self::view::View;
 use super::{
     notes::{DATA_DIRECTORY, Notes, path_or_nothing},
-    signals::told_to_end,
+    told_to_end,
 };
-use crate::{api::Follower, provider::Environment};
+use crate::{
+    api::{Follower, ProgressEvent, Told},
+    provider::Environment,
+};
+
+pub use self::line::line;
 
 /// How often the files are looked at.
 const PACE: Duration = Duration::from_millis(250);
@@ -167,7 +170,7 @@ async fn watch(
 /// Shows the last run that has ended.
 fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Error> {
     let directory = follower.directory();
-    let told = last::told(directory).map_err(|source| Error::Read { path: directory.to_owned(), source })?;
+    let told = told(directory).map_err(|source| Error::Read { path: directory.to_owned(), source })?;
     match (told.is_empty(), doubt(notes, follower)) {
         (true, Some(_)) if notes.are_named => Err(Error::NoDirectory(notes.directory().to_owned())),
         (true, Some(doubt)) => view.say(&doubt).map_err(Error::Terminal),
@@ -196,4 +199,42 @@ fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
             notes.directory().display()
         )
     })
+}
+
+/// The version of the events that are read.
+const VERSION: u32 = 1;
+
+/// What the newest run that has ended told; nothing when there is none.
+fn told(directory: &Path) -> io::Result<Vec<Told>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut runs: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
+    // Their names begin with the time.
+    runs.sort();
+    for run in runs.iter().rev().filter(|run| !is_alive(run)) {
+        let events = events(run)?;
+        if !events.is_empty() {
+            return Ok(events);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn events(run: &Path) -> io::Result<Vec<Told>> {
+    let text = String::from_utf8_lossy(&fs::read(run)?).into_owned();
+    let name = run.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let events = text.lines().filter_map(|line| serde_json::from_str::<ProgressEvent>(line).ok());
+    let events = events.filter(|event| event.version == VERSION);
+    Ok(events.map(|event| Told { run: name.clone(), event, usual: None }).collect())
+}
+
+/// Whether the run that writes a file goes on: then its lock is held.
+fn is_alive(run: &Path) -> bool {
+    let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

@@ -4,9 +4,7 @@ mod error;
 mod header;
 mod keys;
 mod read;
-mod split;
 mod stream;
-mod tensor;
 
 pub use self::{
     error::{Error, Fault},

@@ -1,13 +1,12 @@
-//! From the headers of all files to the description of a model.
+//! From the headers of all files of a model to its description. A split model is named `model-00001-of-00003.gguf`.
 
 use super::{
     Error, Fault, Source,
     header::{Header, Tensors},
     keys::{Keys, MOST_LAYERS, Numbers},
-    split::{self, MOST_PARTS},
     stream::Budget,
 };
-use crate::model::architecture::Architecture;
+use crate::model::memory::Architecture;
 
 /// What the header of a model says. What a model has not, or does not say, is none, empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::E
             return Err(fault_in(name)(Fault::TooMany { what: "files of a split model", count, most: MOST_PARTS }));
         }
         for next in 2..=count {
-            let file = split::part(name, next, count)
+            let file = part(name, next, count)
                 .filter(|_| number == 1)
                 .ok_or_else(|| fault_in(name)(Fault::NotFirstPart { number, count }))?;
             let part = Header::read(source, &file, &mut budget).await?;
@@ -223,4 +222,27 @@ fn quantization(keys: &Keys, tensors: &Tensors) -> Option<&'static str> {
     let said = keys.number("general.file_type").ok().flatten();
     let named = FILE_TYPES.iter().find(|(number, _)| Some(*number) == said).map(|(_, name)| *name);
     named.or_else(|| tensors.main_type())
+}
+
+/// The most files of a model.
+pub(super) const MOST_PARTS: u64 = 512;
+
+/// The name of a part beside the first; none when the first has another name.
+pub(super) fn part(first: &str, number: u64, count: u64) -> Option<String> {
+    let stem = first.strip_suffix(&format!("-00001-of-{count:05}.gguf"))?;
+    Some(format!("{stem}-{number:05}-of-{count:05}.gguf"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_lie_beside_the_first() {
+        let second = part("/m/a-00001-of-00012.gguf", 2, 12).unwrap();
+        assert_eq!(second, "/m/a-00002-of-00012.gguf");
+        assert_eq!(part("/m/a-00002-of-00012.gguf", 2, 12), None);
+        assert_eq!(part("/m/a.gguf", 2, 12), None);
+        assert_eq!(part("/m/a-00001-of-00011.gguf", 2, 12), None);
+    }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::{Message, failed, request, schema::question};
+use super::{Message, failed, question, request};
 use crate::{
     api::{ChatAnswer, ChatRequest, Error},
     framework::{self, Attr, Context, Diagnostics, Progress, Schema, value::Number},

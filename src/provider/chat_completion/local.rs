@@ -2,7 +2,7 @@
 
 use tokio::time::timeout_at;
 
-use super::{Chat, schema::LLAMA_SERVER};
+use super::{Chat, LLAMA_SERVER};
 use crate::{
     api::{ChatRequest, InstanceUid},
     framework::{Context, Diagnostic, Diagnostics, Outcome, Path, Private, Secret},

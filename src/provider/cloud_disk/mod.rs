@@ -1,30 +1,33 @@
 //! `damodel_cloud_disk`: a disk that outlives the instances it is mounted in (service API, Cloud disks).
 
 mod listed;
-mod model;
 mod plan;
-mod release;
 mod schema;
-mod single;
-mod update;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::model::CloudDisk;
-pub(super) use self::{
-    listed::{CloudDisks, Filters},
-    model::Record as SingleDisk,
-};
+use self::schema::CloudDisk;
 use super::{
-    Client, lifecycle,
-    lifecycle::{AfterRefusal, Common, Found, Free, Managed, ManagedExt as _, Release},
-    words::{AVAILABLE, MOUNTED, MOUNTING, STARTING, capitalized, disk_status},
+    Client,
+    client::limits,
+    errors::Failure,
+    lifecycle::{self, AfterRefusal, Common, Found, Free, Managed, ManagedExt as _, Release},
+    words::{
+        AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING, capitalized, disk_status,
+        disk_status_number,
+    },
 };
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, CreateCloudDisk, Listing},
-    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Plan, PlanContext, Schema, Type, Update},
+    api::{self, Accepted, Code, Context as Limits, CreateCloudDisk, Listing, Objects, Sighting, WaitEnded},
+    framework::{Attr, Context, Diagnostic, IdentityAttribute, Outcome, Path, Plan, PlanContext, Schema, Type, Update},
+};
+
+pub(super) use self::{
+    listed::{CloudDisks, Filters},
+    schema::Record as SingleDisk,
 };
 
 /// The resource.
@@ -54,7 +57,7 @@ impl Managed for CloudDisk {
     }
 
     async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
-        update::update(change, context).await
+        update(change, context).await
     }
 
     fn common(&self) -> Common<'_> {
@@ -129,7 +132,7 @@ impl Managed for CloudDisk {
     }
 
     fn after_refusal(_error: &api::Error, disk: &api::CloudDisk) -> AfterRefusal {
-        release::after_refusal(disk)
+        after_refusal(disk)
     }
 
     async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
@@ -142,4 +145,132 @@ impl Managed for CloudDisk {
     fn before(client: &Client) -> &OnceCell<Arc<Listing<api::CloudDisk>>> {
         &client.before.cloud_disks
     }
+}
+
+/// Grows in place.
+async fn update(change: Update<CloudDisk>, context: &Context<Client>) -> Outcome<CloudDisk> {
+    let Update { prior, planned, private, .. } = change;
+    let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
+    let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
+    let (Some(number), Some(size)) = (prior.key(), size) else {
+        return Outcome::present(planned, private);
+    };
+    if let Err(error) = disks.resize(number, size, &limits).await
+        && !is_growing(number, size, &disks, &limits).await
+    {
+        let failure = Failure {
+            error: &error,
+            tried: format!("grow {} to {size} GB", prior.title()),
+            now: "The disk keeps its size.".to_owned(),
+        };
+        return Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb")));
+    }
+    let has_grown = |seen: &Sighting<api::CloudDisk>| {
+        seen.record().is_some_and(|disk| {
+            disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
+        })
+    };
+    match disks.wait(&number, &limits, has_grown).await {
+        Ok(_) => Outcome::present(planned, private),
+        Err(error) => {
+            let diagnostic = not_grown(&error, &prior, size);
+            let state = if diagnostic.is_error() { prior } else { planned };
+            Outcome::present(state, private).with(diagnostic)
+        }
+    }
+}
+
+/// Whether a refused resize is one that an earlier request, whose answer was lost, has begun or done.
+async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, limits: &api::Context) -> bool {
+    let listing = disks.fresh(limits).await;
+    listing.is_ok_and(|listing| {
+        listing.find(&number).is_some_and(|disk| disk.size_gb == Some(size) || disk.status == Some(STARTING))
+    })
+}
+
+/// The resize was accepted, and its end not seen.
+fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
+    let tried = format!("see {} grow to {size} GB", disk.title());
+    let now = "The service accepted the change. The next plan shows the disk's size, and asks again if need be.";
+    let failure = Failure { error, tried, now: now.to_owned() };
+    match error {
+        api::Error::WaitEnded(ended) if !ended.cancelled => failure.whole().at(Path::to("size_gb")),
+        _ => failure.warning(),
+    }
+}
+
+impl Release<'_, CloudDisk> {
+    /// Waits for a disk that is mounted, or about to be, or about to be free.
+    async fn until_free(&self) -> Result<Free, Diagnostic> {
+        let is_free = |seen: &Sighting<api::CloudDisk>| seen.record().is_none_or(|disk| !is_held(disk));
+        match self.client.api.cloud_disks().wait(&self.key, &self.limits, is_free).await {
+            Ok(seen) => Ok(match seen.record().map(|disk| disk.status) {
+                None => Free::Unseen,
+                Some(Some(RELEASING | RELEASED)) => Free::Going,
+                Some(_) => Free::Ready,
+            }),
+            Err(error) => Err(self.still_held(&error).await),
+        }
+    }
+
+    /// The wait ended before the disk was free.
+    async fn still_held(&self, error: &api::Error) -> Diagnostic {
+        let title = self.current.state.title();
+        let api::Error::WaitEnded(ended) = error else {
+            let tried = format!("release {title}");
+            return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
+        };
+        if !was_seen_held(ended) {
+            let why = if ended.cancelled { "the run was stopped" } else { "its status was not seen in time" };
+            return Diagnostic::error(
+                format!("{} was not released", capitalized(&title)),
+                format!(
+                    "Whether it is mounted must be known before it is released, and {why}: {error}. It stays in the \
+                     state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                ),
+            );
+        }
+        let holders = self.holders().await;
+        Diagnostic::error(
+            format!("{} is still mounted", capitalized(&title)),
+            format!(
+                "A mounted disk cannot be released; waiting for it ended: {error}. {holders} It stays in the state. \
+                 Unmount it or release its instance, then destroy again."
+            ),
+        )
+    }
+
+    /// Who holds the disk, as the service reports it.
+    async fn holders(&self) -> String {
+        let limits = api::Context::within(std::time::Duration::from_secs(5), &self.limits.cancel);
+        let Ok(listing) = self.client.api.cloud_disks().fresh(&limits).await else { return String::new() };
+        let Some(disk) = listing.find(&self.key) else { return String::new() };
+        let bound: Vec<String> =
+            disk.binding_instances.iter().chain(&disk.binding_clusters).map(Value::to_string).collect();
+        let status = disk.status.map(disk_status).unwrap_or_default();
+        if bound.is_empty() {
+            format!("Its status is {status}; the service does not report which instance holds it.")
+        } else {
+            format!("It is {status} by {}.", bound.join(", "))
+        }
+    }
+}
+
+/// A refused disk may have been mounted meanwhile; or an earlier request was accepted, and its answer lost.
+fn after_refusal(disk: &api::CloudDisk) -> AfterRefusal {
+    match disk.status {
+        Some(MOUNTING | UNMOUNTING | MOUNTED) => AfterRefusal::Again,
+        Some(RELEASING | RELEASED) => AfterRefusal::Wait,
+        _ => AfterRefusal::Fail,
+    }
+}
+
+/// Whether the last that was seen of a disk is that it is mounted, or about to be, or about to be free.
+fn was_seen_held(ended: &WaitEnded) -> bool {
+    let last = ended.last.as_deref().and_then(|last| last.split_whitespace().next()).and_then(disk_status_number);
+    matches!(last, Some(MOUNTING | UNMOUNTING | MOUNTED))
+}
+
+fn is_held(disk: &api::CloudDisk) -> bool {
+    matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED))
 }

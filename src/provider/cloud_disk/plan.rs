@@ -1,6 +1,6 @@
 //! Plans of cloud disks: sizes.
 
-use super::model::CloudDisk;
+use super::schema::CloudDisk;
 use crate::{
     api::{self, CloudDiskSpecFilter},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::Instance;
+use super::schema::Instance;
 use crate::{
     api::InstanceUid,
     framework::{

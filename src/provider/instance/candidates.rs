@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::Instance;
+use super::schema::Instance;
 use crate::{
     framework::{
         Attr, Diagnostics, Path, Plan, PlanKind, Type,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     candidates,
     disks::{self, is_bound},
-    model::Instance,
+    schema::Instance,
 };
 use crate::{
     api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},

@@ -3,7 +3,7 @@
 
 use super::{
     disks::{New, is_bound},
-    model::Instance,
+    schema::Instance,
 };
 use crate::{
     api::{self, CloudDisk, Listing},

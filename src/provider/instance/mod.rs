@@ -4,36 +4,25 @@ mod access;
 mod candidates;
 mod checks;
 mod disks;
-mod generate;
 mod listed;
 mod losses;
-mod model;
 mod offers;
 mod plan;
 mod price;
-mod release;
 mod report;
 mod request;
 mod schema;
-mod single;
-mod update;
-mod validate;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::OnceCell;
 
-use self::model::Instance;
-pub(super) use self::{
-    access::Access,
-    listed::{Filters, Instances},
-    single::SingleInstance,
-};
+use self::{disks::find_uids, schema::Instance};
 use super::{
-    Client,
+    Client, OnUnreleasable,
+    client::limits,
     errors::Failure,
-    lifecycle,
-    lifecycle::{AfterRefusal, Choice, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
+    lifecycle::{self, AfterRefusal, Choice, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
     words::capitalized,
 };
 use crate::{
@@ -43,8 +32,13 @@ use crate::{
     },
     framework::{
         Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, Type,
-        Update, timeouts::parse_duration,
+        Update, timeouts::parse_duration, to_value,
     },
+};
+
+pub(super) use self::{
+    access::Access,
+    listed::{Filters, Instances, SingleInstance},
 };
 
 /// Under this key an import tells the refresh that completes it that nobody has said yet whether credentials are kept.
@@ -73,7 +67,7 @@ impl Managed for Instance {
     }
 
     fn validate(config: &Self, diagnostics: &mut Diagnostics) {
-        validate::validate(config, diagnostics);
+        plan::validate(config, diagnostics);
     }
 
     fn settle_plan(plan: &mut Plan<Self>) {
@@ -90,11 +84,11 @@ impl Managed for Instance {
     }
 
     async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
-        Box::pin(update::update(change, context)).await
+        Box::pin(update(change, context)).await
     }
 
     fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
-        generate::generate(config, diagnostics);
+        report::generate(config, diagnostics);
     }
 
     fn common(&self) -> Common<'_> {
@@ -282,5 +276,83 @@ impl Instance {
     /// The UID under which the service knows it.
     fn uid(&self) -> InstanceUid {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
+    }
+}
+
+/// Changes in place: everything but the name that may change without a new instance is never sent to the service.
+async fn update(change: Update<Instance>, context: &Context<Client>) -> Outcome<Instance> {
+    let Update { prior, mut planned, private, .. } = change;
+    let (client, limits) = (context.client.as_ref(), limits(context));
+    if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
+        tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
+    }
+    if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
+        return Outcome::present(planned, private);
+    }
+    let mut state = planned.clone();
+    match client.api.instances().detail(&prior.uid(), &limits).await {
+        Ok(detail) => {
+            state.take_detail(&detail);
+            // The service may show the old name for a moment; what was accepted counts, and the next refresh looks
+            // again.
+            state.name = planned.name;
+            Outcome::present(state, private)
+        }
+        Err(error) => {
+            let failure = Failure {
+                error: &error,
+                tried: format!("look at {} after its change", prior.title()),
+                now: "The change itself was made. The next refresh completes the state.".to_owned(),
+            };
+            Outcome::present(state, private).with(failure.warning())
+        }
+    }
+}
+
+impl Release<'_, Instance> {
+    /// What a refusal with 160012 comes to (service API, Errors).
+    async fn forbidden(&self, error: &api::Error) -> Option<Forbidden> {
+        if error.code() != Some(Code::InstanceCanNotBeReleased) {
+            return None;
+        }
+        let (state, title) = (&self.current.state, capitalized(&self.current.state.title()));
+        let detail = self.client.api.instances().detail(&self.key, &self.limits).await;
+        if detail.ok().and_then(|detail| detail.instance.status) == Some(InstanceStatus::Failed) {
+            return Some(Forbidden::Abandoned(Diagnostic::warning(
+                format!("{title} was not released"),
+                "Its creation failed, and the service refuses to release such an instance (160012). It was removed \
+                 from the state.",
+            )));
+        }
+        let wanted = state.on_unreleasable.as_str().and_then(OnUnreleasable::parse);
+        let until = state
+            .release_time
+            .as_str()
+            .or(state.rent_deadline.as_str())
+            .unwrap_or("a time that the service does not report");
+        Some(match self.client.on_unreleasable.or(wanted) {
+            Some(OnUnreleasable::Abandon) if state.auto_renew.known() == Some(&true) => {
+                Forbidden::Kept(Diagnostic::error(
+                    format!("{title} would be billed indefinitely"),
+                    "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is \
+                     not abandoned. Turn the renewal off in the console. It stays in the state.",
+                ))
+            }
+            Some(OnUnreleasable::Abandon) => Forbidden::Abandoned(Diagnostic::warning(
+                format!("{title} was abandoned"),
+                format!(
+                    "The service forbids its release, and on_unreleasable is \"abandon\": it was removed from the \
+                     state, keeps running, and is paid for until {until}."
+                ),
+            )),
+            _ => Forbidden::Kept(
+                Failure {
+                    error,
+                    tried: format!("release {}", state.title()),
+                    now: format!("It stays in the state, and is paid for until {until}."),
+                }
+                .whole(),
+            ),
+        })
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     candidates,
     checks::Findings,
-    model::Instance,
     price::{budget, earlier, is_above, is_spot, key, live, plan_id, told},
+    schema::Instance,
 };
 use crate::{
     api::{Context, Spec},

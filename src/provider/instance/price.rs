@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     candidates,
     checks::{disagreement, select},
-    model::Instance,
+    schema::Instance,
 };
 use crate::{
     api::{Attempt, Context, Spec},

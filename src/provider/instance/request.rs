@@ -1,6 +1,6 @@
 //! What a create of an instance asks for (service API, POST /api/instance/create).
 
-use super::{candidates, disks::is_on_its_way, model::Instance};
+use super::{candidates, disks::is_on_its_way, schema::Instance};
 use crate::{
     api::{self, CreateInstance, ImageSelector, Login, Payment, Sighting, SpecSelector},
     framework::{Diagnostic, Path},

@@ -1,12 +1,22 @@
-//! The attributes of `damodel_instance`.
+//! The attributes and models of `damodel_instance`.
 
-use super::{candidates, disks};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    candidates::{self, Candidate},
+    disks::{self, Existing, New},
+};
 use crate::{
     framework::{
-        Type,
+        Attr, Secret, Type,
         schema::{Attribute, Replacement, Schema, validator},
+        timeouts::Timeouts,
+        value::Number,
     },
-    provider::{pricing, rules},
+    provider::{
+        pricing::{self, EstimatedCost},
+        rules,
+    },
 };
 
 pub(super) const DEFAULT_MOUNT_PATH: &str = "/root/damodel-tmp";
@@ -260,3 +270,67 @@ fn reported() -> Vec<Attribute> {
 const CREDENTIALS: &[&str] = &["store_credentials"];
 const SPEC: &[&str] = &["spec_id", "spec_type", "gpu_num"];
 const IMAGE: &[&str] = &["image", "image_id", "image_type"];
+
+/// A `damodel_instance`, as configured, planned or stored. Its attributes are described in the schema.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::provider) struct Instance {
+    pub(super) name: Attr<String>,
+    pub(super) region: Attr<String>,
+    pub(super) payment_type: Attr<String>,
+    pub(super) purchase_duration: Attr<i64>,
+    pub(super) spec_id: Attr<i64>,
+    pub(super) spec_type: Attr<String>,
+    pub(super) gpu_num: Attr<i64>,
+    pub(super) candidates: Attr<Vec<Attr<Candidate>>>,
+    pub(super) data_disk_expand_size_gb: Attr<i64>,
+    pub(super) data_disk_mount_path: Attr<String>,
+    pub(super) image: Attr<String>,
+    pub(super) image_id: Attr<i64>,
+    pub(super) image_type: Attr<String>,
+    pub(super) hostname: Attr<String>,
+    pub(super) login_method: Attr<String>,
+    pub(super) ssh_pubkey_id: Attr<i64>,
+    pub(super) ssh_pubkey_name: Attr<String>,
+    pub(super) external_ip: Attr<String>,
+    pub(super) auto_renew: Attr<bool>,
+    pub(super) exist_disks: Attr<Vec<Attr<Existing>>>,
+    pub(super) new_disks: Attr<Vec<Attr<New>>>,
+    pub(super) object_mounts: Attr<Vec<Attr<String>>>,
+    pub(super) wait_for_running: Attr<bool>,
+    pub(super) wait_for_capacity: Attr<String>,
+    pub(super) deletion_protection: Attr<bool>,
+    pub(super) on_unreleasable: Attr<String>,
+    pub(super) store_credentials: Attr<bool>,
+    pub(super) id: Attr<String>,
+    pub(super) instance_id: Attr<i64>,
+    pub(super) estimated_cost: Attr<EstimatedCost>,
+    pub(super) price_ceiling: Attr<Number>,
+    pub(super) status: Attr<String>,
+    pub(super) capacity_type: Attr<String>,
+    pub(super) gpu_name: Attr<String>,
+    pub(super) image_name: Attr<String>,
+    pub(super) ssh_host: Attr<String>,
+    pub(super) ssh_port: Attr<i64>,
+    pub(super) internal_ip: Attr<String>,
+    pub(super) jupyter_url: Attr<String>,
+    pub(super) start_time: Attr<String>,
+    pub(super) stop_time: Attr<String>,
+    pub(super) release_time: Attr<String>,
+    pub(super) cpu_core: Attr<String>,
+    pub(super) memory_size: Attr<String>,
+    pub(super) gpu_memory: Attr<String>,
+    pub(super) sys_disk_size_gb: Attr<i64>,
+    pub(super) data_disk_size_gb: Attr<i64>,
+    pub(super) gpu_price: Attr<Number>,
+    pub(super) data_disk_price: Attr<Number>,
+    pub(super) rent_deadline: Attr<String>,
+    pub(super) support_power: Attr<bool>,
+    pub(super) cloud_disks: Attr<Vec<String>>,
+    pub(super) services: Attr<Vec<String>>,
+    pub(super) shutdown_status: Attr<String>,
+    pub(super) shutdown_stage: Attr<String>,
+    pub(super) shutdown_push_progress: Attr<String>,
+    pub(super) ssh_password: Attr<Secret>,
+    pub(super) jupyter_token: Attr<Secret>,
+    pub(super) timeouts: Attr<Timeouts>,
+}

@@ -12,13 +12,13 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Choice, Managed, ManagedExt as _, absence, create_key, leftovers, not_accepted::Refused, noun};
+use super::{Choice, Managed, ManagedExt as _, absence, create_key, leftovers, noun};
 use crate::{
     api::{
-        self, Accepted, Attempt, BeforeSending, Choices, Context as Limits, CreateOptions, Entry, HandedOver, Journal,
-        Object as _, Origin, Permission, Sighting,
+        self, Accepted, Attempt, BeforeSending, Choices, Context as Limits, CreateOptions, Entry, Error, HandedOver,
+        Journal, Object as _, Origin, Permission, Refusal, Sighting,
     },
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Private, is_set},
+    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private, is_set},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };
 
@@ -71,7 +71,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
     let requests = Choices::new(first, requests.collect());
     let accepted = objects.create_one_of(requests, &key, &client.journal, options, &limits).await;
     let mut answers = guard.end();
-    if let Some(marker) = answers.marker.as_deref().filter(|_| !matches!(accepted, Err(api::Error::Unsettled(_)))) {
+    if let Some(marker) = answers.marker.as_deref().filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
         M::create_ended(marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
     }
     // Asked after the create, which may have waited for the end of the run that left them.
@@ -350,10 +350,10 @@ fn adopted<M: Managed>(state: &M) -> Diagnostic {
 
 /// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a
 /// warning.
-fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) -> Diagnostic {
+fn wait_ended<M: Managed>(error: &Error, state: &M, ids: &api::RequestIds) -> Diagnostic {
     let (noun, title) = (noun::<M>(), state.title());
     match error {
-        api::Error::WaitEnded(ended) if !ended.cancelled => Diagnostic::error(
+        Error::WaitEnded(ended) if !ended.cancelled => Diagnostic::error(
             format!("{} is not ready in time", capitalized(&title)),
             format!(
                 "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: \
@@ -361,7 +361,7 @@ fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) 
                  longer set timeouts {{ create = \"…\" }}{ids}."
             ),
         ),
-        api::Error::WaitEnded(_) | api::Error::Cancelled { .. } => Diagnostic::warning(
+        Error::WaitEnded(_) | Error::Cancelled { .. } => Diagnostic::warning(
             format!("Stopped waiting for {title}"),
             format!(
                 "The run was stopped: {error}. The {noun} exists and is billed; the state holds it. The next plan \
@@ -376,13 +376,13 @@ fn wait_ended<M: Managed>(error: &api::Error, state: &M, ids: &api::RequestIds) 
 }
 
 /// Says that an object still has the name with the marker.
-fn not_renamed<M: Managed>(error: &api::Error, state: &M, sent_name: &str) -> Diagnostic {
+fn not_renamed<M: Managed>(error: &Error, state: &M, sent_name: &str) -> Diagnostic {
     let now = format!("The {} exists under the name {sent_name:?}. The next plan repairs the name.", noun::<M>());
     Failure { error, tried: format!("rename {}", state.title()), now }.warning()
 }
 
 /// Says that the journal could not note the acceptance, so that the marker must stay.
-fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &api::Error) -> Diagnostic {
+fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnostic {
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
         format!(
@@ -392,4 +392,78 @@ fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &api::Error) -> Diag
             state.id().unwrap_or_default()
         ),
     )
+}
+
+/// A create that was not accepted.
+pub(super) struct Refused<'a, M> {
+    pub(super) planned: &'a M,
+    pub(super) error: &'a Error,
+    /// Why choices were not asked for, by their place.
+    pub(super) withheld: BTreeMap<usize, Diagnostic>,
+    /// The names of the choices, where there are several.
+    pub(super) candidates: Vec<String>,
+}
+
+impl<M: Managed> Refused<'_, M> {
+    /// The diagnostics, at the attribute to blame.
+    pub(super) async fn diagnostics(
+        mut self,
+        client: &Client,
+        limits: &Limits,
+        is_set: impl Fn(&str) -> bool,
+    ) -> Diagnostics {
+        if let Error::NoneAccepted(refusals) = self.error {
+            return self.of_each(refusals, client, limits).await.into();
+        }
+        if self.candidates.is_empty()
+            && let Some(withheld) = self.withheld.remove(&0)
+        {
+            return withheld.into();
+        }
+        let more = self.planned.explain_refusal(self.error, client, limits).await;
+        self.of_one(client, more, is_set).into()
+    }
+
+    fn of_one(&self, client: &Client, more: Option<String>, is_set: impl Fn(&str) -> bool) -> Diagnostic {
+        let (noun, error) = (noun::<M>(), self.error);
+        let mut now = match error {
+            Error::Unsettled(unsettled) => format!(
+                "Whether a {noun} was created is not known. If it was, its name is {:?}, and its pending record is in \
+                 {}. The next apply looks for it first.",
+                unsettled.marker,
+                client.journal.directory().display()
+            ),
+            Error::SeveralMatches { .. } => format!("At least one {noun} too many was created."),
+            _ => "Nothing was created.".to_owned(),
+        };
+        if let Some(more) = more {
+            now = format!("{now} {more}");
+        }
+        Failure { error, tried: format!("create {}", self.planned.title()), now }.diagnostic(is_set)
+    }
+
+    /// Says of each candidate why it was not created.
+    async fn of_each(&self, refusals: &[Refusal], client: &Client, limits: &Limits) -> Diagnostic {
+        let mut more = None;
+        let mut lines = Vec::new();
+        for (place, candidate) in self.candidates.iter().enumerate() {
+            let refusal = refusals.iter().find(|refusal| refusal.choice == place).map(|refusal| &refusal.error);
+            let reason = match (refusal.and_then(Error::service), self.withheld.get(&place)) {
+                (Some(refused), _) => {
+                    let message = refused.message.trim_end_matches('.');
+                    format!("{message} (code {} {}{}).", refused.code.number(), refused.code_name(), refused.ids)
+                }
+                (None, Some(withheld)) => format!("{}. {}", withheld.summary, withheld.detail),
+                (None, None) => refusal.map_or_else(|| "It was refused before.".to_owned(), ToString::to_string),
+            };
+            if let (Some(error), None) = (refusal, &more) {
+                more = self.planned.explain_refusal(error, client, limits).await;
+            }
+            lines.push(format!("- {candidate}: {reason}"));
+        }
+        let more = more.map(|more| format!("\n\n{more}")).unwrap_or_default();
+        let summary = format!("No candidate of {} could be created", self.planned.title());
+        let detail = format!("Nothing was created.\n\n{}{more}", lines.join("\n"));
+        Diagnostic::error(capitalized(&summary), detail).at(Path::to("candidates"))
+    }
 }

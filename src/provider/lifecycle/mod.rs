@@ -9,10 +9,8 @@ mod delete;
 mod import;
 mod leftovers;
 mod list;
-mod not_accepted;
 mod plan;
 mod read;
-mod update;
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -342,7 +340,7 @@ impl<M: Managed> framework::Resource for Resource<M> {
     }
 
     async fn update(&self, change: Update<M>, context: Context<Client>) -> Outcome<M> {
-        Box::pin(update::update(change, &context)).await
+        Box::pin(plan::update(change, &context)).await
     }
 
     async fn delete(&self, current: State<M>, context: Context<Client>) -> Outcome<M> {

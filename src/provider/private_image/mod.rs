@@ -1,31 +1,25 @@
 //! `damodel_private_image`: an instance's system disk, saved (service API, Images).
 
 mod listed;
-mod model;
-mod names;
 mod plan;
 mod schema;
-mod single;
-mod source;
 
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use self::model::PrivateImage;
-pub(super) use self::{
-    listed::{Filters, PrivateImages},
-    single::SingleImage,
-};
+use self::schema::PrivateImage;
 use super::{
-    Client, lifecycle,
-    lifecycle::{AfterRefusal, Common, Found, Managed, ManagedExt as _},
-    words::{capitalized, image_status},
+    Client, images,
+    lifecycle::{self, AfterRefusal, Common, Found, Managed, ManagedExt as _},
+    words::{capitalized, image_status, image_type},
 };
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, InstanceUid, Listing, SaveImage, WhileBusy},
+    api::{self, Accepted, Code, Context as Limits, InstanceUid, Kind, Listing, SaveImage, WhileBusy},
     framework::{Attr, Diagnostic, IdentityAttribute, Path, Plan, PlanContext, Schema, Type},
 };
+
+pub(super) use self::listed::{Filters, PrivateImages, SingleImage};
 
 /// The resource.
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
@@ -82,7 +76,7 @@ impl Managed for PrivateImage {
             let detail = "A new image needs instance_id. Nothing was created.";
             return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
         };
-        let original_images = source::original_images(&request.instance_uid, client, limits).await;
+        let original_images = original_images(&request.instance_uid, client, limits).await;
         Ok(SaveImage { original_images, ..request })
     }
 
@@ -117,7 +111,7 @@ impl Managed for PrivateImage {
         }
         let listing = client.api.private_images().fresh(limits).await.ok()?;
         let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
-        Some(names::taken(holder, client))
+        Some(taken(holder, client))
     }
 
     /// An image is found by its name, which is unique: there are no look-alikes.
@@ -140,4 +134,54 @@ impl Managed for PrivateImage {
     fn before(client: &Client) -> &OnceCell<Arc<Listing<api::PrivateImage>>> {
         &client.before.private_images
     }
+}
+
+/// Names the image that has the name that another is to have.
+fn taken(holder: &api::PrivateImage, client: &Client) -> String {
+    let (id, name) = (holder.image_id, holder.image_name.as_deref().unwrap_or_default());
+    let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
+    let is_left = entries.iter().any(|listed| {
+        let record = &listed.record;
+        record.kind == Kind::PrivateImage
+            && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
+    });
+    let origin = if is_left {
+        " An earlier run created it, perhaps from an instance that was replaced since, and its pending record is \
+         still there."
+    } else {
+        ""
+    };
+    format!(
+        "Private image {id} has it.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise delete \
+         it in the console, or choose another name.",
+        PrivateImage::TYPE_NAME
+    )
+}
+
+/// What the instance's own image may be called, its address and its name: it tells an image that this save made from
+/// one of the same name. Without the address nothing is compared: a display name alone is no proof that an address is
+/// another image's.
+async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Context) -> Vec<String> {
+    match original_address(uid, client, limits).await {
+        Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
+        Ok(None) => Vec::new(),
+        Err(error) => {
+            tracing::debug!(%error, "the instance's image is not known");
+            Vec::new()
+        }
+    }
+}
+
+/// The address of the image that an instance was made of, and its display name.
+async fn original_address(
+    uid: &InstanceUid,
+    client: &Client,
+    limits: &api::Context,
+) -> Result<Option<(String, Option<String>)>, api::Error> {
+    let instance = client.api.instances().detail(uid, limits).await?.instance;
+    let (Some(id), Some(kind)) = (instance.image_id, instance.image_type.as_deref().map(image_type)) else {
+        return Ok(None);
+    };
+    let address = images::address(id, &kind, client, limits).await?;
+    Ok(address.map(|address| (address, instance.image_name)))
 }

@@ -1,6 +1,6 @@
 //! What a plan of a private image checks.
 
-use super::{model::PrivateImage, names};
+use super::schema::PrivateImage;
 use crate::{
     api::{self, Kind},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
@@ -54,7 +54,7 @@ async fn check_name(
                 diagnostics.error_at(
                     Path::to("name"),
                     format!("The image name {name:?} exists"),
-                    format!("Names of private images are unique in an account. {}", names::taken(holder, client)),
+                    format!("Names of private images are unique in an account. {}", super::taken(holder, client)),
                 );
             }
         }

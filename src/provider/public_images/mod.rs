@@ -1,19 +1,23 @@
-//! The data source `damodel_public_images` (service API, GET /api/image/publics_v2).
+//! The data sources of public images: one, and all (service API, GET /api/image/publics_v2).
 
 mod record;
-mod single;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use self::record::ImageRecord;
-pub(super) use self::single::Single;
-use super::{Client, client::limits, errors::Failure};
+use self::record::{ImageRecord, with_image};
+use super::{
+    Client,
+    choose::{self, Choice},
+    client::limits,
+    errors::Failure,
+    words::time,
+};
 use crate::{
     api::{PublicImage, PublicImageFilter},
     framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type,
-        schema::{Attribute, AttributeType, Nesting, validator},
+        Attr, Context, DataSource, Diagnostics, Outcome, Path, Private, Schema, Type,
+        schema::{Attribute, AttributeType, Nesting, Presence, validator},
     },
 };
 
@@ -85,6 +89,92 @@ impl DataSource for List {
                     _ => false,
                 }))
             }
+        }
+    }
+}
+
+/// The data source.
+#[derive(Debug)]
+pub(super) struct Single;
+
+with_image!(
+    /// Its configuration and result.
+    One {
+        label: String,
+        name_regex: String,
+        most_recent: bool,
+    }
+);
+
+impl DataSource for Single {
+    type Client = Client;
+    type Model = One;
+
+    fn type_name(&self) -> &'static str {
+        "damodel_public_image"
+    }
+
+    fn schema(&self) -> Schema {
+        let mut attributes = vec![
+            Attribute::optional("label", Type::String, "One label that the image must carry."),
+            Attribute::optional("name_regex", Type::String, "A regular expression that the image's name must match.")
+                .validate(validator::regular_expression()),
+            Attribute::with_default(
+                "most_recent",
+                Type::Bool,
+                false,
+                "Whether to take the most recently updated of several.",
+            ),
+        ];
+        for mut attribute in record::attributes() {
+            if matches!(attribute.name.as_str(), "id" | "name") {
+                attribute.presence = Presence::OptionalComputed;
+                attribute.description.push_str(" As an argument it must match exactly.");
+            }
+            attributes.push(attribute);
+        }
+        Schema::new(
+            "One public image: by id, or by filters that match only one, or the most recent of several.",
+            attributes,
+        )
+    }
+
+    fn validate(&self, config: &One, diagnostics: &mut Diagnostics) {
+        if config.id.is_null() && config.name.is_null() && config.name_regex.is_null() && config.label.is_null() {
+            diagnostics.error_at(Path::to("id"), "Nothing to look for", "Set id, name, name_regex or label.");
+        }
+    }
+
+    async fn read(&self, mut config: One, context: Context<Client>) -> Outcome<One> {
+        let filter = PublicImageFilter { label: config.label.known().cloned(), name: None };
+        let listing = match context.client.api.public_images(&filter, &limits(&context)).await {
+            Ok(listing) => listing,
+            Err(error) => {
+                let failure = Failure { error: &error, tried: "list the public images".to_owned(), now: String::new() };
+                return Outcome::absent().with(failure.diagnostic(|name| name == "label" && !config.label.is_null()));
+            }
+        };
+        let pattern = config.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
+        let matches = |image: &PublicImage| {
+            config.id.as_str().is_none_or(|id| image.id.to_string() == id)
+                && config.name.as_str().is_none_or(|name| image.name.as_deref() == Some(name))
+                && pattern.as_ref().is_none_or(|regex| image.name.as_deref().is_some_and(|name| regex.is_match(name)))
+        };
+        let choice = Choice {
+            what: "public image",
+            takes: if config.most_recent.known() == Some(&true) {
+                choose::Takes::MostRecent(|image: &PublicImage| image.update_time.or(image.create_time))
+            } else {
+                choose::Takes::TheOnlyOne
+            },
+            label: |image: &PublicImage| format!("{} {:?}", image.id, image.name.as_deref().unwrap_or_default()),
+        };
+        match choice.one(&listing.records, matches) {
+            Ok(image) => {
+                config.take(image);
+                Outcome::present(config, Private::default())
+            }
+            Err(diagnostic) => Outcome::absent().with(diagnostic),
         }
     }
 }

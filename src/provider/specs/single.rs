@@ -4,8 +4,7 @@ use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Specs, arguments,
-    filter::Filter,
+    Filter, Specs, arguments,
     record::{self, SpecRecord, number, with_spec},
 };
 use crate::{

@@ -3,19 +3,14 @@
 
 use super::words;
 use crate::review::{
-    arrivals::{Argument, Created, Imported, Moved, PlannedDisk},
-    candidates::Candidates,
-    cost::{CostRow, Sums},
-    drift::{Drift, Drifted},
+    actions::{Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated},
+    cost::{Candidates, CostRow, Sums, Term},
     findings::{Finding, Level},
-    invocations::Invoked,
     losses::{Item, Loss},
     plan::{Check, Deferred},
-    prepaid::Term,
-    replacements::{Forced, Replacement, Updated},
     report::{Forgotten, Report},
     reviewed::Review,
-    secrets::Secrets,
+    values::Secrets,
 };
 
 /// A table with its title.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::review::{
     findings::{Finding, Level},
+    report::visible,
     reviewed::Review,
-    text::visible,
 };
 
 /// The longest message, in characters.

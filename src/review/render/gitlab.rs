@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::{Style, place};
 use crate::review::{
     findings::{Finding, Level},
+    report::visible,
     reviewed::Review,
-    text::visible,
 };
 
 /// The longest description, in characters.

@@ -1,13 +1,19 @@
 //! The report as a page: one file that loads nothing and runs nothing. The template escapes whatever it prints.
 
+use std::cmp::Reverse;
+
 use askama::Template;
 
 use super::{
-    chart::{self, Bar},
     document::{Piece, Section, sections},
     marker, words,
 };
-use crate::review::{money::thousands, reviewed::Review, text::visible};
+use crate::review::{
+    cost::{Amount, CostRow},
+    money::{Money, thousands},
+    report::visible,
+    reviewed::Review,
+};
 
 /// What is destroyed stands above the sums: the sections up to that of the costs.
 const COSTS: &str = "Cost by the month";
@@ -53,8 +59,8 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> Result<String, askama:
         after: sums.after.monthly.grouped(),
         change: thousands(&sums.monthly_change.signed(2)),
         unknown: words::unknown(sums.unknown_increases),
-        bars: chart::bars(review),
-        bars_left_out: chart::left_out(review),
+        bars: bars(review),
+        bars_left_out: left_out(review),
         before,
         sections,
         notes: words::notes(review),
@@ -93,5 +99,50 @@ impl Piece {
             Self::Words(text) if is_sum(text) => (thousands(text), false),
             Self::Words(text) => (text.clone(), false),
         }
+    }
+}
+
+/// So many machines have a bar of their own.
+const BARS: usize = 12;
+
+/// Two bars with their label. Lengths are in thousandths of the longest bar of the chart.
+#[derive(Debug)]
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) now: u32,
+    pub(super) after: u32,
+    pub(super) now_text: String,
+    pub(super) after_text: String,
+}
+
+/// The most expensive machines.
+pub(super) fn bars(review: &Review) -> Vec<Bar> {
+    let mut rows: Vec<&CostRow> = rows(review).collect();
+    rows.sort_by_key(|row| Reverse(known(&row.now).max(known(&row.after))));
+    rows.truncate(BARS);
+    let longest = rows.iter().map(|row| known(&row.now).max(known(&row.after))).max().unwrap_or_default();
+    let bar = |row: &&CostRow| Bar {
+        label: visible(&row.address, usize::MAX),
+        now: known(&row.now).thousandths_of(&longest),
+        after: known(&row.after).thousandths_of(&longest),
+        now_text: thousands(&words::monthly(&row.now)),
+        after_text: thousands(&words::monthly(&row.after)),
+    };
+    rows.iter().map(bar).collect()
+}
+
+/// How many machines have no bar.
+pub(super) fn left_out(review: &Review) -> usize {
+    rows(review).count().saturating_sub(BARS)
+}
+
+fn rows(review: &Review) -> impl Iterator<Item = &CostRow> {
+    review.plans.iter().flat_map(|plan| &plan.report.cost.resources)
+}
+
+fn known(amount: &Amount) -> Money {
+    match amount {
+        Amount::Known { monthly, .. } => monthly.clone(),
+        Amount::Nothing | Amount::Unknown { .. } => Money::default(),
     }
 }

@@ -5,8 +5,8 @@ use askama::Template;
 
 use crate::review::{
     findings::{Finding, Level, Rule},
+    report::visible,
     reviewed::Review,
-    text::visible,
 };
 
 /// The longest text, in characters.

@@ -6,7 +6,7 @@ use super::{
     document::{Cell, Piece, Section, sections},
     marker, words,
 };
-use crate::review::{reviewed::Review, text::visible};
+use crate::review::{report::visible, reviewed::Review};
 
 /// The longest comment that the code hosts take, in UTF-16 units, so that no counting of characters finds more.
 const MOST: usize = 65_536;

@@ -1,6 +1,5 @@
 //! A review in the forms that people and programs read. Everything that a plan says is escaped for the form.
 
-mod chart;
 mod document;
 mod github;
 mod gitlab;

@@ -8,7 +8,7 @@ use super::{
     document::{Cell, Piece, Section, sections},
     words,
 };
-use crate::review::{reviewed::Review, text::visible};
+use crate::review::{report::visible, reviewed::Review};
 
 /// The longest text of the plan that is shown in one place, in characters.
 const LONGEST: usize = 200;

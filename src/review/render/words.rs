@@ -1,10 +1,9 @@
 //! What all forms say in the same words.
 
 use crate::review::{
-    cost::{Amount, CostRow},
+    cost::{Amount, CostRow, Term, TermKind},
     losses::Loss,
     money::Money,
-    prepaid::{Term, TermKind},
     report::{Counts, Report},
     reviewed::Review,
 };

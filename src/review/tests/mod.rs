@@ -1,6 +1,5 @@
 //! Reports of whole plans.
 
-mod cores;
 mod forms;
 mod policies;
 mod shapes;

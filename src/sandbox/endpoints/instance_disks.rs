@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::sandbox::{
-    errors::{Code, Refusal},
-    fields::Fields,
+    query::Fields,
+    render::{Code, Refusal},
     world::{self, DiskSpec, DiskStatus, Mount, disk_path_problem},
 };
 

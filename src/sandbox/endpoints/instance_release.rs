@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Context, Endpoint, Input};
 use crate::sandbox::{
-    errors::{Code, Refusal},
     form::Form,
+    render::{Code, Refusal},
     world::{DiskStatus, Instance, Next, Step},
 };
 

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{instance_disks::DiskRequest, instance_image::ImageSelector, name_problem};
+use super::{instance_create::ImageSelector, instance_disks::DiskRequest, name_problem};
 use crate::sandbox::{
-    errors::Refusal,
-    fields::Fields,
+    query::Fields,
+    render::Refusal,
     world::{DiskSpec, Payment, path_problem},
 };
 

@@ -3,55 +3,45 @@
 //!
 //! An endpoint is a value of [`Endpoint`], listed in [`ENDPOINTS`]; one more is one file and one line.
 
-mod cloud_disk_change;
-mod cloud_disk_create;
-mod cloud_disk_read;
-mod cloud_disk_record;
-mod image_change;
-mod image_read;
-mod image_save;
+mod cloud_disks;
+mod images;
 mod instance_create;
 mod instance_disks;
-mod instance_image;
-mod instance_read;
-mod instance_record;
 mod instance_release;
-mod instance_rename;
 mod instance_request;
-mod specs;
+mod instances;
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    errors::{Code, Refusal},
-    fields::Fields,
+    clock::Tempo,
     form::Form,
-    query::Query,
-    random::Random,
-    tempo::Tempo,
-    world::{Account, Visibility, World},
+    query::{Fields, Query, unpaged},
+    render::{Code, Refusal},
+    running::Random,
+    world::{Account, Spec, Visibility, World},
 };
 
 /// Every endpoint that the sandbox has.
 pub(super) const ENDPOINTS: [&Endpoint; 17] = [
     &instance_create::ENDPOINT,
-    &instance_read::LIST,
-    &instance_read::DETAIL,
-    &instance_rename::ENDPOINT,
+    &instances::LIST,
+    &instances::DETAIL,
+    &instances::ENDPOINT,
     &instance_release::ENDPOINT,
-    &cloud_disk_create::ENDPOINT,
-    &cloud_disk_read::LIST,
-    &cloud_disk_change::RENAME,
-    &cloud_disk_change::RESIZE,
-    &cloud_disk_change::RELEASE,
-    &cloud_disk_read::SPEC_LIST,
-    &image_read::PUBLIC_LIST,
-    &image_read::PRIVATE_LIST,
-    &image_save::ENDPOINT,
-    &image_change::RENAME,
-    &image_change::DELETE,
-    &specs::LIST,
+    &cloud_disks::ENDPOINT,
+    &cloud_disks::LIST,
+    &cloud_disks::RENAME,
+    &cloud_disks::RESIZE,
+    &cloud_disks::RELEASE,
+    &cloud_disks::SPEC_LIST,
+    &images::PUBLIC_LIST,
+    &images::PRIVATE_LIST,
+    &images::ENDPOINT,
+    &images::RENAME,
+    &images::DELETE,
+    &LIST,
 ];
 
 /// An endpoint (service API, Endpoints).
@@ -174,4 +164,62 @@ fn name_problem(name: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+const LIST: Endpoint = Endpoint { name: "spec_list", method: Method::GET, path: "/api/spec/list", handle };
+
+fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+    let mut query = input.query()?;
+    let region = query.required_string("region")?;
+    let capacity_type = query.string("capacity_type");
+    if let Some(capacity_type) = capacity_type.as_deref().filter(|&word| !matches!(word, "ondemand" | "spot")) {
+        return Err(Refusal::invalid(format!("capacity_type: {capacity_type:?} is neither ondemand nor spot")));
+    }
+    // Reserved: accepted, and filtering on them does nothing here, so that nobody comes to rely on it.
+    for reserved in ["gpu_name", "gpu_num", "lowest_cpu_per_gpu", "lowest_mem_per_gpu", "lowest_cuda"] {
+        query.string(reserved);
+    }
+    query.finish()?;
+
+    let records = context
+        .world
+        .specs
+        .iter()
+        .filter(|spec| spec.enabled && spec.region == region)
+        .filter(|spec| capacity_type.as_ref().is_none_or(|capacity_type| spec.capacity_type == *capacity_type))
+        .map(record)
+        .collect();
+    Ok(unpaged(records, context.form, context.random))
+}
+
+fn record(spec: &Spec) -> Value {
+    let [hourly_discount_status, daily_discount_status, monthly_discount_status] = spec.discount_statuses;
+    json!({
+        "spec_id": spec.id,
+        "spec_type": spec.spec_type,
+        "capacity_type": spec.capacity_type,
+        "gpu_name": spec.gpu_name,
+        "gpu_mem": spec.gpu_mem,
+        "max_gpu_count": spec.max_gpu_count(),
+        "cpu_per_gpu": spec.cpu_per_gpu,
+        "mem_per_gpu": spec.mem_per_gpu,
+        "sys_disk_size": spec.sys_disk_size,
+        "data_disk_size": spec.data_disk_size,
+        "data_disk_expand_quota": spec.data_disk_expand_quota,
+        "highest_cuda": spec.highest_cuda,
+        "support_ib_network": i64::from(spec.support_ib_network),
+        "hourly_price": spec.prices.hourly,
+        "daily_price": spec.prices.daily,
+        "monthly_price": spec.prices.monthly,
+        "hourly_data_disk_price": spec.data_disk_prices.hourly,
+        "daily_data_disk_price": spec.data_disk_prices.daily,
+        "monthly_data_disk_price": spec.data_disk_prices.monthly,
+        "hourly_discount": spec.discounts.hourly,
+        "daily_discount": spec.discounts.daily,
+        "monthly_discount": spec.discounts.monthly,
+        "hourly_discount_status": hourly_discount_status,
+        "daily_discount_status": daily_discount_status,
+        "monthly_discount_status": monthly_discount_status,
+        "rush_sale_status": i64::from(spec.rush_sale),
+    })
 }

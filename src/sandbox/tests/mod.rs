@@ -22,8 +22,7 @@ use super::{
     fault::{Action, Fault, When},
     ledger::RequestEntry,
     mutation::Mutation,
-    options::Options,
-    secret::Secret,
+    options::{Options, Secret},
     service::{Incoming, Service, Target},
 };
 

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Bench, START, create_body};
-use crate::sandbox::{errors::Code, fault::Action};
+use crate::sandbox::{fault::Action, render::Code};
 
 fn long_name(character: char) -> String {
     character.to_string().repeat(129)
@@ -263,7 +263,7 @@ fn disks_need_a_permission() {
 #[case(Some("right"), 290, false)]
 #[case(Some("right"), -290, false)]
 fn token_and_timestamp_are_checked(#[case] token: Option<&str>, #[case] seconds_off: i64, #[case] is_refused: bool) {
-    use crate::sandbox::{clock::wall_seconds, secret::Secret};
+    use crate::sandbox::{clock::wall_seconds, options::Secret};
 
     let mut bench = Bench::new();
     let right = bench.service.world().accounts.first().unwrap().token.clone();
@@ -315,7 +315,7 @@ fn every_documented_code_can_be_injected() {
 
 #[test]
 fn an_account_can_have_several_tokens() {
-    use crate::sandbox::{clock::wall_seconds, secret::Secret};
+    use crate::sandbox::{clock::wall_seconds, options::Secret};
 
     let mut bench = Bench::new();
     let first = bench.service.world().accounts.first().unwrap().token.clone();

@@ -1,16 +1,19 @@
-//! The seed: a fixed catalogue in which no field has the value that a forgotten one would have.
+//! Specifications, hosted models, and the seed: a fixed catalogue in which no field has the value that a forgotten one
+//! would have.
 //!
 //! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a
 //! sub-account without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    Account, Binding, ChatModel, Disk, DiskSpec, DiskStatus, Prices, PrivateImage, PublicImage, Spec, VERSION,
-    Visibility, World, account::Saves, image::uuid,
+    Account, Binding, Disk, DiskSpec, DiskStatus, Payment, PrivateImage, PublicImage, Saves, VERSION, Visibility,
+    World, image::uuid,
 };
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
-    random::Random,
-    secret::Secret,
+    options::Secret,
+    running::Random,
 };
 
 /// 2026-01-05 08:00:00 UTC: when the catalogue's things were made.
@@ -291,4 +294,75 @@ fn disk(account: &str, id: i64, uid: &str, name: &str, size_gb: i64, status: Dis
         create_ms: (EPOCH + id) * 1000,
         stop_ms: (EPOCH + 31_536_000 + id) * 1000,
     }
+}
+
+/// Three numbers, one for each billing period that has a price (service API, Instance specification).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Prices {
+    pub(in crate::sandbox) hourly: f64,
+    pub(in crate::sandbox) daily: f64,
+    pub(in crate::sandbox) monthly: f64,
+}
+
+impl Prices {
+    /// The price of one period. The document names no weekly price: seven days are taken.
+    pub(in crate::sandbox) fn of(self, payment: Payment) -> f64 {
+        match payment {
+            Payment::Hourly => self.hourly,
+            Payment::Daily => self.daily,
+            Payment::Weekly => (self.daily * 700.0).round() / 100.0,
+            Payment::Monthly => self.monthly,
+        }
+    }
+}
+
+/// A specification in one region.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct Spec {
+    pub(in crate::sandbox) id: i64,
+    pub(in crate::sandbox) spec_type: String,
+    pub(in crate::sandbox) region: String,
+    pub(in crate::sandbox) capacity_type: String,
+    pub(in crate::sandbox) gpu_name: String,
+    pub(in crate::sandbox) gpu_mem: i64,
+    /// What one machine can have at most, however many are free.
+    pub(in crate::sandbox) machine_limit: i64,
+    /// How many are free in all; live instances have taken theirs.
+    pub(in crate::sandbox) stock: i64,
+    /// How many are free on the node that has most.
+    pub(in crate::sandbox) node_limit: i64,
+    pub(in crate::sandbox) cpu_per_gpu: i64,
+    pub(in crate::sandbox) mem_per_gpu: i64,
+    pub(in crate::sandbox) sys_disk_size: i64,
+    pub(in crate::sandbox) data_disk_size: i64,
+    pub(in crate::sandbox) data_disk_expand_quota: i64,
+    /// "" for a specification without CUDA.
+    pub(in crate::sandbox) highest_cuda: String,
+    pub(in crate::sandbox) support_ib_network: bool,
+    pub(in crate::sandbox) prices: Prices,
+    pub(in crate::sandbox) data_disk_prices: Prices,
+    pub(in crate::sandbox) discounts: Prices,
+    /// Hourly, daily, monthly: 0 … 5.
+    pub(in crate::sandbox) discount_statuses: [i64; 3],
+    pub(in crate::sandbox) rush_sale: bool,
+    pub(in crate::sandbox) enabled: bool,
+}
+
+impl Spec {
+    /// The largest purchasable GPU count now; 0 means that none can be created.
+    pub(in crate::sandbox) fn max_gpu_count(&self) -> i64 {
+        self.machine_limit.min(self.stock).min(self.node_limit).max(0)
+    }
+}
+
+/// A model of the console's marketplace.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::sandbox) struct ChatModel {
+    /// What requests name it by.
+    pub(in crate::sandbox) name: String,
+    /// Whether it was enabled in the console; others are unknown to the chat endpoint.
+    pub(in crate::sandbox) enabled: bool,
 }

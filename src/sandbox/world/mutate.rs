@@ -4,7 +4,7 @@ use super::{Account, ChatModel, Disk, DiskStatus, Instance, PrivateImage, Spec, 
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     mutation::{Mutation, MutationError},
-    secret::Secret,
+    options::Secret,
 };
 
 impl World {

@@ -23,7 +23,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::guest::Guest;
+use super::session::Guest;
 
 /// Runs a command, or a shell that reads its commands, until it and all who hold its output have ended; or until the
 /// client has gone. What then still runs goes on without anyone to talk to.

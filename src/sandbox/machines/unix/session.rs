@@ -1,18 +1,30 @@
-//! A connection to an sshd: the login, and what is asked for afterwards.
+//! A connection to an sshd: the login, what it finds in the instance, and what is asked for afterwards.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    fs, io,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use russh::{
-    Channel, ChannelId, ChannelOpenFailure, Error, Pty,
+    Channel, ChannelId, ChannelOpenFailure, Error, MethodKind, MethodSet, Pty,
+    keys::PublicKey,
     server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session as Connection, VerifiedPublicKey},
 };
 use tokio::{io::copy_bidirectional, task::spawn_blocking};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    exec,
-    guest::{Guest, USER},
-    ports,
+    Site, exec,
+    listener::{self, Neighbours},
+    processes,
+};
+use crate::sandbox::{
+    options::Secret,
+    stand_in::{self, Machine},
+    world::Instance,
 };
 
 /// What a connection may do: run commands, and reach ports. There is no terminal, no file transfer and no forwarding
@@ -72,7 +84,7 @@ impl Handler for Session {
     ) -> Result<(), Error> {
         let guest = self.guest.clone();
         let made = spawn_blocking(move || guest.make_home()).await;
-        match made.map_err(std::io::Error::other).flatten() {
+        match made.map_err(io::Error::other).flatten() {
             Ok(()) => {
                 self.idle.insert(channel.id(), channel);
                 reply.accept().await;
@@ -98,7 +110,7 @@ impl Handler for Session {
         let (guest, host) = (self.guest.clone(), host.to_owned());
         self.tasks.spawn(async move {
             let stream = match u16::try_from(port) {
-                Ok(port) => ports::connect(&guest, &host, port).await.ok(),
+                Ok(port) => listener::connect(&guest, &host, port).await.ok(),
                 Err(_) => None,
             };
             match stream {
@@ -157,5 +169,144 @@ impl Handler for Session {
         connection: &mut Connection,
     ) -> Result<(), Error> {
         connection.channel_failure(channel)
+    }
+}
+
+/// The only user.
+pub(super) const USER: &str = "root";
+
+/// Where programs are looked for after those of the instance; as sshd has it where nobody changes it.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What the sessions of a machine share.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) uid: String,
+    /// The value of [`processes::VARIABLE`] that is this machine's alone.
+    pub(super) marker: String,
+    pub(super) neighbours: Arc<Neighbours>,
+    folder: PathBuf,
+    password: Option<Secret>,
+    key: Option<PublicKey>,
+    executable: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    machine: Machine,
+    is_home_made: bool,
+}
+
+impl Guest {
+    pub(super) fn new(site: &Site, instance: &Instance) -> Self {
+        let folder = site.folder.join(&instance.uid);
+        let has_key = instance.login_method == 1;
+        Self {
+            uid: instance.uid.clone(),
+            marker: folder.display().to_string(),
+            neighbours: site.neighbours.clone(),
+            folder,
+            password: (!has_key).then(|| instance.ssh_password.clone()),
+            key: has_key.then(|| site.keys.get(&instance.ssh_pubkey_name).cloned()).flatten(),
+            executable: site.executable.clone(),
+            state: Mutex::new(State { machine: instance.machine(), is_home_made: false }),
+        }
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.folder.join(USER)
+    }
+
+    /// Where the sockets of the port space are.
+    pub(super) fn ports(&self) -> PathBuf {
+        self.folder.join("ports")
+    }
+
+    /// The ways to log in: by a key always, by a password where the instance was created with one.
+    pub(super) fn methods(&self) -> MethodSet {
+        let mut methods = MethodSet::empty();
+        methods.push(MethodKind::PublicKey);
+        if self.password.is_some() {
+            methods.push(MethodKind::Password);
+        }
+        methods
+    }
+
+    pub(super) fn is_password(&self, password: &str) -> bool {
+        self.password.as_ref().is_some_and(|own| own.reveal() == password)
+    }
+
+    /// Whether the key is the instance's, or stands in the home's `authorized_keys`.
+    pub(super) fn is_key(&self, key: &PublicKey) -> bool {
+        let is_same = |known: &PublicKey| known.key_data() == key.key_data();
+        self.key.as_ref().is_some_and(is_same) || {
+            let lines = fs::read_to_string(self.home().join(".ssh/authorized_keys")).unwrap_or_default();
+            lines.lines().filter_map(|line| PublicKey::from_openssh(line).ok()).any(|known| is_same(&known))
+        }
+    }
+
+    /// Makes the home where there is none. It blocks.
+    pub(super) fn make_home(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_home_made {
+            fs::create_dir_all(self.home().join(".ssh"))?;
+            fs::create_dir_all(self.ports())?;
+            if let Some(key) = &self.key {
+                let line = key.to_openssh().map_err(io::Error::other)?;
+                fs::write(self.home().join(".ssh/authorized_keys"), line + "\n")?;
+            }
+            stand_in::install(&self.home(), &state.machine, self.executable.as_deref())?;
+            state.is_home_made = true;
+        }
+        Ok(())
+    }
+
+    /// Changes the hardware, also under programs that run.
+    pub(super) fn equip(&self, machine: Machine) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.machine != machine {
+            state.machine = machine;
+            if state.is_home_made
+                && let Err(error) = stand_in::equip(&self.home(), &state.machine, self.executable.as_deref())
+            {
+                tracing::error!(%error, uid = self.uid, "the machine was not changed");
+            }
+        }
+    }
+
+    /// The environment of a command.
+    pub(super) fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let home = self.home();
+        let mut path = stand_in::bin(&home).into_os_string();
+        path.push(":");
+        path.push(PATH);
+        vec![
+            ("HOME", home.into_os_string()),
+            ("LOGNAME", USER.into()),
+            ("PATH", path),
+            ("SHELL", "/bin/sh".into()),
+            ("USER", USER.into()),
+            (stand_in::PORTS, self.ports().into_os_string()),
+            (processes::VARIABLE, OsString::from(&self.marker)),
+        ]
+    }
+
+    /// Ends every process.
+    pub(super) fn power_off(&self) {
+        // Where no home was made nothing was started.
+        if self.folder.exists() {
+            processes::end(&self.marker);
+        }
+    }
+
+    /// Removes everything.
+    pub(super) fn remove(&self) {
+        let _state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = fs::remove_dir_all(&self.folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, uid = self.uid, "something is left of a machine");
+        }
     }
 }

@@ -1,0 +1,518 @@
+//! The instance endpoints (service API, Instances).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    client::Client,
+    code::Code,
+    context::Context,
+    create::Creation,
+    endpoint::{Endpoint, Request},
+    error::{Error, UnreadAnswer},
+    flight::Flight,
+    listing::{Listing, paged},
+    object::{Object, Objects, bare},
+    pending::Kind,
+    presence::Presence,
+    records::{Instance, InstanceDetail, InstanceUid, read},
+    retry::Retry,
+    snapshots::Snapshots,
+    watch::{Poller, Watch},
+};
+
+impl Client {
+    /// Calls on instances.
+    #[must_use]
+    pub fn instances(&self) -> Objects<Instance> {
+        self.objects()
+    }
+}
+
+/// Which instances a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstanceFilter {
+    /// Search by UID or name.
+    pub query: Option<String>,
+    /// One status, as the service writes it.
+    pub status: Option<String>,
+}
+
+impl Objects<Instance> {
+    /// The instances that a filter selects, by a request of its own.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn list(&self, filter: &InstanceFilter, context: &Context) -> Result<Listing<Instance>, Error> {
+        let mut request = Request::new(Endpoint::InstanceList);
+        if let Some(query) = &filter.query {
+            request = request.query("query", query);
+        }
+        if let Some(status) = &filter.status {
+            request = request.query("status", status);
+        }
+        paged(&self.client, context, &request, Retry::AsConfigured).await
+    }
+
+    /// One instance with all its fields, by a request of its own.
+    ///
+    /// # Errors
+    /// Any of a read; 160003 when the account has no such instance (which alone proves nothing: [`Self::look`]).
+    pub async fn detail(&self, uid: &InstanceUid, context: &Context) -> Result<InstanceDetail, Error> {
+        self.ask_detail(uid, context, Retry::AsConfigured).await
+    }
+
+    pub(super) async fn ask_detail(
+        &self,
+        uid: &InstanceUid,
+        context: &Context,
+        retry: Retry,
+    ) -> Result<InstanceDetail, Error> {
+        let endpoint = Endpoint::InstanceDetail;
+        let request = Request::new(endpoint).query("instance_uid", uid);
+        let answer = self.client.read(context, &request, retry).await?;
+        read::<InstanceDetail>(&answer.result).filter(|detail| detail.instance.uid == *uid).ok_or_else(|| {
+            Error::Undecodable(Box::new(UnreadAnswer {
+                endpoint,
+                status: 200,
+                reason: "the result is not the instance that was asked for".to_owned(),
+                ids: answer.ids,
+                retry_after: None,
+            }))
+        })
+    }
+}
+
+#[expect(private_interfaces, reason = "how it is asked for is this layer's own")]
+impl Object for Instance {
+    type Shown = InstanceDetail;
+
+    const KIND: Kind = Kind::Instance;
+    const LIST: Endpoint = Endpoint::InstanceList;
+    const SEARCH: &'static str = "query";
+    const DETAILS_AT_MOST: usize = 2;
+
+    fn flight(snapshots: &Snapshots) -> &Flight<Listing<Self>> {
+        &snapshots.instances
+    }
+
+    fn poller(watch: &Watch) -> &Arc<Poller<Self>> {
+        &watch.instances
+    }
+
+    fn of_id(id: &str) -> Option<Self> {
+        bare("instance_uid", &json!(id))
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn is_released(&self) -> bool {
+        Self::is_released(self)
+    }
+
+    fn status_text(&self) -> String {
+        self.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string)
+    }
+
+    fn rename_request(uid: &InstanceUid, name: &str) -> Request {
+        Request::new(Endpoint::InstanceRename).body(&json!({ "instance_uid": uid.as_str(), "name": name }))
+    }
+
+    /// The instance, its system disk and data disk are deleted for good.
+    fn release_request(uid: &InstanceUid) -> Request {
+        Request::new(Endpoint::InstanceRelease).body(&json!({ "instance_uid": uid.as_str() }))
+    }
+
+    async fn look(
+        objects: &Objects<Self>,
+        uid: &InstanceUid,
+        _hint: Option<&str>,
+        context: &Context,
+    ) -> Result<Presence<Self>, Error> {
+        match objects.detail(uid, context).await {
+            Ok(detail) if detail.instance.is_released() => return Ok(Presence::Released),
+            Ok(detail) => return Ok(Presence::Present(Box::new(detail))),
+            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => {}
+            Err(error) => return Err(error),
+        }
+        let listing = objects.fresh(context).await?;
+        Ok(match listing.find(uid) {
+            Some(record) if record.is_released() => Presence::Released,
+            Some(_) => {
+                Presence::Unproved { reason: "its detail reports that it does not exist, and the list shows it" }
+            }
+            None if listing.complete => Presence::Absent,
+            None => {
+                Presence::Unproved { reason: "its detail reports that it does not exist, and the list is not complete" }
+            }
+        })
+    }
+
+    async fn one(objects: &Objects<Self>, uid: &InstanceUid, context: &Context) -> Result<Option<Self>, Error> {
+        match objects.ask_detail(uid, context, Retry::Never).await {
+            Ok(detail) => Ok(Some(detail.instance)),
+            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => {
+                // Alone it proves nothing, and a released instance may be in the list only.
+                let listing = objects.ask(context, Retry::Never).await?;
+                match listing.find(uid) {
+                    None if !listing.complete => Err(error),
+                    found => Ok(found.cloned()),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The wanted instance. What is `None` or empty is not sent.
+#[derive(Debug, Clone)]
+pub struct CreateInstance {
+    /// `region`.
+    pub region: String,
+    /// `payment_type`, with `purchase_duration`.
+    pub payment: Payment,
+    /// `spec_id` or `spec_type`.
+    pub spec: SpecSelector,
+    /// `gpu_num`, at least 1.
+    pub gpu_num: i64,
+    /// `data_disk_expand_size`, in GB; 0 when not expanding.
+    pub data_disk_expand_size: i64,
+    /// `data_disk_mount_path`.
+    pub data_disk_mount_path: Option<String>,
+    /// `image_id` with `image_type`, or `image`.
+    pub image: ImageSelector,
+    /// The wanted `instance_alias`. What is sent carries a marker, and is to be renamed when accepted.
+    pub name: Option<String>,
+    /// `instance_hostname`.
+    pub hostname: Option<String>,
+    /// `login_method` and what belongs to it.
+    pub login: Option<Login>,
+    /// `external_ip`.
+    pub external_ip: Option<String>,
+    /// `auto_renew`.
+    pub auto_renew: Option<bool>,
+    /// `exist_disks`.
+    pub exist_disks: Vec<ExistDisk>,
+    /// `new_disks`.
+    pub new_disks: Vec<NewDisk>,
+    /// `object_mounts`; elements are not described.
+    pub object_mounts: Vec<Value>,
+    /// Whether this is one of several candidates, which differ in region, specification and number of GPUs.
+    pub is_candidate: bool,
+}
+
+/// How an instance is paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payment {
+    /// `Hourly`, without a duration.
+    Hourly,
+    /// `Daily`, for this many days.
+    Daily(i64),
+    /// `Weekly`, for this many weeks.
+    Weekly(i64),
+    /// `Monthly`, for this many months.
+    Monthly(i64),
+}
+
+/// Which specification an instance has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpecSelector {
+    /// `spec_id`, not 0.
+    Id(i64),
+    /// `spec_type`.
+    Type(String),
+}
+
+/// Which image an instance starts with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageSelector {
+    /// `image`, the full address.
+    Address(String),
+    /// `image_id` of a private image.
+    Private(i64),
+    /// `image_id` of a public image.
+    Public(i64),
+}
+
+/// How one logs in to an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    /// With a password that the service makes.
+    Password,
+    /// With a key of the account.
+    SshKey {
+        /// `ssh_pubkey_id`.
+        id: Option<i64>,
+        /// `ssh_pubkey_name`.
+        name: Option<String>,
+    },
+}
+
+/// A cloud disk to mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistDisk {
+    /// The database id.
+    pub id: i64,
+    /// The UID.
+    pub uid: String,
+    /// Where; none for the disk's own path.
+    pub mount_path: Option<String>,
+    /// Whether it dies with the instance.
+    pub release_with_instance: bool,
+}
+
+/// A cloud disk to make with the instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDisk {
+    /// In GB.
+    pub size_gb: i64,
+    /// A cloud disk specification.
+    pub spec_id: i64,
+    /// Where; none for the service's choice.
+    pub mount_path: Option<String>,
+    /// Whether it dies with the instance.
+    pub release_with_instance: bool,
+}
+
+impl CreateInstance {
+    /// The least that a create needs: hourly, without extra disk space.
+    #[must_use]
+    pub fn new(region: impl Into<String>, spec: SpecSelector, gpu_num: i64, image: ImageSelector) -> Self {
+        Self {
+            region: region.into(),
+            payment: Payment::Hourly,
+            spec,
+            gpu_num,
+            data_disk_expand_size: 0,
+            data_disk_mount_path: None,
+            image,
+            name: None,
+            hostname: None,
+            login: None,
+            external_ip: None,
+            auto_renew: None,
+            exist_disks: Vec::new(),
+            new_disks: Vec::new(),
+            object_mounts: Vec::new(),
+            is_candidate: false,
+        }
+    }
+}
+
+impl Creation for CreateInstance {
+    type Object = Instance;
+
+    const ENDPOINT: Endpoint = Endpoint::InstanceCreate;
+
+    fn wanted_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn candidate(&self) -> Option<String> {
+        let spec = match &self.spec {
+            SpecSelector::Id(id) => format!("spec_id {id}"),
+            SpecSelector::Type(code) => code.clone(),
+        };
+        self.is_candidate.then(|| format!("{} \u{d7} {spec} in {}", self.gpu_num, self.region))
+    }
+
+    /// Without the fields in which candidates differ, so that a changed list leads to the same object.
+    fn wanted(&self) -> Value {
+        let mut wanted = self.body(self.wanted_name().unwrap_or_default());
+        if let (true, Value::Object(fields)) = (self.is_candidate, &mut wanted) {
+            fields.retain(|name, _| !["region", "spec_id", "spec_type", "gpu_num"].contains(&name.as_str()));
+        }
+        wanted
+    }
+
+    fn body(&self, marker: &str) -> Value {
+        let mut body = Map::new();
+        let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+        put("region", json!(self.region));
+        let (payment, duration) = match self.payment {
+            Payment::Hourly => ("Hourly", None),
+            Payment::Daily(days) => ("Daily", Some(days)),
+            Payment::Weekly(weeks) => ("Weekly", Some(weeks)),
+            Payment::Monthly(months) => ("Monthly", Some(months)),
+        };
+        put("payment_type", json!(payment));
+        if let Some(duration) = duration {
+            put("purchase_duration", json!(duration));
+        }
+        match &self.spec {
+            SpecSelector::Id(id) => put("spec_id", json!(id)),
+            SpecSelector::Type(name) => put("spec_type", json!(name)),
+        }
+        put("gpu_num", json!(self.gpu_num));
+        put("data_disk_expand_size", json!(self.data_disk_expand_size));
+        if let Some(path) = &self.data_disk_mount_path {
+            put("data_disk_mount_path", json!(path));
+        }
+        match &self.image {
+            ImageSelector::Address(address) => put("image", json!(address)),
+            ImageSelector::Private(id) => {
+                put("image_id", json!(id));
+                put("image_type", json!("private"));
+            }
+            ImageSelector::Public(id) => {
+                put("image_id", json!(id));
+                put("image_type", json!("public"));
+            }
+        }
+        put("instance_alias", json!(marker));
+        if let Some(hostname) = &self.hostname {
+            put("instance_hostname", json!(hostname));
+        }
+        match &self.login {
+            Some(Login::Password) => put("login_method", json!(2)),
+            Some(Login::SshKey { id, name }) => {
+                put("login_method", json!(1));
+                if let Some(id) = id {
+                    put("ssh_pubkey_id", json!(id));
+                }
+                if let Some(name) = name {
+                    put("ssh_pubkey_name", json!(name));
+                }
+            }
+            None => {}
+        }
+        if let Some(address) = &self.external_ip {
+            put("external_ip", json!(address));
+        }
+        if let Some(flag) = self.auto_renew {
+            put("auto_renew", json!(flag));
+        }
+        if !self.exist_disks.is_empty() {
+            put("exist_disks", self.exist_disks.iter().map(ExistDisk::body).collect());
+        }
+        if !self.new_disks.is_empty() {
+            put("new_disks", self.new_disks.iter().map(NewDisk::body).collect());
+        }
+        if !self.object_mounts.is_empty() {
+            put("object_mounts", Value::Array(self.object_mounts.clone()));
+        }
+        Value::Object(body)
+    }
+}
+
+impl ExistDisk {
+    fn body(&self) -> Value {
+        let mut body = json!({
+            "id": self.id,
+            "uid": self.uid,
+            "release_with_instance": i64::from(self.release_with_instance),
+        });
+        mount_at(&mut body, self.mount_path.as_deref());
+        body
+    }
+}
+
+impl NewDisk {
+    fn body(&self) -> Value {
+        let mut body = json!({
+            "size_gb": self.size_gb,
+            "spec_id": self.spec_id,
+            "release_with_instance": i64::from(self.release_with_instance),
+        });
+        mount_at(&mut body, self.mount_path.as_deref());
+        body
+    }
+}
+
+fn mount_at(body: &mut Value, path: Option<&str>) {
+    if let (Value::Object(fields), Some(path)) = (body, path) {
+        fields.insert("mount_path".to_owned(), json!(path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::testing::{Reply, context, ok, page, refusal, serve};
+
+    fn uid() -> InstanceUid {
+        InstanceUid::new("ins-1")
+    }
+
+    async fn looked(detail: fn() -> Reply, list: fn() -> Reply) -> Result<Presence<Instance>, Error> {
+        let (client, _) = serve(move |request| async move {
+            if request.endpoint == Endpoint::InstanceDetail { detail() } else { list() }
+        });
+        client.instances().look(&uid(), None, &context(600)).await
+    }
+
+    fn shown(status: &str) -> Value {
+        json!({"instance_uid": "ins-1", "status": status})
+    }
+
+    fn unknown() -> Reply {
+        refusal(160_003)
+    }
+
+    fn others() -> Reply {
+        page(&[json!({"instance_uid": "ins-2"})])
+    }
+
+    #[rstest]
+    #[case::alive(|| ok(&shown("Running")), others, "Present")]
+    #[case::released_by_detail(|| ok(&shown("Released")), others, "Released")]
+    #[case::released_by_list(unknown, || page(&[shown("Released")]), "Released")]
+    #[case::absent(unknown, others, "Absent")]
+    #[case::absent_from_an_empty_account(unknown, || page(&[]), "Absent")]
+    #[case::contradiction(unknown, || page(&[shown("Running")]), "Unproved")]
+    #[case::list_cut_short(unknown, || ok(&json!({"total": 9, "data": []})), "Unproved")]
+    #[case::list_without_total(unknown, || ok(&json!({"data": []})), "Unproved")]
+    #[case::list_with_an_odd_record(unknown, || page(&[json!({"status": "Running"})]), "Unproved")]
+    #[case::list_is_null(unknown, || ok(&json!(null)), "Unproved")]
+    #[tokio::test(start_paused = true)]
+    async fn absence_takes_two_proofs(
+        #[case] detail: fn() -> Reply,
+        #[case] list: fn() -> Reply,
+        #[case] presence: &str,
+    ) {
+        let found = looked(detail, list).await.unwrap();
+        assert!(format!("{found:?}").starts_with(presence), "{found:?}");
+    }
+
+    #[rstest]
+    #[case::detail_forbidden(|| refusal(100_042), others)]
+    #[case::detail_broken(|| refusal(100_014), others)]
+    #[case::list_forbidden(unknown, || refusal(100_042))]
+    #[tokio::test(start_paused = true)]
+    async fn any_other_error_is_an_error(#[case] detail: fn() -> Reply, #[case] list: fn() -> Reply) {
+        looked(detail, list).await.unwrap_err();
+    }
+
+    #[rstest]
+    #[case(json!({"instance_uid": "ins-2"}))]
+    #[case(json!(null))]
+    #[case(json!({"status": "Running"}))]
+    #[tokio::test(start_paused = true)]
+    async fn a_detail_of_something_else_is_no_detail(#[case] result: Value) {
+        let (client, _) = serve(move |_| {
+            let reply = ok(&result);
+            async move { reply }
+        });
+        let error = client.instances().detail(&uid(), &context(600)).await.unwrap_err();
+        assert!(matches!(error, Error::Undecodable(_)), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_looks_for_what_is_gone_share_their_lists() {
+        let (client, ledger) = serve(|request| async move {
+            if request.endpoint == Endpoint::InstanceDetail { refusal(160_003) } else { page(&[]) }
+        });
+        let (instances, context) = (client.instances(), context(600));
+        let uids: Vec<_> = (0..1000).map(|number| InstanceUid::new(format!("ins-{number}"))).collect();
+        let looks = uids.iter().map(|uid| instances.look(uid, None, &context));
+        let found = futures_util::future::join_all(looks).await;
+        assert!(found.iter().all(|presence| matches!(presence, Ok(Presence::Absent))));
+        assert!(ledger.of(Endpoint::InstanceList).len() < 100, "{}", ledger.of(Endpoint::InstanceList).len());
+    }
+}

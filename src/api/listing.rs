@@ -1,0 +1,344 @@
+//! Whole lists, whatever page size the service honours.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::{
+    client::Client,
+    context::Context,
+    endpoint::Request,
+    envelope::Answer,
+    error::{Error, UnreadAnswer},
+    lenient::read_integer,
+    records::{Record, read},
+    retry::Retry,
+};
+
+/// The page size that is asked for when the service gives less than all at once.
+const PAGE_SIZE: usize = 100;
+
+/// How often a list that changed between its pages is asked for again.
+const TRIES: usize = 3;
+
+/// A list, ordered by key.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Listing<T> {
+    /// The records, ordered by key.
+    pub records: Vec<T>,
+    /// Whether this is all there is, strictly: the total was named, did not change and was reached, and every
+    /// record could be read. What an incomplete list lacks may still exist.
+    pub complete: bool,
+    /// `total`, as the service last named it.
+    pub total: Option<i64>,
+    /// How many records could not be read.
+    pub skipped: usize,
+}
+
+impl<T: Record> Listing<T> {
+    /// The record with this key.
+    #[must_use]
+    pub fn find(&self, key: &T::Key) -> Option<&T> {
+        let place = self.records.binary_search_by(|record| record.key().cmp(key)).ok()?;
+        self.records.get(place)
+    }
+}
+
+/// Reads a list that comes whole, as an array (service API, Public image list and Specification list).
+pub(super) async fn whole<T: Record>(
+    client: &Client,
+    context: &Context,
+    request: &Request,
+) -> Result<Listing<T>, Error> {
+    let answer = client.read(context, request, Retry::AsConfigured).await?;
+    let page = Page::read(&answer, request)?;
+    let mut records = Vec::with_capacity(page.data.len());
+    let mut skipped = 0;
+    for record in page.data {
+        match read::<T>(record.get().as_bytes()) {
+            Some(record) => records.push(record),
+            None => skipped += 1,
+        }
+    }
+    records.sort_by_cached_key(T::key);
+    note_skipped(request, skipped);
+    let reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(records.len()));
+    Ok(Listing { complete: skipped == 0 && reached, total: page.total, skipped, records })
+}
+
+/// Reads a paged list to its end (service API, Response envelope, paged object).
+///
+/// Everything is asked for at once (`page_size` 0). A service that gives less is asked for pages of 100, and
+/// then for pages of what it gives, until the total was seen or a page adds nothing.
+pub(super) async fn paged<T: Record>(
+    client: &Client,
+    context: &Context,
+    request: &Request,
+    retry: Retry,
+) -> Result<Listing<T>, Error> {
+    let mut tries = 1;
+    loop {
+        let mut pages = Pages::<T>::default();
+        pages.collect(client, context, request, retry).await?;
+        note_skipped(request, pages.skipped);
+        if !pages.moved || tries == TRIES {
+            return Ok(pages.into_listing());
+        }
+        tries += 1;
+    }
+}
+
+struct Pages<T: Record> {
+    records: BTreeMap<T::Key, T>,
+    skipped: usize,
+    total: Option<i64>,
+    /// Whether the total changed from one page to the next.
+    moved: bool,
+}
+
+impl<T: Record> Default for Pages<T> {
+    fn default() -> Self {
+        Self { records: BTreeMap::new(), skipped: 0, total: None, moved: false }
+    }
+}
+
+impl<T: Record> Pages<T> {
+    async fn collect(
+        &mut self,
+        client: &Client,
+        context: &Context,
+        request: &Request,
+        retry: Retry,
+    ) -> Result<(), Error> {
+        let mut size = self.add(&ask(client, context, request, retry, 1, 0).await?, request)?;
+        if self.is_over(size) {
+            return Ok(());
+        }
+        let mut number = 2;
+        if size < PAGE_SIZE {
+            // The service takes 0 for its default, or for none: it may give more when asked for more.
+            self.skipped = 0;
+            size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
+        }
+        while !self.is_over(size) {
+            let before = self.records.len() + self.skipped;
+            self.add(&ask(client, context, request, retry, number, size).await?, request)?;
+            if self.records.len() + self.skipped == before {
+                break;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a page in; its number of records.
+    fn add(&mut self, answer: &Answer, request: &Request) -> Result<usize, Error> {
+        let page = Page::read(answer, request)?;
+        self.moved |= self.total.is_some() && self.total != page.total;
+        self.total = page.total;
+        let count = page.data.len();
+        for record in page.data {
+            match read::<T>(record.get().as_bytes()) {
+                Some(record) => drop(self.records.insert(record.key(), record)),
+                None => self.skipped += 1,
+            }
+        }
+        Ok(count)
+    }
+
+    fn seen(&self) -> i64 {
+        i64::try_from(self.records.len() + self.skipped).unwrap_or(i64::MAX)
+    }
+
+    /// Whether there is nothing left to ask for, after a page of `size` records.
+    fn is_over(&self, size: usize) -> bool {
+        match self.total {
+            Some(total) => self.seen() >= total,
+            None => size == 0,
+        }
+    }
+
+    fn into_listing(self) -> Listing<T> {
+        Listing {
+            complete: !self.moved && self.skipped == 0 && self.total == Some(self.seen()),
+            total: self.total,
+            skipped: self.skipped,
+            records: self.records.into_values().collect(),
+        }
+    }
+}
+
+async fn ask(
+    client: &Client,
+    context: &Context,
+    request: &Request,
+    retry: Retry,
+    page: usize,
+    page_size: usize,
+) -> Result<Answer, Error> {
+    let request = request.clone().query("page", page).query("page_size", page_size);
+    client.read(context, &request, retry).await
+}
+
+/// The records of one answer as they came, from a paged object or a bare array.
+struct Page<'a> {
+    total: Option<i64>,
+    data: Vec<&'a RawValue>,
+}
+
+impl<'a> Page<'a> {
+    /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many
+    /// ways). Any other shape is an error: what is not understood must not pass for an empty list.
+    fn read(answer: &'a Answer, request: &Request) -> Result<Self, Error> {
+        if let Ok(data) = serde_json::from_slice::<Option<Vec<_>>>(&answer.result) {
+            return Ok(Self { total: None, data: data.unwrap_or_default() });
+        }
+        let fields = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(&answer.result).unwrap_or_default();
+        let total = fields.get("total").and_then(|total| read_integer(&serde_json::from_str(total.get()).ok()?));
+        match fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok()) {
+            Some(data) => Ok(Self { total, data }),
+            None if total == Some(0) => Ok(Self { total, data: Vec::new() }),
+            None => Err(Error::Undecodable(Box::new(UnreadAnswer {
+                endpoint: request.endpoint,
+                status: 200,
+                reason: "the result is not a list".to_owned(),
+                ids: answer.ids.clone(),
+                retry_after: None,
+            }))),
+        }
+    }
+}
+
+fn note_skipped(request: &Request, skipped: usize) {
+    if skipped > 0 {
+        tracing::warn!(endpoint = %request.endpoint, skipped, "records without an id were left out of a list");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::transport::Outgoing;
+    use crate::api::{
+        endpoint::Endpoint,
+        records::Instance,
+        testing::{Reply, context, ok, query, serve},
+    };
+
+    fn instances(count: usize) -> Vec<Value> {
+        (0..count).map(|number| json!({"instance_uid": format!("ins-{number:04}")})).rev().collect()
+    }
+
+    fn number(request: &Outgoing, name: &str) -> usize {
+        query(request, name).unwrap().parse().unwrap()
+    }
+
+    /// A service that gives `cap` records a page at most, and takes 0 for `zero`.
+    fn cut(all: &[Value], request: &Outgoing, cap: usize, zero: usize) -> Reply {
+        let size = match number(request, "page_size") {
+            0 => zero,
+            size => size,
+        }
+        .min(cap);
+        let start = number(request, "page").saturating_sub(1) * size;
+        let data: Vec<_> = all.iter().skip(start).take(size).collect();
+        ok(&json!({"total": all.len(), "page": 1, "page_size": size, "data": data}))
+    }
+
+    async fn list(client: &Client) -> Listing<Instance> {
+        let request = Request::new(Endpoint::InstanceList);
+        paged(client, &context(60), &request, Retry::AsConfigured).await.unwrap()
+    }
+
+    #[rstest]
+    #[case::no_cap(300, usize::MAX, usize::MAX, 1)]
+    #[case::empty(0, usize::MAX, usize::MAX, 1)]
+    #[case::cap_of_100(300, 100, 100, 3)]
+    #[case::cap_of_100_uneven(301, 100, 100, 4)]
+    #[case::cap_of_250(300, 250, 250, 2)]
+    #[case::zero_is_ten(300, usize::MAX, 10, 4)]
+    #[case::zero_is_none(300, usize::MAX, 0, 4)]
+    #[case::cap_of_50(120, 50, 50, 4)]
+    #[tokio::test(start_paused = true)]
+    async fn every_page_size_leads_to_the_total(
+        #[case] count: usize,
+        #[case] cap: usize,
+        #[case] zero: usize,
+        #[case] requests: usize,
+    ) {
+        let all = instances(count);
+        let (client, ledger) = serve(move |request| {
+            let reply = cut(&all, &request, cap, zero);
+            async move { reply }
+        });
+        let listing = list(&client).await;
+        assert!(listing.complete);
+        assert_eq!(listing.records.len(), count);
+        assert!(listing.records.is_sorted_by_key(|instance| instance.uid.clone()));
+        assert_eq!(ledger.all().len(), requests);
+    }
+
+    #[rstest]
+    #[case::short_of_total(json!({"total": 3, "data": [{"instance_uid": "a"}]}), 1, 0)]
+    #[case::no_total(json!({"data": [{"instance_uid": "a"}]}), 1, 0)]
+    #[case::bare_array(json!([{"instance_uid": "a"}]), 1, 0)]
+    #[case::odd_record(json!({"total": 2, "data": [{"instance_uid": "a"}, {"status": "Running"}]}), 1, 1)]
+    #[case::more_than_total(json!({"total": 1, "data": [{"instance_uid": "a"}, {"instance_uid": "b"}]}), 2, 0)]
+    #[case::null(json!(null), 0, 0)]
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_proves_nothing_is_not_complete(
+        #[case] result: Value,
+        #[case] records: usize,
+        #[case] skipped: usize,
+    ) {
+        let (client, _) = serve(move |_| {
+            let reply = ok(&result);
+            async move { reply }
+        });
+        let listing = list(&client).await;
+        assert!(!listing.complete);
+        assert_eq!((listing.records.len(), listing.skipped), (records, skipped));
+    }
+
+    #[rstest]
+    #[case(json!({"total": 0, "data": null}))]
+    #[case(json!({"total": "0", "data": []}))]
+    #[tokio::test(start_paused = true)]
+    async fn an_empty_list_is_complete(#[case] result: Value) {
+        let (client, _) = serve(move |_| {
+            let reply = ok(&result);
+            async move { reply }
+        });
+        assert!(list(&client).await.complete);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_changes_between_pages_is_asked_for_again() {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let (client, ledger) = serve(move |request| {
+            let before = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let all = instances(if before == 0 { 150 } else { 149 });
+            let reply = cut(&all, &request, 100, 100);
+            async move { reply }
+        });
+        let listing = list(&client).await;
+        assert!(listing.complete);
+        assert_eq!(listing.records.len(), 149);
+        assert_eq!(ledger.all().len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_always_changes_is_given_as_incomplete() {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let (client, _) = serve(move |request| {
+            let before = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let reply = cut(&instances(150 + before), &request, 100, 100);
+            async move { reply }
+        });
+        assert!(!list(&client).await.complete);
+    }
+}

@@ -1,0 +1,327 @@
+//! POST /chat/completions (service API, Chat completions).
+//!
+//! The answer follows from the request: it repeats the last user message, one word being one token. The shapes of
+//! answer, chunks and errors are OpenAI's, whose clients the document says will work; fields beyond those that the
+//! document names anywhere are refused.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{
+    answer::Content,
+    endpoints::Input,
+    fault::Action,
+    form::{ChatError, ChatStream, Form},
+    query::Fields,
+    render::{self, Code, Identifiers, Refusal},
+    running::Random,
+    world::{Account, World},
+};
+
+/// The endpoint's name in faults and ledgers.
+pub(super) const NAME: &str = "chat_completions";
+pub(super) const PATH: &str = "/chat/completions";
+
+/// The account whose key the Authorization header bears.
+pub(super) fn authenticate<'a>(world: &'a World, authorization: Option<&str>) -> Result<&'a Account, Failure> {
+    authorization
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .and_then(|(_, key)| world.accounts.iter().find(|account| account.chat_key.reveal() == key.trim()))
+        .ok_or_else(|| Failure::from(Refusal::new(Code::InvalidToken, "Authorization: invalid API key")))
+}
+
+/// The answer to a request of an account, cut short where a fault wants it.
+pub(super) fn answer(
+    world: &World,
+    form: &Form,
+    account: &Account,
+    input: &Input<'_>,
+    actions: &[Action],
+    random: &mut Random,
+    now_ms: i64,
+) -> Result<Content, Failure> {
+    input.no_query()?;
+    let request = Request::read(input.fields()?)?;
+    if !world.models.iter().any(|model| model.enabled && model.name == request.model) {
+        return Err(Failure::unknown_model(&request.model));
+    }
+    if account.balance <= 0.0 {
+        return Err(Failure::from(Refusal::new(Code::BalanceNotEnough, "the account's balance is too low")));
+    }
+    let completion = Completion::of(&request, format!("chatcmpl-{}", random.text(24)), now_ms / 1000);
+    if !request.stream || form.chat_stream == ChatStream::Whole {
+        return Ok(Content::Whole(completion.whole(form).to_string().into_bytes()));
+    }
+    let mut events: Vec<String> =
+        completion.events(request.include_usage, form).iter().map(ToString::to_string).collect();
+    events.push("[DONE]".to_owned());
+    interrupt(&mut events, actions);
+    let pause = actions.iter().find_map(|action| match action {
+        Action::SlowStream { ms } => Some(Duration::from_millis(*ms)),
+        _ => None,
+    });
+    Ok(Content::Stream { pieces: written(&events, form.chat_stream), pause: pause.unwrap_or_default() })
+}
+
+/// Ends the events early, without the mark of the end, and with an error where one is wanted.
+fn interrupt(events: &mut Vec<String>, actions: &[Action]) {
+    for action in actions {
+        match action {
+            Action::CutStream { events: count } => events.truncate(length(*count)),
+            Action::StreamError { events: count } => {
+                events.truncate(length(*count));
+                let broken = Failure::from(Refusal::new(Code::InternalError, "the model stopped answering"));
+                events.push(broken.openai().to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn length(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The roles of messages; the document names the first two as examples.
+const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
+
+#[derive(Debug)]
+struct Message {
+    role: String,
+    content: String,
+}
+
+#[derive(Debug)]
+struct Request {
+    model: String,
+    /// At least one.
+    messages: Vec<Message>,
+    stream: bool,
+    include_usage: bool,
+    max_tokens: Option<usize>,
+}
+
+impl Request {
+    fn read(mut fields: Fields) -> Result<Self, Refusal> {
+        let model = fields.required_string("model")?;
+        let messages = fields.objects("messages")?.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
+        if messages.is_empty() {
+            return Err(fields.invalid("messages", "at least one is needed"));
+        }
+        let stream = fields.boolean("stream")?.unwrap_or(false);
+        let include_usage = stream_options(&mut fields, stream)?;
+        let max_tokens = max_tokens(&mut fields)?;
+        if fields.number("temperature")?.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+            return Err(fields.invalid("temperature", "is not within 0 and 2"));
+        }
+        fields.finish()?;
+        Ok(Self { model, messages, stream, include_usage, max_tokens })
+    }
+}
+
+fn message(mut fields: Fields) -> Result<Message, Refusal> {
+    let message = Message { role: fields.required_string("role")?, content: fields.required_string("content")? };
+    if !ROLES.contains(&message.role.as_str()) {
+        return Err(fields.invalid("role", &format!("{:?} is not one of {ROLES:?}", message.role)));
+    }
+    fields.finish()?;
+    Ok(message)
+}
+
+/// Whether a chunk with the usage is wanted; only a stream can have one.
+fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, Refusal> {
+    match fields.object("stream_options")? {
+        None => Ok(false),
+        Some(_) if !stream => Err(fields.invalid("stream_options", "is for streams only")),
+        Some(mut options) => {
+            let include_usage = options.boolean("include_usage")?.unwrap_or(false);
+            options.finish()?;
+            Ok(include_usage)
+        }
+    }
+}
+
+fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
+    match fields.integer("max_tokens")? {
+        None => Ok(None),
+        Some(tokens) if tokens >= 1 => Ok(Some(usize::try_from(tokens).unwrap_or(usize::MAX))),
+        Some(tokens) => Err(fields.invalid("max_tokens", &format!("{tokens} is less than 1"))),
+    }
+}
+
+#[derive(Debug)]
+struct Completion {
+    id: String,
+    created: i64,
+    model: String,
+    /// One token each; together they are the content.
+    words: Vec<String>,
+    finish_reason: &'static str,
+    prompt_tokens: usize,
+}
+
+impl Completion {
+    /// The last user message, repeated, as far as `max_tokens` lets it.
+    fn of(request: &Request, id: String, created: i64) -> Self {
+        let users = request.messages.iter().rfind(|message| message.role == "user");
+        let said = users.or_else(|| request.messages.last()).map_or("", |message| message.content.as_str());
+        let mut words = words_of(&format!("You said: {said}"));
+        let limit = request.max_tokens.unwrap_or(usize::MAX);
+        let finish_reason = if words.len() > limit { "length" } else { "stop" };
+        words.truncate(limit);
+        let prompt_tokens = request.messages.iter().map(|message| words_of(&message.content).len().max(1)).sum();
+        Self { id, created, model: request.model.clone(), words, finish_reason, prompt_tokens }
+    }
+
+    /// The answer as a whole.
+    fn whole(&self, form: &Form) -> Value {
+        let message = json!({ "role": "assistant", "content": self.words.concat() });
+        let choice = json!({ "index": 0, "message": message, "finish_reason": self.finish_reason });
+        let mut answer = self.frame("chat.completion", json!([choice]), form);
+        answer["usage"] = self.usage();
+        answer
+    }
+
+    /// The chunks of a stream: the role, each word, the reason of the end, and the usage where it is wanted.
+    fn events(&self, include_usage: bool, form: &Form) -> Vec<Value> {
+        let chunk = |delta: Value, finish_reason: Value| {
+            let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
+            let mut chunk = self.frame("chat.completion.chunk", json!([choice]), form);
+            if include_usage {
+                chunk["usage"] = Value::Null;
+            }
+            chunk
+        };
+        let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
+        events.extend(self.words.iter().map(|word| chunk(json!({ "content": word }), Value::Null)));
+        events.push(chunk(json!({}), json!(self.finish_reason)));
+        if include_usage {
+            let mut last = self.frame("chat.completion.chunk", json!([]), form);
+            last["usage"] = self.usage();
+            events.push(last);
+        }
+        events
+    }
+
+    fn frame(&self, object: &str, choices: Value, form: &Form) -> Value {
+        let mut frame = json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        });
+        if form.extra_fields {
+            frame["sandbox_extra"] = json!("not in the document");
+        }
+        frame
+    }
+
+    fn usage(&self) -> Value {
+        let (prompt, completion) = (self.prompt_tokens, self.words.len());
+        json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+    }
+}
+
+/// Words with the white space after them.
+fn words_of(text: &str) -> Vec<String> {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
+}
+
+/// How many bytes go out at once where events are cut anywhere: fewer than a Chinese character and its neighbours need.
+const PIECE: usize = 7;
+
+/// What goes out, in the portions in which it does.
+fn written(events: &[String], form: ChatStream) -> Vec<Vec<u8>> {
+    let portions = events.iter().enumerate().map(|(index, data)| match form {
+        ChatStream::Comments => format!(": keep-alive\n\nid: {index}\nevent: message\nretry: 500\ndata: {data}\n\n"),
+        ChatStream::Crlf => format!("data:{data}\r\n\r\n"),
+        ChatStream::Events | ChatStream::Pieces | ChatStream::Whole => format!("data: {data}\n\n"),
+    });
+    if form == ChatStream::Pieces {
+        portions.collect::<String>().as_bytes().chunks(PIECE).map(<[u8]>::to_vec).collect()
+    } else {
+        portions.map(String::into_bytes).collect()
+    }
+}
+
+/// A chat request that is refused: a refusal of the service, and what an OpenAI error says besides.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(in crate::sandbox) refusal: Refusal,
+    status: u16,
+    kind: &'static str,
+    code: &'static str,
+    param: Option<&'static str>,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (kind, code) = match refusal.code {
+            Code::BalanceNotEnough => ("insufficient_quota", "insufficient_quota"),
+            Code::InternalError => ("server_error", "internal_error"),
+            Code::InvalidToken => ("invalid_request_error", "invalid_api_key"),
+            other => ("invalid_request_error", other.name()),
+        };
+        Self { status: refusal.code.fitting_status(), refusal, kind, code, param: None }
+    }
+}
+
+impl Failure {
+    /// A model that does not exist, or was not enabled in the console.
+    fn unknown_model(name: &str) -> Self {
+        let refusal = Refusal::invalid(format!("model: {name:?} does not exist or is not enabled"));
+        Self { status: 404, code: "model_not_found", param: Some("model"), ..Self::from(refusal) }
+    }
+
+    /// Status, content type and body.
+    pub(in crate::sandbox) fn rendered(&self, form: &Form, ids: &Identifiers) -> (u16, &'static str, Content) {
+        let (status, content_type, text) = match form.chat_error {
+            ChatError::Envelope => {
+                let (status, envelope) = render::refusal(form, ids, &self.refusal);
+                (status, "application/json", envelope.to_string())
+            }
+            ChatError::OpenAi => (self.status, "application/json", self.openai().to_string()),
+            ChatError::OpenAi200 => (200, "application/json", self.openai().to_string()),
+            ChatError::Text => (self.status, "text/plain", format!("{}\n", self.refusal.message)),
+        };
+        (status, content_type, Content::Whole(text.into_bytes()))
+    }
+
+    /// The error as OpenAI writes it.
+    fn openai(&self) -> Value {
+        json!({
+            "error": {
+                "message": self.refusal.message,
+                "type": self.kind,
+                "param": self.param,
+                "code": self.code,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(ChatStream::Events, &["data: 你好\n\n", "data: [DONE]\n\n"])]
+    #[case(ChatStream::Crlf, &["data:你好\r\n\r\n", "data:[DONE]\r\n\r\n"])]
+    fn events_go_out_one_by_one(#[case] form: ChatStream, #[case] expected: &[&str]) {
+        let expected: Vec<Vec<u8>> = expected.iter().map(|event| event.as_bytes().to_vec()).collect();
+        assert_eq!(written(&["你好".to_owned(), "[DONE]".to_owned()], form), expected);
+    }
+
+    #[test]
+    fn pieces_cut_characters_and_are_the_same_bytes() {
+        let events = ["你好".to_owned()];
+        let pieces = written(&events, ChatStream::Pieces);
+        assert!(std::str::from_utf8(&pieces[0]).is_err());
+        assert_eq!(pieces.concat(), written(&events, ChatStream::Events).concat());
+    }
+}
