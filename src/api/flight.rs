@@ -17,7 +17,7 @@ use crate::api::error::Error;
 /// A value that is fetched when asked for, by one request for everyone who asks meanwhile.
 ///
 /// Errors go to those who waited and are not kept. A waiter that is dropped
-/// disturbs nobody; when all are gone, the fetch ends.
+/// disturbs no other; when all are gone, the fetch ends.
 #[derive(Debug)]
 pub(super) struct Flight<T> {
     state: Arc<Mutex<State<T>>>,

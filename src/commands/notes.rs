@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::{api::Journal, provider::Environment};
 
-/// What the core's data directory is called where nothing else is said.
+/// The default name of Terraform's data directory.
 pub(super) const DATA_DIRECTORY: &str = ".terraform";
 
 /// The notes of a folder.
@@ -18,7 +18,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Those in the directory that is named, or else below the core's data directory. Paths mean what they mean to the
+    /// Those in the directory that is named, or else below Terraform's data directory. Paths mean what they mean to the
     /// provider; an empty one counts as not set, as there.
     pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Self {
         let is_set = |path: &&Path| !path.as_os_str().is_empty();

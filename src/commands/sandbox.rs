@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Where to listen; a loopback address. Port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Keeps the state in this file, and goes on from it when it exists.
+    /// Keeps the state in this file, and continues from it if it exists.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Appends one JSON line per request to this file.

@@ -62,7 +62,7 @@ impl Access {
         !matches!(self.status, Some(Creating | Failed | Released | Stopped))
     }
 
-    /// Why nobody can log in to an instance that does not run.
+    /// Why an instance that does not run accepts no login.
     pub(super) fn not_running(&self, now: &str) -> Diagnostic {
         let status = self.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
         Diagnostic::error(

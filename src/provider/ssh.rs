@@ -20,9 +20,9 @@ use crate::{
     ssh,
 };
 
-/// The port of SSH where nobody names one.
+/// The default port of SSH.
 pub(super) const PORT: u16 = 22;
-/// How long to wait for a login where nobody says.
+/// The default time to wait for a login.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The struct of a host that is logged in to, and what its own struct has besides.
@@ -181,7 +181,7 @@ impl Login {
         })
     }
 
-    /// What to tell of host keys that a session showed and nobody vouches for: that of the host, and that of its
+    /// The warning about host keys that a session showed and nothing verifies: that of the host, and that of its
     /// bastion. `path` is where the former is pinned.
     pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
         let mut warnings = Diagnostics::new();

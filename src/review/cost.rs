@@ -30,7 +30,7 @@ pub struct Cost {
     pub after: Total,
     /// By how much the known prices rise (or fall) in a month.
     pub monthly_change: Money,
-    /// The machines that may cost more after the plan, nobody knows how much.
+    /// The instances that may cost more after the plan, by an unknown amount.
     pub unknown_increases: Vec<Unpriced>,
     /// The same by module; the root module is "".
     pub modules: BTreeMap<String, Sums>,
@@ -107,7 +107,7 @@ pub enum Amount {
     },
     /// There is no machine.
     Nothing,
-    /// There is a machine, and nobody knows its price.
+    /// An instance exists, and its price is unknown.
     Unknown {
         /// Why.
         why: &'static str,

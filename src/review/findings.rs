@@ -170,7 +170,7 @@ pub(super) fn fingerprint(rule: Rule, address: &str, key: &str) -> String {
     digest.finalize().iter().take(FINGERPRINT).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What nobody can judge.
+/// What cannot be judged.
 fn not_whole(report: &Report) -> Vec<Observation> {
     let errored =
         report.errored.then(|| Observation::of_plan("the plan is errored: it stopped before its end", "errored"));

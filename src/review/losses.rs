@@ -28,7 +28,7 @@ pub struct Loss {
     pub known: bool,
     /// The data that goes with it.
     pub data: Vec<Item>,
-    /// Cloud disks that stay, with their data, and go on being billed.
+    /// Cloud disks that stay, with their data, and are still billed.
     pub staying: Vec<Item>,
     /// Whether the state says deletion_protection = true: the apply will be refused.
     pub protected: bool,

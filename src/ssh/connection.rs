@@ -206,7 +206,7 @@ fn not_opened(failure: ChannelOpenFailure, host: &str, port: u16) -> Error {
         ChannelOpenFailure::AdministrativelyProhibited | ChannelOpenFailure::UnknownChannelType => {
             Error::Forbidden { host, port }
         }
-        ChannelOpenFailure::ConnectFailed => Error::Refused { host, port, reason: "nobody listens there".to_owned() },
+        ChannelOpenFailure::ConnectFailed => Error::Refused { host, port, reason: "nothing listens there".to_owned() },
         ChannelOpenFailure::ResourceShortage => {
             Error::Refused { host, port, reason: "the server has no room for another channel".to_owned() }
         }

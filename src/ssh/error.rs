@@ -47,7 +47,7 @@ pub enum Error {
         /// The methods that the server takes, as in `publickey`.
         offered: Vec<String>,
     },
-    /// A private key is encrypted, and nobody is here to type its passphrase. Usual cause: the key of a person.
+    /// A private key is encrypted, and no passphrase is set. Usual cause: a person's own key.
     #[error("the {what} is encrypted: give one without a passphrase, or load it into an agent")]
     EncryptedKey {
         /// Which of the credentials.

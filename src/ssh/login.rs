@@ -34,7 +34,7 @@ pub(super) async fn login(
     let Login { offered, mut tried, .. } = login;
     match outcome {
         Ok(true) => return Ok(()),
-        // The connection ended by itself: nobody judged the credentials.
+        // The connection ended by itself: the credentials were not judged.
         Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
         Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
         Ok(false) | Err(_) => {}

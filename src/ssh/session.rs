@@ -13,7 +13,7 @@ const SESSIONS: usize = 8;
 /// A server that we are logged in to, and that runs commands.
 ///
 /// Usable from several tasks at once. Its connection ends when it and every [`Stream`], [`Body`](crate::ssh::Body)
-/// and [`Forward`](crate::ssh::Forward) of it are dropped. A stream that nobody reads holds up everything else on the
+/// and [`Forward`](crate::ssh::Forward) of it are dropped. A stream that is not read holds up everything else on the
 /// connection once half a megabyte waits in it: read it, or drop it.
 pub struct Session {
     pub(super) connection: Connection,
@@ -71,7 +71,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when nobody listens there, [`Error::Forbidden`] when the server permits no such
+    /// [`Error::Refused`] when nothing listens there, [`Error::Forbidden`] when the server permits no such
     /// connections, [`Error::Lost`], [`Error::TimedOut`] after [`Limits::connect`], [`Error::Cancelled`].
     #[tracing::instrument(
         name = "ssh",

@@ -29,7 +29,7 @@ pub struct ChatRequest {
     pub max_tokens: Option<i64>,
 }
 
-/// One message of a chat. Its text is nobody's business: it is sent, and not shown.
+/// One message of a chat. Its text is sent, and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     /// `role`: system, user, …

@@ -478,7 +478,7 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read.
     pub fn left_behind(&self) -> Result<Vec<Listed>, Error> {
-        // Read here, where nobody waits for the files, for all that follows.
+        // Read here, before anything waits for the files.
         drop(self.read()?);
         let entries = self.list()?.entries;
         if entries.is_empty() {

@@ -115,7 +115,7 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
-/// A run dies or believes that nobody hears it, and the core has stored its answer all the same.
+/// A run is killed, or its connection closes, and Terraform has stored its answer all the same.
 #[test]
 fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     let (_folder, journal, random) = journal();

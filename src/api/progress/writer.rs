@@ -81,7 +81,7 @@ pub struct Task {
 }
 
 impl Progress {
-    /// Tells it in a file beside a journal. The default tells it nobody.
+    /// Tells it in a file beside a journal. The default writes no file.
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let directory = directory(journal);

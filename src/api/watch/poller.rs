@@ -211,7 +211,7 @@ impl<K: Object> Poller<K> {
         }
     }
 
-    /// When the youngest wait began; none, and the end of the task, when nobody waits.
+    /// When the youngest wait began; none, and the end of the task, without waiters.
     fn youngest(&self) -> Option<Instant> {
         let mut state = self.lock();
         let youngest = state.waits.values().map(|wait| wait.since).max();

@@ -223,7 +223,7 @@ impl fmt::Display for Summary {
         }
         if self.without_region > 0 {
             let things = counted(self.without_region, "thing");
-            writeln!(formatter, "Left out {things} of no known region, since --region was given.")?;
+            writeln!(formatter, "Left out {things}: their region is not known, and --region was given.")?;
         }
         for left in &self.left_out {
             writeln!(formatter, "Left out {} {}: {}", left.kind.noun(), printable(&left.id), printable(&left.why))?;

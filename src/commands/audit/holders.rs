@@ -148,7 +148,7 @@ impl Audit {
         self.objects.retain(|object| object.age_seconds.is_none_or(|age| age >= seconds));
     }
 
-    /// What nobody holds.
+    /// Unmanaged objects.
     pub(super) fn unmanaged(&self) -> BTreeSet<(Kind, String)> {
         let nobodys = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
         nobodys.map(|object| (object.kind, object.id.clone())).collect()

@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// DAMODEL_API_TOKEN. Prices are today's prices of the specifications; the service names none for cloud disks and
 /// images, and lists tell nothing of extra local disk.
 ///
-/// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, something is held by nobody; 1 the account or a
+/// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, an object is unmanaged; 1 the account or a
 /// state could not be read whole, or they do not belong together; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "audit")]
@@ -60,13 +60,13 @@ pub struct Arguments {
     /// The form of the list.
     #[arg(long, value_enum, default_value_t = FormatArgument::Table, value_name = "FORMAT")]
     pub format: FormatArgument,
-    /// Ends with exit code 3 when something is held by nobody.
+    /// Exits with code 3 if an object is unmanaged.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// Leaves out what is younger, such as 2h or 90m; what has no known age is older.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub older_than: Option<SignedDuration>,
-    /// Writes import blocks and the configuration of what nobody holds, as `adopt --out` does.
+    /// Writes import blocks and the configuration of unmanaged objects, as `adopt --out` does.
     #[arg(long, value_name = "DIR")]
     pub adopt: Option<PathBuf>,
     /// The service.
@@ -97,7 +97,7 @@ pub enum FailOn {
 pub enum Outcome {
     /// Nothing that was asked for was found.
     Clear,
-    /// Something is held by nobody, and that was asked for.
+    /// An object is unmanaged, and --fail-on unmanaged was given.
     Unmanaged,
 }
 
@@ -105,8 +105,8 @@ pub enum Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What nobody holds could not be written.
-    #[error("cannot adopt what nobody holds")]
+    /// The configuration of unmanaged objects could not be written.
+    #[error("cannot adopt the unmanaged objects")]
     Adopt(#[source] Box<adopt::Error>),
     /// The base address is none.
     #[error("cannot use the base address")]
@@ -351,7 +351,7 @@ fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     })
 }
 
-/// What nobody holds before everything else.
+/// Unmanaged objects first.
 fn sorted(audit: &Audit) -> Vec<&Object> {
     let mut objects: Vec<&Object> = audit.objects.iter().collect();
     objects.sort_by_key(|object| object.holder);
@@ -396,7 +396,7 @@ fn summary(audit: &Audit) -> String {
         format!("{count} {objects} ({} a month)", rounded(&monthly, 2))
     };
     format!(
-        "{} in the account; held by nobody: {}. Cloud disks and images have no known price.",
+        "{} in the account; unmanaged: {}. Cloud disks and images have no known price.",
         sum(None),
         sum(Some(Holder::Nobody))
     )

@@ -25,7 +25,7 @@ use crate::{
     sandbox::{Error as SandboxError, Options, Running, Sandbox},
 };
 
-/// Creates a machine with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
+/// Creates an instance with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
 ///
 /// It needs no account and costs nothing: sandbox, init, plan, apply, a chat answer, an empty second plan, destroy.
 ///

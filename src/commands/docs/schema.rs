@@ -8,9 +8,7 @@ use crate::framework::{
 };
 
 /// What replacement means, for those who meet it in the lists below it.
-const REPLACEMENT: &str = "Where it says *forces replacement*, a change destroys the thing and makes a new one. An \
-                           argument that is null in the state, as after an import, may be set without that, unless it \
-                           says otherwise.";
+const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys the resource and creates a new one. Setting an argument that is null in the state (for example after an import) does not, unless noted.";
 
 /// The groups of a list, in the registry's order and words.
 const GROUPS: [(&str, &[Presence]); 3] = [

@@ -36,10 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
-    /// Where the notes are: the provider's pending_dir. Default: damodel-pending in the core's data directory.
+    /// The directory of the pending records: the provider's pending_dir. Default: damodel-pending in Terraform's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub dir: Option<PathBuf>,
-    /// The core's data directory.
+    /// Terraform's data directory.
     #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// The service. Without an address and a token nothing is asked.
@@ -64,9 +64,7 @@ pub enum Error {
     #[error(transparent)]
     Journal(#[from] ApiError),
     /// Forgetting it now might lose an object that is billed.
-    #[error(
-        "{entry} is kept: {status}. With --force its note is removed all the same; the thing itself is not touched"
-    )]
+    #[error("{entry} is kept: {status}. --force removes the pending record anyway; the object itself is not touched")]
     Kept {
         /// The entry.
         entry: String,

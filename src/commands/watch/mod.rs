@@ -46,11 +46,10 @@ pub struct Arguments {
     /// The folder of the configuration.
     #[arg(default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
-    /// The provider's pending directory, where pending_dir names one. Default: damodel-pending in the core's data
-    /// directory.
+    /// The provider's pending directory, if pending_dir sets one. Default: damodel-pending in Terraform's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
-    /// The core's data directory.
+    /// Terraform's data directory.
     #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// Ends at once when no apply is waiting for anything now.

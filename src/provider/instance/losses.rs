@@ -26,7 +26,7 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
     let mut parts = vec![own];
     for (names, sentence) in [
         (named(true), "These cloud disks are released with it, and their data is deleted"),
-        (named(false), "These cloud disks stay, with their data, and go on being billed"),
+        (named(false), "These cloud disks stay, with their data, and are still billed"),
     ] {
         if !names.is_empty() {
             parts.push(format!("{sentence}: {}.", names.join(", ")));

@@ -41,7 +41,7 @@ pub(super) use self::{
     listed::{Filters, Instances, SingleInstance},
 };
 
-/// Under this key an import tells the refresh that completes it that nobody has said yet whether credentials are kept.
+/// Under this key an import tells the refresh that completes it that it is not known yet whether credentials are kept.
 const IMPORTING: &str = "importing";
 
 /// The resource.

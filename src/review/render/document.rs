@@ -327,7 +327,7 @@ fn loss(loss: &Loss) -> Vec<Cell> {
     if goes.is_empty() {
         goes.push(words(words::no_data(loss)));
     }
-    goes.extend(loss.staying.iter().map(|stays| item("stays, and goes on being billed: ", stays)));
+    goes.extend(loss.staying.iter().map(|stays| item("stays, and is still billed: ", stays)));
     if loss.protected {
         goes.push(words("deletion_protection: this will be refused"));
     }

@@ -82,7 +82,7 @@ pub(super) fn remark(row: &CostRow) -> Option<&'static str> {
         Amount::Unknown { why } => Some(*why),
         Amount::Known { .. } | Amount::Nothing => None,
     };
-    let forgotten = row.forgotten.then_some("leaves the state, and goes on being billed");
+    let forgotten = row.forgotten.then_some("is removed from the state, and is still billed");
     let ceiling = row.is_ceiling.then_some("at most: its price_ceiling");
     forgotten.or(ceiling).or_else(|| why(&row.after)).or_else(|| why(&row.now))
 }

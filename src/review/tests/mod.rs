@@ -262,7 +262,7 @@ fn an_unknown_price_is_no_low_one() {
     imported["change"]["before"]["estimated_cost"] = Value::Null;
     imported["change"]["after"]["estimated_cost"] = Value::Null;
     assert_eq!(found(&plan_of(&[imported.clone()]), &policy(Some("0"), &[])), Vec::<String>::new());
-    // What goes away cannot pay for what comes while nobody knows what it cost.
+    // What goes away cannot pay for what comes while its cost is unknown.
     imported["change"]["actions"] = json!(["delete", "create"]);
     imported["change"]["after"] = machine(&[], None, Some(2.0))["change"]["after"].clone();
     assert_eq!(found(&plan_of(&[imported]), &policy(Some("1459"), &[])), ["max-monthly-increase -"]);

@@ -4,6 +4,7 @@ mod docs;
 pub(crate) mod examples;
 mod layers;
 mod reference;
+mod texts;
 
 use std::{
     fs,
