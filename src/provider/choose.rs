@@ -30,7 +30,10 @@ impl<T> Choice<T> {
         match (found.as_slice(), &self.takes) {
             ([], _) => {
                 let all: Vec<&T> = all.iter().collect();
-                Err(Diagnostic::error(format!("No {} matches", self.what), format!("There are {}.", self.listed(&all))))
+                Err(Diagnostic::error(
+                    format!("No {} matches", self.what),
+                    format!("Available: {}.", self.listed(&all)),
+                ))
             }
             ([one], _) => Ok(one),
             (several, Takes::MostRecent(time)) => several

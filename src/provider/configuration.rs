@@ -43,8 +43,7 @@ pub(super) fn schema() -> Schema {
     let timeout = print_duration(defaults.request_timeout);
     Schema::new(
         "Manages GPU instances, disks and images of the damodel service.\n\n\
-         Nothing is asked of the service before something needs it: a missing address or credential is an error of the \
-         first step that does.",
+         The provider contacts the service only when a resource or data source needs it, so a missing address or credential is reported by the first one that does.",
         vec![
             Attribute::optional(
                 "base_url",
@@ -85,11 +84,7 @@ pub(super) fn schema() -> Schema {
             .validate(validator::text("a host name without a path", |host| {
                 !host.is_empty() && !host.contains('/') && !host.contains(char::is_whitespace)
             })),
-            Attribute::optional(
-                "region",
-                Type::String,
-                "The region of everything that does not name its own. Environment: `DAMODEL_REGION`.",
-            ),
+            Attribute::optional("region", Type::String, "The default region. Environment: `DAMODEL_REGION`."),
             Attribute::optional(
                 "request_timeout",
                 Type::String,
@@ -99,10 +94,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_retries",
                 Type::Number,
-                format!(
-                    "How often a request is repeated that failed and can be repeated safely. Default `{}`.",
-                    defaults.max_retries
-                ),
+                format!("How often a failed request is repeated if that is safe. Default `{}`.", defaults.max_retries),
             )
             .validate(validator::between(0..=100)),
             Attribute::optional(
@@ -162,7 +154,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "pending_dir",
                 Type::String,
-                "Where creates in flight are written down, so that a killed run loses nothing. Default \
+                "The directory of the pending records, which make a killed run recoverable. Default \
                  `.terraform/damodel-pending` (or below `TF_DATA_DIR`). Environment: `DAMODEL_PENDING_DIR`.",
             ),
         ],

@@ -145,7 +145,7 @@ pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> R
     };
     if image.image_status == Some(0) {
         let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
-        return Err(format!("The private image is still being made{progress}."));
+        return Err(format!("The private image is still being created{progress}."));
     }
     let guessed = newest(image.image_name.iter().chain(&image.original_image).chain(&image.image_tag));
     Ok(guessed.map(|version| Cuda { version, is_labelled: false }))

@@ -98,7 +98,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InternalError => (
             "the service had an internal error",
             &[],
-            "Try again later; if it stays, give the ids below to the service's support.",
+            "Try again later. If the error persists, give the IDs below to the service's support.",
         ),
         Code::BalanceNotEnough => (
             "the balance is too low",
@@ -180,7 +180,7 @@ fn of_instance(code: Code) -> Row {
         _ => (
             "the service refused",
             &[],
-            "This code is not documented. Go by the service's words below; its support can be asked with the ids.",
+            "This code is not documented. See the service response below, and give its IDs to the service's support.",
         ),
     }
 }
@@ -272,14 +272,15 @@ fn chat(code: Option<Code>) -> Row {
             "Check model, which must be enabled in the console's model marketplace, messages, temperature and \
              max_tokens.",
         ),
-        Some(Code::InternalError) => {
-            ("the service had an internal error", &[], "Try again later; if it stays, ask the service's support.")
-        }
+        Some(Code::InternalError) => (
+            "the service had an internal error",
+            &[],
+            "Try again later. If the error persists, ask the service's support.",
+        ),
         Some(_) | None => (
             "the service refused",
             &[],
-            "This answer is not documented. Go by the service's words below, and check the provider's base_url and \
-             api_key.",
+            "This answer is not documented. See the service response below, and check the provider's base_url and api_key.",
         ),
     }
 }

@@ -236,7 +236,7 @@ impl Login {
         if !has_instance && !ssh.has_credentials() && write_only.is_null() {
             diagnostics.error_at(
                 path.clone(),
-                "Nothing to log in with",
+                "Missing SSH credentials",
                 "Without instance_id ssh needs a private_key_file, a private_key, a password, or agent = true.",
             );
         }
@@ -261,7 +261,7 @@ impl Login {
                 if !bastion.has_credentials() && bastion_write_only.is_null() {
                     diagnostics.error_at(
                         path.clone(),
-                        "Nothing to log in with",
+                        "Missing SSH credentials",
                         "The bastion needs a private_key_file, a private_key, a password, or agent = true of its own.",
                     );
                 }
@@ -317,7 +317,7 @@ fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, di
         diagnostics.error_at(
             path.attribute("certificate"),
             "A certificate without its key",
-            "A certificate is used with the private key that it was made for: set private_key_file or private_key.",
+            "A certificate is used with its private key: set private_key_file or private_key.",
         );
     }
 }

@@ -54,7 +54,7 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
             None => plan.diagnostics.error_at(
                 Path::to("region"),
                 "Missing region",
-                "Set region here, or for all in the provider (or with DAMODEL_REGION).",
+                "Set region here, in the provider block, or in DAMODEL_REGION.",
             ),
         }
     }

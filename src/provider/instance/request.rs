@@ -10,8 +10,8 @@ use crate::{
 /// The request that a planned state asks for. What is still unknown is left to the service.
 pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagnostic> {
     let region = planned.region.known().cloned().or_else(|| client.region.clone());
-    let region = region
-        .ok_or_else(|| missing("region", "Set region here, or for all in the provider (or with DAMODEL_REGION)."))?;
+    let region =
+        region.ok_or_else(|| missing("region", "Set region here, in the provider block, or in DAMODEL_REGION."))?;
     let spec = match (planned.spec_id.known(), planned.spec_type.known()) {
         (Some(id), _) => SpecSelector::Id(*id),
         (None, Some(code)) => SpecSelector::Type(code.clone()),

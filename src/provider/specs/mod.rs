@@ -98,7 +98,7 @@ async fn specs_of(
     context: &Context<Client>,
 ) -> Result<(Arc<Listing<Spec>>, String), Diagnostic> {
     let region = configured.known().or(context.client.region.as_ref()).cloned().ok_or_else(|| {
-        Diagnostic::error("Missing region", "Set region here, or for all in the provider (or with DAMODEL_REGION).")
+        Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
             .at(Path::to("region"))
     })?;
     match context.client.api.specs().snapshot(&region, &limits(context)).await {

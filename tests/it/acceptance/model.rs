@@ -147,7 +147,7 @@ fn what_is_no_model_is_an_error_at_its_argument() {
                 "  path = \"a\"\n  host_key = \"SHA256:uNiVztksCsDhcc0u9e8BgrJXVGDvRdbKoOnlnf3PbBA\"",
                 "host_key is for a file in an instance",
             ),
-            ("  path = \"a\"\n  ssh = { host = \"b\" }", "Nothing to log in with"),
+            ("  path = \"a\"\n  ssh = { host = \"b\" }", "Missing SSH credentials"),
         ] {
             workspace.write(&config(source("x", arguments)));
             refusal(&workspace.try_plan(&[]), &[word]);
