@@ -53,14 +53,11 @@ mod flight;
 mod instances;
 mod lenient;
 mod listing;
-mod marker;
 mod object;
-mod pace;
 mod pending;
 mod presence;
 mod private_images;
 mod progress;
-mod public_images;
 mod quotes;
 mod records;
 mod redact;
@@ -70,14 +67,16 @@ mod retry;
 mod save_image;
 mod settings;
 mod snapshots;
-mod specs;
 mod token;
 mod transport;
 mod watch;
 
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
+pub use self::object::{Marked, marked};
 pub use self::presence::Witness;
+pub use self::snapshots::PublicImageFilter;
+pub use self::snapshots::Specs;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
 };
@@ -96,14 +95,12 @@ pub use error::{
 };
 pub use instances::InstanceFilter;
 pub use listing::Listing;
-pub use marker::{Marked, marked};
 pub use object::{Object, Objects};
 pub use pending::{
     Entry, HandedOver, Ids, Journal, Kind, Listed, Owner, Phase, Record as PendingRecord, Report, Unreadable,
 };
 pub use presence::{Absence, Account, LastSeen, Presence};
 pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
-pub use public_images::PublicImageFilter;
 pub use quotes::Quotes;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
@@ -113,7 +110,6 @@ pub use remote_file::{RemoteError, RemoteFile};
 pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
-pub use specs::Specs;
 pub use token::TokenError;
 pub use transport::{Answering, Incoming, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;

@@ -1,4 +1,5 @@
-//! Lists that many readers share (a plan of a thousand objects asks for each list a few times, not a thousand).
+//! Lists that many readers share (a plan of a thousand objects asks for each list a few times, not a thousand):
+//! specifications and public images (service API, Specification queries and Public image list).
 
 use std::{
     collections::BTreeMap,
@@ -7,15 +8,16 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{
+use super::{
     client::Client,
     context::Context,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
-    listing::Listing,
+    listing::{Listing, whole},
     records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec},
 };
 
@@ -65,4 +67,100 @@ where
     let own = || Context::within(FETCH_LIMIT, &CancellationToken::new());
     let get = flight.get(freshness, || client.changes(), || fetch(client.clone(), own()));
     context.run(get).await.map_err(|ended| ended.error(endpoint))?
+}
+
+/// Calls on specifications; made by [`Client::specs`].
+#[derive(Debug, Clone)]
+pub struct Specs {
+    client: Client,
+}
+
+impl Client {
+    /// Calls on specifications.
+    #[must_use]
+    pub fn specs(&self) -> Specs {
+        Specs { client: self.clone() }
+    }
+}
+
+impl Specs {
+    /// All specifications of a region, both capacity types, at most 30 s old and not older than this client's
+    /// last change.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+        self.all(region, SNAPSHOT, context).await
+    }
+
+    /// All specifications of a region, asked for after this call: prices and stock before something is bought.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+        self.all(region, Freshness::Fresh, context).await
+    }
+
+    /// All specifications of a region, asked for at this time or later.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn since(&self, region: &str, time: Instant, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+        self.all(region, Freshness::Since(time), context).await
+    }
+
+    async fn all(&self, region: &str, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+        let flight = self.client.snapshots().specs(region);
+        shared(&self.client, context, &flight, freshness, Endpoint::SpecList, |client, context| {
+            let request = Request::new(Endpoint::SpecList).query("region", region);
+            async move { whole(&client, &context, &request).await }
+        })
+        .await
+    }
+}
+
+/// Which public images a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublicImageFilter {
+    /// One label.
+    pub label: Option<String>,
+    /// A part of an image's name, or of a software's name or version.
+    pub name: Option<String>,
+}
+
+impl Client {
+    /// The public images that a filter selects; all of them come from a snapshot of at most 30 s.
+    ///
+    /// # Errors
+    /// Any of a read.
+    pub async fn public_images(
+        &self,
+        filter: &PublicImageFilter,
+        context: &Context,
+    ) -> Result<Arc<Listing<PublicImage>>, Error> {
+        if *filter != PublicImageFilter::default() {
+            return self.ask_public_images(filter, context).await.map(Arc::new);
+        }
+        let flight = &self.snapshots().public_images;
+        let endpoint = Endpoint::PublicImageList;
+        shared(self, context, flight, SNAPSHOT, endpoint, |client, context| async move {
+            client.ask_public_images(&PublicImageFilter::default(), &context).await
+        })
+        .await
+    }
+
+    async fn ask_public_images(
+        &self,
+        filter: &PublicImageFilter,
+        context: &Context,
+    ) -> Result<Listing<PublicImage>, Error> {
+        let mut request = Request::new(Endpoint::PublicImageList);
+        if let Some(label) = &filter.label {
+            request = request.query("label", label);
+        }
+        if let Some(name) = &filter.name {
+            request = request.query("name", name);
+        }
+        whole(self, context, &request).await
+    }
 }

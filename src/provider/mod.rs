@@ -26,7 +26,6 @@ mod pricing;
 mod private_image;
 mod protection;
 mod public_images;
-mod replacement;
 mod rules;
 mod specs;
 mod ssh;

@@ -1,10 +1,10 @@
 //! deletion_protection: a provider-side guard, judged by what the state says.
 
-use super::lifecycle::{Managed, ManagedExt as _};
-use crate::{
-    framework::{Diagnostic, Path, Plan, PlanKind},
-    provider::words::capitalized,
+use super::{
+    lifecycle::{Managed, ManagedExt as _},
+    words::capitalized,
 };
+use crate::framework::{Diagnostic, Path, Plan, PlanKind, Private};
 
 /// Under this key the first plan of a replacement tells the second one that the object is protected: the second one,
 /// all that a forced replacement has to say no with, sees no state.
@@ -45,4 +45,16 @@ pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
         "It is not destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy \
          again. Nothing was changed.",
     )
+}
+
+const KEY: &str = "replaced";
+
+/// Notes, in a plan that may become a replacement, which object it is. Forced ones look like any update.
+pub(super) fn note(private: &mut Private, id: &str) {
+    private.insert(KEY, id);
+}
+
+/// The id of the object that the planned one replaces.
+pub(super) fn replaced(private: &Private) -> Option<String> {
+    private.entry(KEY)
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{
     actions::Action,
     money::{HOURS_A_MONTH, Money, Price, price},
-    pattern::module_of,
     plan::{Change, Plan},
+    policy_file::module_of,
     values::{Seen, Values, told},
 };
 

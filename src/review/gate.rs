@@ -9,10 +9,9 @@ use super::{
     cost::CostRow,
     findings::{Finding, Level, Observation, Rule, fingerprint, observe},
     money::Money,
-    pattern::Pattern,
     plan::{NotAPlan, Plan},
-    report::Report,
-    reviewed::Reviewed,
+    policy_file::Pattern,
+    report::{Report, Reviewed},
 };
 
 /// What is asked of plans. Without any limit every plan that can be read passes.

@@ -14,12 +14,10 @@ mod findings;
 mod gate;
 mod losses;
 mod money;
-mod pattern;
 mod plan;
 mod policy_file;
 mod render;
 mod report;
-mod reviewed;
 mod values;
 
 pub use self::{
@@ -31,12 +29,10 @@ pub use self::{
     gate::{Baseline, Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,
-    pattern::{Pattern, names},
     plan::{Check, Deferred, NotAPlan, Plan, Trigger},
-    policy_file::NotAPolicy,
+    policy_file::{NotAPolicy, Pattern, names},
     render::{Format, Style, code, render},
-    report::{Counts, Forgotten, Report, visible},
-    reviewed::{Review, Reviewed},
+    report::{Counts, Forgotten, Report, Review, Reviewed, visible},
     values::Secrets,
 };
 

@@ -30,7 +30,6 @@ mod fault;
 mod form;
 mod ledger;
 mod machines;
-mod mutation;
 mod options;
 mod query;
 mod render;
@@ -45,6 +44,7 @@ mod tests;
 
 pub use self::{
     clock::LifeClock,
+    control::{Mutation, MutationError},
     fault::{Action, ArmedFault, Fault, Shape, When},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
@@ -52,7 +52,6 @@ pub use self::{
     },
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
     machines::MachineView,
-    mutation::{Mutation, MutationError},
     options::{Error, Options},
     render::Code,
     running::{Account, Running, Sandbox},

@@ -17,12 +17,11 @@ use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    control::redacted,
+    control::{Mutation, MutationError, redacted},
     fault::{ArmedFault, Fault},
     form::Form,
     ledger::Ledger,
     machines::{MachineView, Machines},
-    mutation::{Mutation, MutationError},
     options::{Error, Options},
     server,
     service::Service,

@@ -22,8 +22,7 @@ use super::{
     context::Context,
     endpoint::Endpoint,
     error::{Error, RequestIds},
-    marker,
-    object::Object,
+    object::{self, Object},
     pending::{Entry, Journal, Record},
     settings::Random,
 };
@@ -153,7 +152,7 @@ pub trait Creation: Send + Sync + 'static {
     /// The name that is sent, by which the object is found without an answer. `key` is the create's.
     #[doc(hidden)]
     fn marker(&self, key: &str, random: &Random) -> String {
-        marker::mark(self.wanted_name(), key, random)
+        object::mark(self.wanted_name(), key, random)
     }
 
     /// The request, with the name that is sent.

@@ -14,10 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Kind, Phase, Record, VERSION,
     entry::{
-        Entry, Files, failed, file_name, handed_over_name, is_handed_over, lock_name, read, read_all, remove,
-        remove_if_there, sync_directory,
+        Entry, Files, Owner, Tried, failed, file_name, handed_over_name, holder_of, is_handed_over, lock, lock_name,
+        read, read_all, remove, remove_if_there, sign, sync_directory,
     },
-    owner::{Owner, Tried, holder_of, lock, sign},
 };
 use crate::api::{error::Error, settings::Random};
 

@@ -7,7 +7,6 @@
 
 mod entry;
 mod journal;
-mod owner;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::journal::{Begin, Claim, Examined, Wanted};
 pub use self::{
-    entry::{Entry, HandedOver},
+    entry::{Entry, HandedOver, Owner},
     journal::{Journal, Listed, Report, Unreadable},
-    owner::Owner,
 };
 
 /// The format that is written, and the newest that is read.

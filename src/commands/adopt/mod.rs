@@ -7,7 +7,6 @@
 mod draft;
 mod folder;
 mod inventory;
-mod label;
 
 use std::{
     fmt,
@@ -19,10 +18,9 @@ use clap::{Parser, ValueEnum};
 use regex::Regex;
 
 use self::{
-    draft::Draft,
+    draft::{Draft, Namesake},
     folder::Folder,
     inventory::{Inventory, LeftOut},
-    label::Namesake,
 };
 use crate::provider::{ADDRESS, Environment};
 
@@ -154,7 +152,7 @@ async fn adopt(
         }
     }
     let folder = Folder::open(&arguments.out)?;
-    summary.namesakes = label::name(&mut drafts, folder.resources());
+    summary.namesakes = draft::name(&mut drafts, folder.resources());
     if !drafts.is_empty() {
         summary.lacks_requirement = folder.lacks_requirement();
         summary.files = folder.write(&drafts, &inventory.provider_arguments())?;

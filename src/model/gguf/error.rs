@@ -1,6 +1,6 @@
 //! Why a model was not read.
 
-use super::stream::LARGEST_HEADER;
+use super::read::LARGEST_HEADER;
 
 /// Why a model was not read.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Error, Fault, Source,
     keys::{Keys, MOST_LAYERS},
-    stream::{Budget, Stream},
+    read::{Budget, Stream},
 };
 
 /// The most tensors of a file. Real models have a few thousand.

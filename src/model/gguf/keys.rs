@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Fault, Source, stream::Stream};
+use super::{Error, Fault, Source, read::Stream};
 
 /// The most keys that are read. Real models have fewer than a hundred.
 const MOST_KEYS: u64 = 4096;

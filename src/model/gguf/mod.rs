@@ -4,10 +4,8 @@ mod error;
 mod header;
 mod keys;
 mod read;
-mod stream;
 
 pub use self::{
     error::{Error, Fault},
-    read::{Model, read},
-    stream::{LARGEST_HEADER, Source},
+    read::{LARGEST_HEADER, Model, Source, read},
 };

@@ -5,7 +5,6 @@ mod candidates;
 mod checks;
 mod disks;
 mod listed;
-mod losses;
 mod offers;
 mod plan;
 mod price;

@@ -3,15 +3,15 @@
 use super::{
     candidates,
     checks::{self, check_disks},
-    disks::{find_uids, keep_uids, recall_uids},
-    losses, offers, price,
+    disks::{self, find_uids, keep_uids, recall_uids},
+    offers, price,
     schema::Instance,
 };
 use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
-        Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, replacement,
+        Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, protection,
         words::capitalized,
     },
 };
@@ -69,7 +69,7 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
 /// Asks the service whether it would take the create, and for what price.
 async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
-    let replaced = replacement::replaced(&plan.private);
+    let replaced = protection::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
     let (has_choice, name) = (candidates::has_choice(config), planned.name.as_str().map(str::to_owned));
@@ -154,7 +154,7 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
         plan.diagnostics.push(disagreement);
         return;
     }
-    replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
+    protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     let Some(path) = plan.replace.first().cloned() else {
         // After an import the disks are named by number only.
         if let (Some(planned), Some(client)) = (&mut plan.planned, client) {
@@ -172,8 +172,8 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     if prior.is_protected() {
         return;
     }
-    let losses = losses::told(prior, client, limits).await;
-    plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
+    let losses = disks::told(prior, client, limits).await;
+    plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     let choice = if path == Path::to("candidates") {
         format!(" Its specification, {}, is not among the candidates.", candidates::title(prior))
     } else {
@@ -206,8 +206,8 @@ async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &ap
     if prior.is_protected() {
         return;
     }
-    let losses = losses::told(prior, client, limits).await;
-    plan.diagnostics.extend(losses::prepaid(prior).map(Into::into).unwrap_or_default());
+    let losses = disks::told(prior, client, limits).await;
+    plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     plan.diagnostics.warning(
         "The destroy deletes the instance's disks",
         format!("{} is destroyed. {losses}", capitalized(&prior.title())),

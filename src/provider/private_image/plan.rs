@@ -4,14 +4,14 @@ use super::schema::PrivateImage;
 use crate::{
     api::{self, Kind},
     framework::{Diagnostics, Path, Plan, PlanContext, PlanKind},
-    provider::{Client, client::planning_limits, errors::Failure, lifecycle::ManagedExt as _, replacement},
+    provider::{Client, client::planning_limits, errors::Failure, lifecycle::ManagedExt as _, protection},
 };
 
 /// Refines a plan: a create needs an instance, and a name is unique in the account.
 pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
     if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
-        replacement::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
+        protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     }
     let Some(planned) = &plan.planned else { return };
     if plan.kind == PlanKind::Create && planned.instance_id.is_null() {
@@ -26,7 +26,7 @@ pub(super) async fn plan(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_
     if let (Some(name), Some(client), true) = (planned.name.as_str(), client.filter(|client| client.preflight), renamed)
     {
         // The name of an image that is replaced is free when the new one takes it.
-        let replaced = || replacement::replaced(&plan.private).and_then(|id| id.parse().ok());
+        let replaced = || protection::replaced(&plan.private).and_then(|id| id.parse().ok());
         let own = prior.and_then(PrivateImage::key).or_else(replaced);
         check_name(name, own, client, &planning_limits(context), &mut plan.diagnostics).await;
     }

@@ -1,15 +1,13 @@
 //! What the forms for people have in common: a report as sections of tables, whose cells keep apart what this program
 //! says and what the plan says. The latter is for each form to escape.
 
-use super::words;
 use crate::review::{
     actions::{Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated},
     cost::{Candidates, CostRow, Sums, Term},
     findings::{Finding, Level},
     losses::{Item, Loss},
     plan::{Check, Deferred},
-    report::{Forgotten, Report},
-    reviewed::Review,
+    report::{Forgotten, Report, Review},
     values::Secrets,
 };
 
@@ -142,7 +140,7 @@ impl<'a> Tables<'a> {
     }
 
     fn gate(&self) -> Option<Section> {
-        let (line, verdict) = (words::verdict(self.review)?, self.review.gate.as_ref()?);
+        let (line, verdict) = (super::verdict(self.review)?, self.review.gate.as_ref()?);
         let columns = ["rule", "object", "what it does"].map(text).to_vec();
         let rows = verdict.violations.iter().map(|finding| self.finding(finding)).collect();
         Some(Section { title: format!("Gate: {line}"), columns, total: None, rows })
@@ -191,7 +189,7 @@ impl<'a> Tables<'a> {
             let cost = &report.cost;
             let sums = Sums::of(&cost.resources);
             let name = plan(name.as_deref().unwrap_or_default());
-            Row([name, said(words::counts(&report.counts))].into_iter().chain(monthly(&sums)).collect())
+            Row([name, said(super::counts(&report.counts))].into_iter().chain(monthly(&sums)).collect())
         };
         let rows = self.review.plans.iter().map(|plan| row(&plan.name, &plan.report)).collect();
         self.review.is_of_several().then(|| sums("Cost by plan", [text("plan"), text("objects")].to_vec(), rows))
@@ -216,7 +214,7 @@ fn sums(title: &str, mut columns: Vec<Column>, rows: Vec<Row>) -> Section {
 /// A bill of a month, now, after and the difference, each with what is not known of it.
 fn monthly(sums: &Sums) -> [Cell; 3] {
     let cell = |sum: String, unknown: usize| {
-        let open = (unknown > 0).then(|| words(words::unknown(unknown)));
+        let open = (unknown > 0).then(|| words(super::unknown(unknown)));
         Cell([Some(words(sum)), open].into_iter().flatten().collect())
     };
     [
@@ -227,16 +225,16 @@ fn monthly(sums: &Sums) -> [Cell; 3] {
 }
 
 fn cost_row(row: &CostRow) -> Vec<Cell> {
-    let mut action = vec![words(words::action(row))];
-    action.extend(words::remark(row).map(words));
+    let mut action = vec![words(super::action(row))];
+    action.extend(super::remark(row).map(words));
     action.extend(row.candidates.as_ref().map(candidates));
     vec![
         plan(&row.address),
         Cell(action),
-        said(words::monthly(&row.now)),
-        said(words::monthly(&row.after)),
-        said(words::change(row)),
-        said(words::hourly(&row.after)),
+        said(super::monthly(&row.now)),
+        said(super::monthly(&row.after)),
+        said(super::change(row)),
+        said(super::hourly(&row.after)),
     ]
 }
 
@@ -325,7 +323,7 @@ fn loss(loss: &Loss) -> Vec<Cell> {
     let reason = loss.reason.as_deref().map(reason);
     let mut goes: Vec<Line> = loss.data.iter().map(|gone| item("", gone)).collect();
     if goes.is_empty() {
-        goes.push(words(words::no_data(loss)));
+        goes.push(words(super::no_data(loss)));
     }
     goes.extend(loss.staying.iter().map(|stays| item("stays, and is still billed: ", stays)));
     if loss.protected {
@@ -356,9 +354,9 @@ fn term(term: &Term) -> Vec<Cell> {
     let until = term.until.clone().map(|until| Line(vec![Piece::Words("until ".to_owned()), Piece::Plan(until)]));
     vec![
         plan(&term.address),
-        Cell([words(words::periods(term))].into_iter().chain(renewed).collect()),
+        Cell([words(super::periods(term))].into_iter().chain(renewed).collect()),
         said(term.total.as_ref().map_or_else(|| "unknown".to_owned(), |total| total.with_digits(2))),
-        Cell([words(words::term(term))].into_iter().chain(until).collect()),
+        Cell([words(super::term(term))].into_iter().chain(until).collect()),
     ]
 }
 
@@ -405,7 +403,7 @@ fn difference(changed: &Forced) -> Line {
 }
 
 fn reason(word: &str) -> Line {
-    Line(vec![words::reason(word).map_or_else(|| Piece::Plan(word.to_owned()), |words| Piece::Words(words.to_owned()))])
+    Line(vec![super::reason(word).map_or_else(|| Piece::Plan(word.to_owned()), |words| Piece::Words(words.to_owned()))])
 }
 
 fn plan(text: &str) -> Cell {

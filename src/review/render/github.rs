@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use crate::review::{
     findings::{Finding, Level},
-    report::visible,
-    reviewed::Review,
+    report::{Review, visible},
 };
 
 /// The longest message, in characters.

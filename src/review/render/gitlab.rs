@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::{Style, place};
 use crate::review::{
     findings::{Finding, Level},
-    report::visible,
-    reviewed::Review,
+    report::{Review, visible},
 };
 
 /// The longest description, in characters.

@@ -6,13 +6,12 @@ use askama::Template;
 
 use super::{
     document::{Piece, Section, sections},
-    marker, words,
+    marker,
 };
 use crate::review::{
     cost::{Amount, CostRow},
     money::{Money, thousands},
-    report::visible,
-    reviewed::Review,
+    report::{Review, visible},
 };
 
 /// What is destroyed stands above the sums: the sections up to that of the costs.
@@ -50,20 +49,20 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> Result<String, askama:
     };
     let page = Page {
         marker: id.map(marker),
-        summary: words::summary(review),
+        summary: super::summary(review),
         core,
-        warnings: words::warnings(review),
-        verdict: words::verdict(review),
+        warnings: super::warnings(review),
+        verdict: super::verdict(review),
         is_open: review.gate.as_ref().is_some_and(|verdict| verdict.passed),
         now: sums.now.monthly.grouped(),
         after: sums.after.monthly.grouped(),
         change: thousands(&sums.monthly_change.signed(2)),
-        unknown: words::unknown(sums.unknown_increases),
+        unknown: super::unknown(sums.unknown_increases),
         bars: bars(review),
         bars_left_out: left_out(review),
         before,
         sections,
-        notes: words::notes(review),
+        notes: super::notes(review),
     };
     Ok(page.render()? + "\n")
 }
@@ -125,8 +124,8 @@ pub(super) fn bars(review: &Review) -> Vec<Bar> {
         label: visible(&row.address, usize::MAX),
         now: known(&row.now).thousandths_of(&longest),
         after: known(&row.after).thousandths_of(&longest),
-        now_text: thousands(&words::monthly(&row.now)),
-        after_text: thousands(&words::monthly(&row.after)),
+        now_text: thousands(&super::monthly(&row.now)),
+        after_text: thousands(&super::monthly(&row.after)),
     };
     rows.iter().map(bar).collect()
 }

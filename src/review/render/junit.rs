@@ -5,8 +5,7 @@ use askama::Template;
 
 use crate::review::{
     findings::{Finding, Level, Rule},
-    report::visible,
-    reviewed::Review,
+    report::{Review, visible},
 };
 
 /// The longest text, in characters.

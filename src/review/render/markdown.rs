@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     document::{Cell, Piece, Section, sections},
-    marker, words,
+    marker,
 };
-use crate::review::{report::visible, reviewed::Review};
+use crate::review::report::{Review, visible};
 
 /// The longest comment that the code hosts take, in UTF-16 units, so that no counting of characters finds more.
 const MOST: usize = 65_536;
@@ -46,8 +46,8 @@ fn fits(text: &str) -> bool {
 
 fn with_rows(review: &Review, id: Option<&str>, sections: &[Section], rows: usize) -> String {
     let marker = id.map(|id| marker(id) + "\n").unwrap_or_default();
-    let mut text = format!("{marker}## Plan review\n\n{}\n", words::summary(review));
-    for warning in words::warnings(review) {
+    let mut text = format!("{marker}## Plan review\n\n{}\n", super::summary(review));
+    for warning in super::warnings(review) {
         let _ = write!(text, "\n> [!CAUTION]\n> {warning}\n");
     }
     for section in sections {
@@ -56,7 +56,7 @@ fn with_rows(review: &Review, id: Option<&str>, sections: &[Section], rows: usiz
             text.push_str(&table(section, rows));
         }
     }
-    let _ = write!(text, "\n<sub>{}</sub>\n", words::notes(review).join(" "));
+    let _ = write!(text, "\n<sub>{}</sub>\n", super::notes(review).join(" "));
     text
 }
 

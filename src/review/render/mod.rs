@@ -8,14 +8,16 @@ mod junit;
 mod markdown;
 mod sarif;
 mod terminal;
-mod words;
-
-pub use self::markdown::code;
 
 use super::{
+    cost::{Amount, CostRow, Term, TermKind},
     findings::{Finding, Location},
-    reviewed::Review,
+    losses::Loss,
+    money::Money,
+    report::{Counts, Report, Review},
 };
+
+pub use self::markdown::code;
 
 /// A form of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,4 +88,180 @@ fn place(finding: &Finding, style: &Style) -> Location {
 /// What marks a text as the review of this name, invisible to people.
 fn marker(id: &str) -> String {
     format!("<!-- damodel-review: {id} -->")
+}
+
+/// What the sums mean, and what they leave out.
+const NOTES: [&str; 3] = [
+    "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not \
+     applied.",
+    "The service names prices for instances alone: cloud disks and images are billed too, and are not in these sums.",
+    "What a plan calls sensitive is not shown here.",
+];
+
+/// What stands where the core leaves open whether there is more.
+const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does \
+                          not): what -target or -exclude left out is not seen here.";
+
+/// What there is to say below everything.
+fn notes(review: &Review) -> Vec<&'static str> {
+    let is_told = review.plans.iter().all(|plan| plan.report.says_whether_complete);
+    let maybe_more = (!is_told).then_some(MAYBE_MORE);
+    NOTES.into_iter().chain(maybe_more).collect()
+}
+
+/// Why the core does what it does, for its word for it; none for a word that this program does not know.
+fn reason(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "absent_prereq" => "something that it needs does not exist yet",
+        "deferred_prereq" => "something that it needs is deferred",
+        "instance_count_unknown" => "its count or for_each is not known yet",
+        "provider_config_unknown" => "the configuration of its provider is not known yet",
+        "resource_config_unknown" => "its configuration is not known yet",
+        "delete_because_count_index" => "its index is outside of count",
+        "delete_because_enabled_false" => "its enabled is false",
+        "delete_because_each_key" => "its key is not in for_each",
+        "delete_because_no_module" => "its module is gone from the configuration",
+        "delete_because_no_move_target" => "it was moved to where nothing is configured",
+        "delete_because_no_resource_config" => "it is gone from the configuration",
+        "delete_because_wrong_repetition" => "count or for_each came or went",
+        "forgot_because_lifecycle_destroy_in_config" => "destroy = false in its configuration",
+        "forgot_because_lifecycle_destroy_in_state" => "destroy = false in the state",
+        "replace_because_cannot_update" => "an argument cannot be changed in place",
+        "replace_because_tainted" => "it is tainted",
+        "replace_by_request" => "it was asked for (-replace)",
+        "replace_by_triggers" => "replace_triggered_by",
+        _ => return None,
+    })
+}
+
+/// What is left of one side of a machine's bill.
+fn amount(amount: &Amount, digits: u32, of: impl Fn(&Money, &Money) -> Money) -> String {
+    match amount {
+        Amount::Known { hourly, monthly } => of(hourly, monthly).with_digits(digits),
+        Amount::Nothing => "\u{2013}".to_owned(),
+        Amount::Unknown { .. } => "unknown".to_owned(),
+    }
+}
+
+/// By the month.
+fn monthly(side: &Amount) -> String {
+    amount(side, 2, |_, monthly| monthly.clone())
+}
+
+/// By the hour.
+fn hourly(side: &Amount) -> String {
+    amount(side, 4, |hourly, _| hourly.clone())
+}
+
+/// The difference by the month.
+fn change(row: &CostRow) -> String {
+    row.monthly_change.as_ref().map_or_else(|| "unknown".to_owned(), |change| change.signed(2))
+}
+
+/// What there is to say of a machine's bill beside the numbers.
+fn remark(row: &CostRow) -> Option<&'static str> {
+    let why = |amount: &Amount| match amount {
+        Amount::Unknown { why } => Some(*why),
+        Amount::Known { .. } | Amount::Nothing => None,
+    };
+    let forgotten = row.forgotten.then_some("is removed from the state, and is still billed");
+    let ceiling = row.is_ceiling.then_some("at most: its price_ceiling");
+    forgotten.or(ceiling).or_else(|| why(&row.after)).or_else(|| why(&row.now))
+}
+
+/// What the plan does to a machine.
+fn action(row: &CostRow) -> &'static str {
+    row.action.map_or("not in this plan", |action| action.word())
+}
+
+/// How many machines have an unknown price, beside a sum.
+fn unknown(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => "1 unknown price".to_owned(),
+        more => format!("{more} unknown prices"),
+    }
+}
+
+/// What a destroyed object is, where no data is told.
+fn no_data(loss: &Loss) -> &'static str {
+    if loss.known { "no data" } else { "other provider: its data cannot be judged" }
+}
+
+/// What is paid ahead, in how many periods.
+fn periods(term: &Term) -> String {
+    let unit = match term.payment_type.as_deref() {
+        Some("Daily") => "day",
+        Some("Weekly") => "week",
+        Some("Monthly") => "month",
+        _ => return "an unknown term".to_owned(),
+    };
+    match term.periods {
+        Some(1) => format!("1 {unit}"),
+        Some(count) => format!("{count} {unit}s"),
+        None => format!("an unknown number of {unit}s"),
+    }
+}
+
+/// What is done to a term.
+fn term(term: &Term) -> &'static str {
+    match term.kind {
+        TermKind::Bought => "bought",
+        TermKind::GivenUp => "given up; nothing is paid back, and the service may refuse the release",
+    }
+}
+
+/// What keeps plans from being judged.
+fn warnings(review: &Review) -> Vec<String> {
+    let count = |is_so: fn(&Report) -> bool| review.plans.iter().filter(|plan| is_so(&plan.report)).count();
+    let sentence = |count: usize, rest: &str| match (count, review.is_of_several()) {
+        (0, _) => None,
+        (_, false) => Some(format!("The plan is {rest}.")),
+        (1, true) => Some(format!("1 plan is {rest}.")),
+        (count, true) => Some(format!("{count} plans are {rest}.")),
+    };
+    let why = review.plans.iter().find_map(|plan| plan.report.incomplete).unwrap_or_default();
+    [
+        sentence(count(|report| report.errored), "errored: it stopped before its end"),
+        sentence(count(|report| report.incomplete.is_some()), &format!("incomplete: {why}")),
+        sentence(count(|report| !report.unreadable.is_empty()), "unreadable in parts, which are missing below"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// How many objects a review is about.
+fn summary(review: &Review) -> String {
+    let plans = if review.is_of_several() { format!("{} plans: ", review.plans.len()) } else { String::new() };
+    let drifted: usize = review.plans.iter().map(|plan| plan.report.drift.len()).sum();
+    let drift = match drifted {
+        0 => String::new(),
+        1 => " 1 object changed outside of plans.".to_owned(),
+        count => format!(" {count} objects changed outside of plans."),
+    };
+    format!("{plans}{}.{drift}", counts(&review.counts()))
+}
+
+/// How many objects there are, by what is done to them.
+fn counts(counts: &Counts) -> String {
+    let words = counts.words();
+    if words.is_empty() {
+        return "no changes".to_owned();
+    }
+    let others = match counts.other_providers {
+        0 => String::new(),
+        count => format!(" ({count} of the changes are other providers')"),
+    };
+    format!("{}{others}", words.join(", "))
+}
+
+/// The line that says how the gate is; none where nothing was asked.
+fn verdict(review: &Review) -> Option<String> {
+    let verdict = review.gate.as_ref()?;
+    Some(match verdict.violations.len() {
+        0 => "Passed".to_owned(),
+        1 => "Failed: 1 violation".to_owned(),
+        count => format!("Failed: {count} violations"),
+    })
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::{Style, place};
 use crate::review::{
     findings::{Finding, Level, Rule},
-    report::visible,
-    reviewed::Review,
+    report::{Review, visible},
 };
 
 /// The longest message, in characters.

@@ -4,11 +4,8 @@ use std::fmt::Write as _;
 
 use console::{Style, StyledObject};
 
-use super::{
-    document::{Cell, Piece, Section, sections},
-    words,
-};
-use crate::review::{report::visible, reviewed::Review};
+use super::document::{Cell, Piece, Section, sections};
+use crate::review::report::{Review, visible};
 
 /// The longest text of the plan that is shown in one place, in characters.
 const LONGEST: usize = 200;
@@ -17,11 +14,11 @@ const LONGEST: usize = 200;
 pub(super) fn write(review: &Review, is_coloured: bool) -> String {
     let paint =
         |text: String, style: Style| -> StyledObject<String> { style.force_styling(is_coloured).apply_to(text) };
-    let mut text = format!("{}\n", words::summary(review));
-    for warning in words::warnings(review) {
+    let mut text = format!("{}\n", super::summary(review));
+    for warning in super::warnings(review) {
         let _ = writeln!(text, "{}", paint(warning, Style::new().yellow()));
     }
-    if let Some(verdict) = words::verdict(review) {
+    if let Some(verdict) = super::verdict(review) {
         let is_open = review.gate.as_ref().is_some_and(|verdict| verdict.passed);
         let style = if is_open { Style::new().green().bold() } else { Style::new().red().bold() };
         let _ = writeln!(text, "{}", paint(verdict, style));
@@ -35,7 +32,7 @@ pub(super) fn write(review: &Review, is_coloured: bool) -> String {
         }
     }
     text.push('\n');
-    for note in words::notes(review) {
+    for note in super::notes(review) {
         let _ = writeln!(text, "{}", paint(note.to_owned(), Style::new().dim()));
     }
     text

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
+    Machine,
     build::{Build, FILE, Generation},
-    machine::Machine,
     models,
 };
 

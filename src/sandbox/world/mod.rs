@@ -9,7 +9,6 @@ mod catalogue;
 mod disk;
 mod image;
 mod instance;
-mod mutate;
 mod settle;
 
 use serde::{Deserialize, Serialize};

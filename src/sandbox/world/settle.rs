@@ -1,7 +1,14 @@
-//! How the world changes with time (service API, States and transitions).
+//! How the world changes: with time (service API, States and transitions), and by mutations.
 
-use super::{Binding, DiskNext, DiskStatus, DiskStep, Instance, Next, World};
-use crate::sandbox::ledger::{LifeKind, Thing};
+use super::{
+    Account, Binding, ChatModel, Disk, DiskNext, DiskStatus, DiskStep, Instance, Next, PrivateImage, Spec, Visibility,
+    World,
+};
+use crate::sandbox::{
+    control::{Mutation, MutationError},
+    ledger::{LifeKind, Thing},
+    options::Secret,
+};
 
 /// What is due on the instance, cloud disk or private image of an index.
 #[derive(Clone, Copy, Debug)]
@@ -155,4 +162,228 @@ impl World {
 /// Whether the instance's prepaid term is still to end.
 fn has_running_term(instance: &Instance) -> bool {
     instance.rent_deadline_ms > 0 && instance.status == "Running"
+}
+
+impl World {
+    /// Does it, now.
+    pub(in crate::sandbox) fn mutate(&mut self, mutation: Mutation, now_ms: i64) -> Result<(), MutationError> {
+        match mutation {
+            Mutation::ChangeHostKey { uid } => self.any_instance(&uid)?.host.key_generation += 1,
+            Mutation::DelaySshd { uid, ms } => self.any_instance(&uid)?.host.sshd_delay_ms = Some(i64::from(ms)),
+            Mutation::Hide { uid, reads } => self.any_visibility(&uid)?.after_reads = reads,
+            Mutation::IssueToken { account, token } => {
+                self.any_account(&account)?.further_tokens.push(Secret::new(token));
+            }
+            Mutation::RebootInstance { uid } => {
+                let host = &mut self.any_instance(&uid)?.host;
+                host.reboots += 1;
+                host.rebooted_ms = now_ms;
+            }
+            Mutation::ReleaseDisk { id } => {
+                let index = self.disk_index(id)?;
+                self.end_disk(index, now_ms);
+            }
+            Mutation::ReleaseInstance { uid } => {
+                let index = self.instance_index(&uid)?;
+                self.end(index, now_ms);
+            }
+            Mutation::RemoveDisk { id } => {
+                let index = self.disk_index(id)?;
+                let disk = self.disks.remove(index);
+                if disk.status != DiskStatus::Released {
+                    self.record(now_ms, Thing::CloudDisk, LifeKind::Removed, &disk.uid, &disk.name, &disk.account);
+                }
+            }
+            Mutation::RemoveImage { id } => {
+                let index = self.image_index(id)?;
+                self.drop_private_image(index, LifeKind::Removed, now_ms);
+            }
+            Mutation::RemoveInstance { uid } => self.remove_instance(&uid, now_ms)?,
+            Mutation::RenameDisk { id, name } => {
+                let disk = self.any_disk(id)?;
+                disk.name.clone_from(&name);
+                let (uid, account) = (disk.uid.clone(), disk.account.clone());
+                self.record(now_ms, Thing::CloudDisk, LifeKind::Renamed, &uid, &name, &account);
+            }
+            Mutation::RenameImage { id, name } => {
+                let image = self.any_image(id)?;
+                image.name.clone_from(&name);
+                let account = image.account.clone();
+                self.record(now_ms, Thing::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, &account);
+            }
+            Mutation::RenameInstance { uid, name } => {
+                let instance = self.any_instance(&uid)?;
+                instance.alias.clone_from(&name);
+                let account = instance.account.clone();
+                self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
+            }
+            Mutation::ResizeDisk { id, size_gb } => self.any_disk(id)?.size_gb = size_gb,
+            Mutation::RevokeToken { account, token } => {
+                if !self.any_account(&account)?.revoke(&token) {
+                    return Err(MutationError::Token(account));
+                }
+            }
+            Mutation::SetAccount { account, balance, certified, at_risk, may_use_disks, may_use_images } => {
+                let account = self.any_account(&account)?;
+                set(&mut account.balance, balance);
+                set(&mut account.certified, certified);
+                set(&mut account.at_risk, at_risk);
+                set(&mut account.may_use_disks, may_use_disks);
+                set(&mut account.may_use_images, may_use_images);
+            }
+            Mutation::SetDiskSpec { id, max_size_g, sold_out } => {
+                let spec = self
+                    .disk_specs
+                    .iter_mut()
+                    .find(|spec| spec.id == id)
+                    .ok_or_else(|| unknown("cloud disk specification", id))?;
+                set(&mut spec.max_size_g, max_size_g);
+                set(&mut spec.sold_out, sold_out);
+            }
+            Mutation::SetDiskStatus { id, status } => {
+                let status = DiskStatus::parse(status).ok_or(MutationError::DiskStatus(status))?;
+                let index = self.disk_index(id)?;
+                let disk = self.any_disk(id)?;
+                if status == DiskStatus::Released {
+                    self.end_disk(index, now_ms);
+                } else {
+                    (disk.status, disk.next) = (status, None);
+                }
+            }
+            Mutation::SetInstanceStatus { uid, status } => self.set_instance_status(&uid, status, now_ms)?,
+            Mutation::SetMachine { uid, toolkit, driver } => {
+                let host = &mut self.any_instance(&uid)?.host;
+                if toolkit.is_some() {
+                    host.toolkit = toolkit;
+                }
+                set(&mut host.has_driver, driver);
+            }
+            Mutation::SetSshd { uid, up } => self.any_instance(&uid)?.host.is_sshd_down = !up,
+            Mutation::SetUnreleasable { uid, unreleasable } => self.any_instance(&uid)?.unreleasable = unreleasable,
+            Mutation::SetModel { name, enabled } => match self.models.iter_mut().find(|model| model.name == name) {
+                Some(model) => model.enabled = enabled,
+                None => self.models.push(ChatModel { name, enabled }),
+            },
+            Mutation::SetPrivateImage { id, ready, push_progress } => {
+                let image = self.any_image(id)?;
+                (image.ready, image.push_progress, image.push) = (ready, push_progress, None);
+                image.updated_at = now_ms / 1000;
+            }
+            Mutation::SetPublicImage { id, enabled, labels, softwares, cuda } => {
+                let images = &mut self.public_images;
+                let image =
+                    images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("public image", id))?;
+                set(&mut image.enabled, enabled);
+                set(&mut image.labels, labels);
+                set(&mut image.softwares, softwares);
+                set(&mut image.cuda, cuda.map(|version| Some(version).filter(|version| !version.is_empty())));
+            }
+            Mutation::SetSpec {
+                spec_id,
+                hourly_price,
+                daily_price,
+                monthly_price,
+                stock,
+                node_limit,
+                highest_cuda,
+                enabled,
+            } => {
+                let spec: &mut Spec = self
+                    .specs
+                    .iter_mut()
+                    .find(|spec| spec.id == spec_id)
+                    .ok_or_else(|| unknown("specification", spec_id))?;
+                set(&mut spec.prices.hourly, hourly_price);
+                set(&mut spec.prices.daily, daily_price);
+                set(&mut spec.prices.monthly, monthly_price);
+                set(&mut spec.stock, stock);
+                set(&mut spec.node_limit, node_limit);
+                set(&mut spec.highest_cuda, highest_cuda);
+                set(&mut spec.enabled, enabled);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_instance(&mut self, uid: &str, now_ms: i64) -> Result<(), MutationError> {
+        let index = self.instance_index(uid)?;
+        let instance = self.instances.remove(index);
+        if instance.holds_stock {
+            self.give_back(instance.spec.id, instance.gpu_num);
+        }
+        for disk in &mut self.disks {
+            let bound = disk.bindings.len();
+            disk.bindings.retain(|binding| binding.instance_uid != uid);
+            if disk.bindings.is_empty() && bound > 0 {
+                disk.status = DiskStatus::Available;
+            }
+        }
+        if !instance.is_released() {
+            self.record(now_ms, Thing::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
+        }
+        Ok(())
+    }
+
+    fn set_instance_status(&mut self, uid: &str, status: String, now_ms: i64) -> Result<(), MutationError> {
+        let index = self.instance_index(uid)?;
+        match status.as_str() {
+            "Failed" => self.fail(index, now_ms),
+            "Released" => self.end(index, now_ms),
+            _ => {
+                let instance = self.any_instance(uid)?;
+                instance.next = None;
+                if status == "Running" && instance.start_ms == 0 {
+                    instance.start_ms = now_ms;
+                }
+                instance.status = status;
+            }
+        }
+        Ok(())
+    }
+
+    fn instance_index(&self, uid: &str) -> Result<usize, MutationError> {
+        self.instances.iter().position(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
+    }
+
+    fn any_instance(&mut self, uid: &str) -> Result<&mut Instance, MutationError> {
+        self.instances.iter_mut().find(|instance| instance.uid == uid).ok_or_else(|| unknown("instance", uid))
+    }
+
+    fn any_visibility(&mut self, uid: &str) -> Result<&mut Visibility, MutationError> {
+        let instances = self.instances.iter_mut().map(|instance| (instance.uid.clone(), &mut instance.visibility));
+        let disks = self.disks.iter_mut().map(|disk| (disk.uid.clone(), &mut disk.visibility));
+        let images = self.private_images.iter_mut().map(|image| (image.id.to_string(), &mut image.visibility));
+        let mut all = instances.chain(disks).chain(images);
+        all.find(|(known, _)| known == uid).map(|(_, visibility)| visibility).ok_or_else(|| unknown("thing", uid))
+    }
+
+    fn any_account(&mut self, name: &str) -> Result<&mut Account, MutationError> {
+        self.accounts.iter_mut().find(|account| account.name == name).ok_or_else(|| unknown("account", name))
+    }
+
+    fn disk_index(&self, id: i64) -> Result<usize, MutationError> {
+        self.disks.iter().position(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))
+    }
+
+    fn any_disk(&mut self, id: i64) -> Result<&mut Disk, MutationError> {
+        self.disks.iter_mut().find(|disk| disk.id == id).ok_or_else(|| unknown("cloud disk", id))
+    }
+
+    fn image_index(&self, id: i64) -> Result<usize, MutationError> {
+        self.private_images.iter().position(|image| image.id == id).ok_or_else(|| unknown("private image", id))
+    }
+
+    fn any_image(&mut self, id: i64) -> Result<&mut PrivateImage, MutationError> {
+        self.private_images.iter_mut().find(|image| image.id == id).ok_or_else(|| unknown("private image", id))
+    }
+}
+
+fn unknown(kind: &'static str, name: impl ToString) -> MutationError {
+    MutationError::Unknown { kind, name: name.to_string() }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
 }

@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, ExitCode, Stdio},
 };
 
-use super::processes;
+use super::exec;
 
 /// The name under which this program is the guard.
 pub(in crate::sandbox) const NAME: &str = "sandbox-guard";
@@ -45,7 +45,7 @@ pub(in crate::sandbox) fn main(folder: Option<&str>) -> ExitCode {
     // It ends with the sandbox, and nothing is ever written to it.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     for instance in fs::read_dir(folder).into_iter().flatten().flatten() {
-        processes::end(&instance.path().display().to_string());
+        exec::end(&instance.path().display().to_string());
     }
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => ExitCode::FAILURE,

@@ -3,7 +3,6 @@
 mod exec;
 mod guard;
 mod listener;
-mod processes;
 mod session;
 
 use std::{
@@ -228,7 +227,7 @@ impl Machine {
             ssh_port: self.port,
             host_key: self.host_key.public_key().to_openssh().unwrap_or_default(),
             home: self.guest.home(),
-            processes: processes::of(&self.guest.marker),
+            processes: exec::of(&self.guest.marker),
         }
     }
 

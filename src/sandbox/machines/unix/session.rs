@@ -19,7 +19,6 @@ use tokio_util::task::TaskTracker;
 use super::{
     Site, exec,
     listener::{self, Neighbours},
-    processes,
 };
 use crate::sandbox::{
     options::Secret,
@@ -182,7 +181,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) uid: String,
-    /// The value of [`processes::VARIABLE`] that is this machine's alone.
+    /// The value of [`exec::VARIABLE`] that is this machine's alone.
     pub(super) marker: String,
     pub(super) neighbours: Arc<Neighbours>,
     folder: PathBuf,
@@ -288,7 +287,7 @@ impl Guest {
             ("SHELL", "/bin/sh".into()),
             ("USER", USER.into()),
             (stand_in::PORTS, self.ports().into_os_string()),
-            (processes::VARIABLE, OsString::from(&self.marker)),
+            (exec::VARIABLE, OsString::from(&self.marker)),
         ]
     }
 
@@ -296,7 +295,7 @@ impl Guest {
     pub(super) fn power_off(&self) {
         // Where no home was made nothing was started.
         if self.folder.exists() {
-            processes::end(&self.marker);
+            exec::end(&self.marker);
         }
     }
 

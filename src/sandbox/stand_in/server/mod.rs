@@ -2,26 +2,24 @@
 
 mod answers;
 mod chat;
-mod fate;
-mod generate;
 mod load;
-mod log;
-mod metrics;
 mod options;
-mod port;
 mod routes;
 mod serve;
 
 use std::{
     io::{self, Write},
     process::ExitCode,
+    time::Instant,
 };
 
-use self::{
-    log::Log,
-    options::{Asked, Settings},
+use nix::sys::signal::{Signal, raise};
+
+use self::options::{Asked, Settings};
+use super::{
+    Call, Machine,
+    build::{Build, Generation},
 };
-use super::{Call, build::Build, machine::Machine};
 
 /// What is true for the life of a server.
 #[derive(Debug)]
@@ -105,5 +103,89 @@ fn print(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Dies as `abort` does: 134 for a shell.
+fn abort() {
+    let _ = raise(Signal::SIGABRT);
+}
+
+/// Dies as one that the kernel kills for its memory: 137, and not a word.
+fn killed() {
+    let _ = raise(Signal::SIGKILL);
+}
+
+/// How much a line matters; the new generation writes the letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Error,
+    Info,
+    Warning,
+}
+
+/// Writes lines as a generation does.
+#[derive(Debug)]
+struct Log {
+    generation: Generation,
+    begun: Instant,
+}
+
+impl Log {
+    fn new(generation: Generation) -> Self {
+        Self { generation, begun: Instant::now() }
+    }
+
+    fn info(&self, text: &str) {
+        self.line(Level::Info, text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.line(Level::Warning, text);
+    }
+
+    fn error(&self, text: &str) {
+        self.line(Level::Error, text);
+    }
+
+    /// A line without level or time, as libraries below the server write it.
+    fn raw(&self, text: &str) {
+        write(&format!("{text}\n"));
+    }
+
+    fn line(&self, level: Level, text: &str) {
+        write(&match self.generation {
+            Generation::New => {
+                let letter = match level {
+                    Level::Error => 'E',
+                    Level::Info => 'I',
+                    Level::Warning => 'W',
+                };
+                format!("{} {letter} {text}\n", stamp(self.begun.elapsed().as_micros()))
+            }
+            Generation::Old => format!("{text}\n"),
+        });
+    }
+}
+
+/// `0.00.012.290`: minutes, seconds, thousandths, millionths.
+fn stamp(micros: u128) -> String {
+    let (minutes, seconds) = (micros / 60_000_000, micros / 1_000_000 % 60);
+    format!("{minutes}.{seconds:02}.{:03}.{:03}", micros / 1000 % 1000, micros % 1000)
+}
+
+fn write(text: &str) {
+    // On a full disk later lines are lost, and the server goes on.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_counts_from_the_start() {
+        assert_eq!(stamp(12_290), "0.00.012.290");
+        assert_eq!(stamp(75_000_001), "1.15.000.001");
     }
 }

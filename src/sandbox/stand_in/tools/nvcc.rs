@@ -2,10 +2,8 @@
 
 use std::process::{Command, ExitCode};
 
-use super::{
-    super::{Call, machine::Machine},
-    complain, say,
-};
+use super::{complain, say};
+use crate::sandbox::stand_in::{Call, Machine};
 
 /// Toolkits by the first part of their version: what `--list-gpu-arch` lists. [m] for 11 and 13, NVIDIA's release notes
 /// for 12.

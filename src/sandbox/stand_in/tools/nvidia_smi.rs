@@ -2,13 +2,8 @@
 
 use std::{fs, path::Path, process::ExitCode};
 
-use super::{
-    super::{
-        Call,
-        machine::{Gpu, Machine},
-    },
-    processes, say,
-};
+use super::{processes, say};
+use crate::sandbox::stand_in::{Call, Gpu, Machine};
 
 /// What it says where it does not reach the driver; on standard output, as the real one.
 const NO_DRIVER: &str = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that \

@@ -1,0 +1,458 @@
+//! The command line of both generations.
+
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::stand_in::{Call, build::Build};
+
+/// Types that a cache may have.
+const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];
+
+/// What the program is to do.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Devices,
+    Help,
+    Serve(Box<Settings>),
+    Version,
+}
+
+/// Whether flash attention is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FlashAttention {
+    Auto,
+    Off,
+    On,
+}
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// None: a new server starts without one and chooses models by request, an old one takes its default path.
+    pub(super) model: Option<PathBuf>,
+    pub(super) alias: Option<String>,
+    pub(super) host: String,
+    /// As written; what is beyond 65535 wraps when it is bound.
+    pub(super) port: u64,
+    /// 0: the model's.
+    pub(super) context: u64,
+    pub(super) parallel: i64,
+    /// None: all that fit.
+    pub(super) gpu_layers: Option<i64>,
+    pub(super) flash_attention: FlashAttention,
+    pub(super) cache_k: String,
+    pub(super) cache_v: String,
+    pub(super) jinja: bool,
+    pub(super) metrics: bool,
+    pub(super) slots: bool,
+    pub(super) props: bool,
+    /// None at all: nobody is asked for one.
+    pub(super) keys: Vec<String>,
+}
+
+impl Settings {
+    fn new(build: &Build) -> Self {
+        let is_old = build.is_old();
+        Self {
+            model: None,
+            alias: None,
+            host: "127.0.0.1".to_owned(),
+            port: 8080,
+            context: if is_old { 4096 } else { 0 },
+            parallel: if is_old { 1 } else { -1 },
+            gpu_layers: is_old.then_some(0),
+            flash_attention: if is_old { FlashAttention::Off } else { FlashAttention::Auto },
+            cache_k: "f16".to_owned(),
+            cache_v: "f16".to_owned(),
+            jinja: !is_old,
+            metrics: false,
+            slots: !is_old,
+            props: false,
+            keys: Vec::new(),
+        }
+    }
+
+    /// The name that answers bear: the alias, or else the path as it was given.
+    pub(super) fn name(&self) -> String {
+        let path = self.model.as_deref().unwrap_or_else(|| Path::new(""));
+        self.alias.clone().unwrap_or_else(|| path.display().to_string())
+    }
+
+    /// How many requests are computed at once; -1 is the new generation's own choice.
+    pub(super) fn slot_count(&self) -> usize {
+        usize::try_from(self.parallel).unwrap_or(4).max(1)
+    }
+
+    fn set(&mut self, option: &Opt, value: &str, build: &Build) -> Result<(), String> {
+        let number = || value.parse::<i64>().map_err(|_| "stoi".to_owned());
+        match option.names.last().copied().unwrap_or_default() {
+            "--alias" => self.alias = Some(value.to_owned()),
+            "--api-key" => self.keys.extend(value.split(',').filter(|key| !key.is_empty()).map(str::to_owned)),
+            "--api-key-file" => {
+                let text =
+                    std::fs::read_to_string(value).map_err(|_| format!("error: failed to open file '{value}'\n"))?;
+                self.keys.extend(text.lines().map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned));
+            }
+            "--cache-type-k" => self.cache_k = cache_type(value)?,
+            "--cache-type-v" => self.cache_v = cache_type(value)?,
+            "--ctx-size" => self.context = u64::try_from(number()?).unwrap_or(0),
+            "--flash-attn" => self.flash_attention = flash_attention(value, build)?,
+            "--gpu-layers" | "--n-gpu-layers" => {
+                self.gpu_layers = match value {
+                    "all" | "auto" if !build.is_old() => None,
+                    _ => Some(number()?).filter(|layers| *layers >= 0),
+                };
+            }
+            "--host" => self.host = value.to_owned(),
+            "--jinja" => self.jinja = true,
+            "--metrics" => self.metrics = true,
+            "--model" => self.model = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
+            "--no-jinja" => self.jinja = false,
+            "--no-slots" => self.slots = false,
+            "--parallel" => self.parallel = number()?,
+            "--port" => self.port = u64::try_from(number()?).map_err(|_| "stoi".to_owned())?,
+            "--props" => self.props = true,
+            "--slots" => self.slots = true,
+            _ => match option.kind {
+                Kind::Number => drop(number()?),
+                Kind::Decimal => drop(value.parse::<f64>().map_err(|_| "stof".to_owned())?),
+                Kind::Flag | Kind::Text => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Reads the command line, and the environment for what it does not say.
+///
+/// # Errors
+///
+/// What the server writes on standard error before it ends with 1.
+pub(super) fn read(call: &Call<'_>, build: &Build) -> Result<Asked, String> {
+    let mut settings = Settings::new(build);
+    let mut given = Vec::new();
+    let mut words = call.arguments.iter();
+    while let Some(word) = words.next() {
+        let Some(option) = by_name(word, build) else {
+            return Err(format!("error: invalid argument: {word}\n"));
+        };
+        match option.names.last().copied().unwrap_or_default() {
+            "--help" => return Ok(Asked::Help),
+            "--list-devices" => return Ok(Asked::Devices),
+            "--version" => return Ok(Asked::Version),
+            _ => {}
+        }
+        let fault = |error: String| {
+            format!(
+                "error while handling argument \"{word}\": {error}\n\nusage:\n{}\n\n\
+                 to show complete usage, run with -h\n",
+                option.help()
+            )
+        };
+        let value = match option.kind {
+            Kind::Flag => "",
+            Kind::Decimal | Kind::Number | Kind::Text => {
+                words.next().ok_or_else(|| fault("expected value for argument".to_owned()))?
+            }
+        };
+        settings.set(option, value, build).map_err(fault)?;
+        given.push(option.names);
+    }
+    for option in OPTIONS.iter().filter(|option| option.is_in(build) && !given.contains(&option.names)) {
+        let Some(value) = option.variable.and_then(|name| call.text(name)) else { continue };
+        let is_wanted = match option.kind {
+            Kind::Flag if build.is_old() => ["1", "true"].contains(&value.as_str()),
+            Kind::Flag => ["1", "true", "on", "enabled"].contains(&value.as_str()),
+            Kind::Decimal | Kind::Number | Kind::Text => !value.is_empty(),
+        };
+        if is_wanted {
+            let name = option.variable.unwrap_or_default();
+            let fault = |error| format!("error while handling environment variable \"{name}\": {error}\n\n");
+            settings.set(option, &value, build).map_err(fault)?;
+        }
+    }
+    Ok(Asked::Serve(Box::new(settings)))
+}
+
+fn cache_type(value: &str) -> Result<String, String> {
+    match CACHE_TYPES.contains(&value) {
+        true => Ok(value.to_owned()),
+        false => Err(format!("Unsupported cache type: {value}")),
+    }
+}
+
+fn flash_attention(value: &str, build: &Build) -> Result<FlashAttention, String> {
+    match value {
+        // The old option has no value: being there is all it says.
+        _ if build.is_old() => Ok(FlashAttention::On),
+        "1" | "enabled" | "on" | "true" => Ok(FlashAttention::On),
+        "0" | "disabled" | "false" | "off" => Ok(FlashAttention::Off),
+        "-1" | "auto" => Ok(FlashAttention::Auto),
+        _ => Err(format!("error: unknown value for --flash-attn: '{value}'\n")),
+    }
+}
+
+/// What follows an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Decimal,
+    /// Nothing.
+    Flag,
+    Number,
+    Text,
+}
+
+/// Which generations know an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum In {
+    Both,
+    New,
+    Old,
+}
+
+/// An option.
+#[derive(Debug)]
+struct Opt {
+    /// The last one is the name by which it is known here.
+    names: &'static [&'static str],
+    kind: Kind,
+    generations: In,
+    hint: &'static str,
+    about: &'static str,
+    /// The variable that stands for it.
+    variable: Option<&'static str>,
+}
+
+impl Opt {
+    fn is_in(&self, build: &Build) -> bool {
+        match self.generations {
+            In::Both => true,
+            In::New => !build.is_old(),
+            In::Old => build.is_old(),
+        }
+    }
+
+    /// As `--help` shows it.
+    fn help(&self) -> String {
+        let mut names = match self.names {
+            [first, rest @ ..] if !rest.is_empty() => format!("{:<6} {}", format!("{first},"), rest.join(", ")),
+            names => names.join(", "),
+        };
+        if !self.hint.is_empty() {
+            names.push(' ');
+            names.push_str(self.hint);
+        }
+        let gap = if names.len() < 40 { format!("{names:<40}") } else { format!("{names}\n{:40}", "") };
+        let variable = self.variable.map(|name| format!("\n{:40}(env: {name})", "")).unwrap_or_default();
+        format!("{gap}{}{variable}", self.about)
+    }
+}
+
+/// The option of this name.
+fn by_name(name: &str, build: &Build) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|option| option.is_in(build) && option.names.contains(&name))
+}
+
+/// The whole help, for standard output.
+pub(super) fn help(build: &Build) -> String {
+    let options = OPTIONS.iter().filter(|option| option.is_in(build));
+    let lines: Vec<String> = options.map(Opt::help).collect();
+    format!("----- common params -----\n\n{}\n", lines.join("\n"))
+}
+
+macro_rules! option {
+    ($kind:ident $generations:ident $hint:literal $variable:expr; $($name:literal),+; $about:literal) => {
+        Opt {
+            names: &[$($name),+],
+            kind: Kind::$kind,
+            generations: In::$generations,
+            hint: $hint,
+            about: $about,
+            variable: $variable,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    option!(Flag Both "" None; "-h", "--usage", "--help"; "print usage and exit"),
+    option!(Flag Both "" None; "--version"; "show version and build info"),
+    option!(Flag Both "" None; "--list-devices"; "print list of available devices and exit"),
+    option!(Text Both "FNAME" Some("LLAMA_ARG_MODEL"); "-m", "--model"; "model path (default: `models/$filename` with \
+        filename from `--hf-file` or `--model-url`)"),
+    option!(Text Both "STRING" Some("LLAMA_ARG_ALIAS"); "-a", "--alias"; "set alias for model name (to be used by \
+        REST API)"),
+    option!(Text Both "HOST" Some("LLAMA_ARG_HOST"); "--host"; "ip address to listen (default: 127.0.0.1)"),
+    option!(Number Both "PORT" Some("LLAMA_ARG_PORT"); "--port"; "port to listen (default: 8080)"),
+    option!(Number Both "N" Some("LLAMA_ARG_CTX_SIZE"); "-c", "--ctx-size"; "size of the prompt context"),
+    option!(Number Both "N" Some("LLAMA_ARG_N_PARALLEL"); "-np", "--parallel"; "number of parallel sequences to \
+        decode"),
+    option!(Text Both "N" Some("LLAMA_ARG_N_GPU_LAYERS"); "-ngl", "--gpu-layers", "--n-gpu-layers"; "number of layers \
+        to store in VRAM"),
+    option!(Text New "[on|off|auto]" Some("LLAMA_ARG_FLASH_ATTN"); "-fa", "--flash-attn"; "set Flash Attention use \
+        ('on', 'off', or 'auto', default: 'auto')"),
+    option!(Flag Old "" Some("LLAMA_ARG_FLASH_ATTN"); "-fa", "--flash-attn"; "enable Flash Attention (default: \
+        disabled)"),
+    option!(Text Both "TYPE" Some("LLAMA_ARG_CACHE_TYPE_K"); "-ctk", "--cache-type-k"; "KV cache data type for K \
+        (default: f16)"),
+    option!(Text Both "TYPE" Some("LLAMA_ARG_CACHE_TYPE_V"); "-ctv", "--cache-type-v"; "KV cache data type for V \
+        (default: f16)"),
+    option!(Flag Both "" Some("LLAMA_ARG_JINJA"); "--jinja"; "use jinja template for chat"),
+    option!(Flag New "" None; "--no-jinja"; "do not use jinja template for chat"),
+    option!(Text Both "JINJA_TEMPLATE" Some("LLAMA_ARG_CHAT_TEMPLATE"); "--chat-template"; "set custom jinja chat \
+        template"),
+    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_METRICS"); "--metrics"; "enable prometheus compatible metrics \
+        endpoint (default: disabled)"),
+    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_SLOTS"); "--slots"; "enable slots monitoring endpoint"),
+    option!(Flag New "" None; "--no-slots"; "disable slots monitoring endpoint"),
+    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_PROPS"); "--props"; "enable changing global properties via POST \
+        /props (default: disabled)"),
+    option!(Text Both "KEY" Some("LLAMA_API_KEY"); "--api-key"; "API key to use for authentication (default: none)"),
+    option!(Text Both "FNAME" None; "--api-key-file"; "path to file containing API keys (default: none)"),
+    option!(Number Both "N" Some("LLAMA_ARG_TIMEOUT"); "-to", "--timeout"; "server read/write timeout in seconds \
+        (default: 600)"),
+    option!(Number Both "N" Some("LLAMA_ARG_THREADS"); "-t", "--threads"; "number of threads to use during generation \
+        (default: -1)"),
+    option!(Number Both "N" None; "-tb", "--threads-batch"; "number of threads to use during batch and prompt \
+        processing"),
+    option!(Number Both "N" Some("LLAMA_ARG_THREADS_HTTP"); "--threads-http"; "number of threads used to process HTTP \
+        requests (default: -1)"),
+    option!(Number Both "N" Some("LLAMA_ARG_BATCH"); "-b", "--batch-size"; "logical maximum batch size (default: \
+        2048)"),
+    option!(Number Both "N" Some("LLAMA_ARG_UBATCH"); "-ub", "--ubatch-size"; "physical maximum batch size (default: \
+        512)"),
+    option!(Number Both "N" Some("LLAMA_ARG_N_PREDICT"); "-n", "--predict", "--n-predict"; "number of tokens to \
+        predict (default: -1)"),
+    option!(Number Both "N" None; "-s", "--seed"; "RNG seed (default: -1, use random seed for -1)"),
+    option!(Decimal Both "N" None; "--temp"; "temperature (default: 0.8)"),
+    option!(Number Both "N" None; "--top-k"; "top-k sampling (default: 40)"),
+    option!(Decimal Both "N" None; "--top-p"; "top-p sampling (default: 0.9)"),
+    option!(Decimal Both "N" None; "--min-p"; "min-p sampling (default: 0.1)"),
+    option!(Flag Both "" Some("LLAMA_ARG_MLOCK"); "--mlock"; "force system to keep model in RAM rather than swapping \
+        or compressing"),
+    option!(Flag Both "" Some("LLAMA_ARG_NO_MMAP"); "--no-mmap"; "do not memory-map model"),
+    option!(Flag Both "" None; "--no-warmup"; "skip warming up the model with an empty run"),
+    option!(Flag Both "" Some("LLAMA_ARG_CONT_BATCHING"); "-cb", "--cont-batching"; "enable continuous batching"),
+    option!(Flag Both "" Some("LLAMA_ARG_EMBEDDINGS"); "--embedding", "--embeddings"; "restrict to only support \
+        embedding use case"),
+    option!(Flag Both "" Some("LLAMA_ARG_NO_WEBUI"); "--no-webui"; "disable the Web UI"),
+    option!(Text Both "{none,layer,row}" Some("LLAMA_ARG_SPLIT_MODE"); "-sm", "--split-mode"; "how to split the model \
+        across multiple GPUs"),
+    option!(Text Both "N0,N1,N2,..." Some("LLAMA_ARG_TENSOR_SPLIT"); "-ts", "--tensor-split"; "fraction of the model \
+        to offload to each GPU"),
+    option!(Number Both "INDEX" Some("LLAMA_ARG_MAIN_GPU"); "-mg", "--main-gpu"; "the GPU to use for the model \
+        (default: 0)"),
+    option!(Text Both "FNAME" None; "--log-file"; "log to file"),
+    option!(Flag Both "" None; "--log-disable"; "log disable"),
+    option!(Flag Both "" None; "-v", "--verbose", "--log-verbose"; "set verbosity level to infinity"),
+    option!(Number Both "N" None; "-lv", "--verbosity", "--log-verbosity"; "set the verbosity threshold"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsString, path::PathBuf};
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::sandbox::stand_in::build::Generation;
+
+    /// The guide's command line, but for flash attention, which each generation takes in its own way.
+    const GUIDE: &str = "-m M --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -ctk q8_0 -ctv q8_0 --jinja --metrics";
+
+    fn read_with(generation: Generation, line: &str, variables: &[(&str, &str)]) -> Result<Asked, String> {
+        let variable =
+            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
+        let arguments = line.split_whitespace().map(str::to_owned).collect();
+        let call = Call { program: PathBuf::from("llama-server"), arguments, variable: &variable };
+        read(&call, &Build::prebuilt(generation))
+    }
+
+    fn settings(generation: Generation, line: &str, variables: &[(&str, &str)]) -> Settings {
+        match read_with(generation, line, variables) {
+            Ok(Asked::Serve(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_guides_options_are_taken_by_both() {
+        let new = settings(Generation::New, &format!("{GUIDE} -fa on"), &[]);
+        let old = settings(Generation::Old, &format!("{GUIDE} -fa"), &[]);
+        for settings in [new, old] {
+            assert_eq!((settings.port, settings.context, settings.parallel), (8000, 32_768, 1));
+            assert_eq!((settings.gpu_layers, settings.flash_attention), (Some(999), FlashAttention::On));
+            assert_eq!((settings.cache_k.as_str(), settings.cache_v.as_str()), ("q8_0", "q8_0"));
+            assert!(settings.jinja && settings.metrics && settings.keys.is_empty());
+        }
+    }
+
+    #[rstest]
+    #[case(Generation::Old, "-m M -fa on", "error: invalid argument: on\n")]
+    #[case(Generation::New, "-m M --no-such-flag", "error: invalid argument: --no-such-flag\n")]
+    #[case(Generation::Old, "-m M --no-such-flag", "error: invalid argument: --no-such-flag\n")]
+    #[case(
+        Generation::New,
+        "-fa -ctk q8_0",
+        "error while handling argument \"-fa\": error: unknown value for --flash-attn: '-ctk'\n\n\nusage:\n\
+         -fa,   --flash-attn [on|off|auto]"
+    )]
+    #[case(
+        Generation::New,
+        "-m M -fa",
+        "error while handling argument \"-fa\": expected value for argument\n\nusage:\n-fa,"
+    )]
+    #[case(Generation::New, "--port eight", "error while handling argument \"--port\": stoi\n\nusage:\n--port PORT")]
+    #[case(
+        Generation::Old,
+        "-ctk q9_9",
+        "error while handling argument \"-ctk\": Unsupported cache type: q9_9\n\nusage:\n-ctk,"
+    )]
+    #[case(Generation::Old, "--no-jinja", "error: invalid argument: --no-jinja\n")]
+    fn what_is_not_understood_is_said(#[case] generation: Generation, #[case] line: &str, #[case] text: &str) {
+        let error = read_with(generation, line, &[]).unwrap_err();
+        assert!(error.starts_with(text), "{error}");
+    }
+
+    #[test]
+    fn the_environment_fills_what_the_line_leaves_out() {
+        let variables = [("LLAMA_ARG_CTX_SIZE", "512"), ("LLAMA_ARG_PORT", "9000"), ("LLAMA_API_KEY", "k1,k2")];
+        let settings = settings(Generation::New, "-m M --port 8000", &variables);
+        assert_eq!((settings.context, settings.port), (512, 8000));
+        assert_eq!(settings.keys, ["k1", "k2"]);
+    }
+
+    #[rstest]
+    #[case(Generation::New, "1", FlashAttention::On)]
+    #[case(Generation::New, "on", FlashAttention::On)]
+    #[case(Generation::Old, "1", FlashAttention::On)]
+    #[case(Generation::Old, "true", FlashAttention::On)]
+    #[case(Generation::Old, "on", FlashAttention::Off)]
+    fn flash_attention_by_the_environment(
+        #[case] generation: Generation,
+        #[case] value: &str,
+        #[case] meant: FlashAttention,
+    ) {
+        let settings = settings(generation, "-m M", &[("LLAMA_ARG_FLASH_ATTN", value)]);
+        assert_eq!(settings.flash_attention, meant);
+    }
+
+    #[test]
+    fn the_help_tells_the_generations_apart() {
+        let has_values = |generation| {
+            let help = help(&Build::prebuilt(generation));
+            help.lines().any(|line| line.starts_with("-fa") && line.contains("[on|off|auto]"))
+        };
+        assert!(has_values(Generation::New) && !has_values(Generation::Old));
+        assert!(matches!(read_with(Generation::New, "--help", &[]), Ok(Asked::Help)));
+        assert!(matches!(read_with(Generation::New, "--version", &[]), Ok(Asked::Version)));
+        assert!(matches!(read_with(Generation::Old, "--list-devices", &[]), Ok(Asked::Devices)));
+    }
+
+    #[test]
+    fn keys_come_from_a_file_too() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "one\n\n two \n").unwrap();
+        let line = format!("-m M --api-key zero --api-key-file {}", file.path().display());
+        assert_eq!(settings(Generation::New, &line, &[]).keys, ["zero", "one", "two"]);
+    }
+}
