@@ -32,11 +32,10 @@ fn a_line_says_how_a_value_is_kept() {
     let mut secret = Attribute::optional("key", Type::list(Type::map(Type::Bool)), "The key.")
         .sensitive()
         .write_only()
-        .deprecated("Use a file.")
         .validate(validator::text("a key", |_| true));
     let line = attribute::line(&secret);
     assert!(line.starts_with("- `key` (List of Map of Boolean, Sensitive, [Write-only](https://"), "{line}");
-    assert!(line.ends_with(", Deprecated) The key. Each must be a key. **Deprecated.** Use a file."), "{line}");
+    assert!(line.ends_with(") The key. Each must be a key."), "{line}");
     secret = secret.replaces(Replacement::Always);
     assert!(attribute::line(&secret).contains("also when it is set for the first time"));
     secret.presence = Presence::Required;
