@@ -60,9 +60,6 @@ impl Checker {
                 ),
             );
         }
-        if let Some(message) = &attribute.deprecated {
-            self.diagnostics.warning_at(path.clone(), "Deprecated argument", format!("{path}: {message}"));
-        }
         self.null_elements(value, path);
         self.rules(attribute, value, path);
         if let AttributeType::Nested(_, children) = &attribute.ty {

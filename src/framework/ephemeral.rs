@@ -1,13 +1,16 @@
-//! Ephemeral resources, as their authors write them.
+//! Ephemeral resources, as their authors write them, and what of them lives in this process from open to close.
 
-use std::{future::Future, sync::Arc, time::Duration};
-
-use jiff::Timestamp;
-
-use super::{
-    diagnostics::Diagnostics, model::Model, private::Private, resource::Context, schema::Schema,
-    server::DEFAULT_TIMEOUT,
+use std::{
+    any::Any,
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{diagnostics::Diagnostics, model::Model, resource::Context, schema::Schema, server::DEFAULT_TIMEOUT};
 
 /// An ephemeral resource: it is there while a run uses it and is never stored: opened in the plan, opened again in the
 /// apply, and closed at the end of each (plugin protocol, ephemeral resources).
@@ -16,8 +19,8 @@ pub trait EphemeralResource: Send + Sync + 'static {
     type Client: Send + Sync + 'static;
     /// The typed form of a configuration and its result.
     type Model: Model;
-    /// What lives in this process from open to close, such as a local listener; `()` for nothing. It is dropped after
-    /// the close, and when the core is gone.
+    /// What lives in this process from open to close, such as a local listener; `()` for nothing. Its drop is the
+    /// close; it is dropped too when the core is gone.
     type Held: Send + Sync + 'static;
 
     /// The full type name, such as `damodel_instance_access`.
@@ -26,7 +29,7 @@ pub trait EphemeralResource: Send + Sync + 'static {
     /// The schema.
     fn schema(&self) -> Schema;
 
-    /// How long each step may take.
+    /// How long an open may take.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
@@ -41,21 +44,6 @@ pub trait EphemeralResource: Send + Sync + 'static {
         config: Self::Model,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Opened<Self::Model, Self::Held>> + Send;
-
-    /// Makes what is open last longer, when the moment comes that [`Opened::renew_at`] named. The result stays what it
-    /// was.
-    fn renew(&self, open: Open<Self::Held>, _context: Context<Self::Client>) -> impl Future<Output = Renewed> + Send {
-        async { Renewed { private: open.private, renew_at: None, diagnostics: Diagnostics::new() } }
-    }
-
-    /// Ends what is open, as far as dropping what is held does not.
-    fn close(
-        &self,
-        _open: Open<Self::Held>,
-        _context: Context<Self::Client>,
-    ) -> impl Future<Output = Diagnostics> + Send {
-        async { Diagnostics::new() }
-    }
 }
 
 /// What an open led to.
@@ -65,10 +53,6 @@ pub struct Opened<M, H> {
     pub result: Option<M>,
     /// What lives until the close. With errors it is dropped at once.
     pub held: Option<H>,
-    /// Handed to renew and close. The core keeps it in memory only.
-    pub private: Private,
-    /// When the core is to renew; none for never.
-    pub renew_at: Option<Timestamp>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -76,18 +60,12 @@ pub struct Opened<M, H> {
 impl<M, H> Opened<M, H> {
     /// It is open, for as long as the run lasts.
     pub fn ready(result: M) -> Self {
-        Self {
-            result: Some(result),
-            held: None,
-            private: Private::default(),
-            renew_at: None,
-            diagnostics: Diagnostics::new(),
-        }
+        Self { result: Some(result), held: None, diagnostics: Diagnostics::new() }
     }
 
     /// It could not be opened.
     pub fn failed(diagnostics: impl Into<Diagnostics>) -> Self {
-        Self { result: None, held: None, private: Private::default(), renew_at: None, diagnostics: diagnostics.into() }
+        Self { result: None, held: None, diagnostics: diagnostics.into() }
     }
 
     /// The same with something that lives until the close.
@@ -105,22 +83,63 @@ impl<M, H> Opened<M, H> {
     }
 }
 
-/// What is open.
-#[derive(Debug)]
-pub struct Open<H: ?Sized> {
-    /// What the open, or the last renewal that the core kept, left here.
-    pub private: Private,
-    /// What lives until the close; none where another process opened it.
-    pub held: Option<Arc<H>>,
+/// Anything whose end is its drop.
+pub(super) type Thing = Box<dyn Any + Send + Sync>;
+
+/// The objects that this process holds, by key, each with the task that drops it when its caller is gone.
+#[derive(Debug, Default)]
+pub(super) struct Holder(Arc<Mutex<Things>>);
+
+type Things = HashMap<String, (Thing, AbortOnDropHandle<()>)>;
+
+impl Holder {
+    /// Holds an object, and says under which key. When `disconnected` is cancelled, no close will come, and it is
+    /// dropped.
+    pub(super) fn hold(&self, thing: Thing, disconnected: CancellationToken) -> String {
+        let key = format!("{:016x}", rand::random::<u64>());
+        let (things, own) = (Arc::downgrade(&self.0), key.clone());
+        let watch = tokio::spawn(async move {
+            disconnected.cancelled().await;
+            if let Some(things) = things.upgrade() {
+                lock(&things).remove(&own);
+            }
+        });
+        lock(&self.0).insert(key.clone(), (thing, AbortOnDropHandle::new(watch)));
+        key
+    }
+
+    /// Drops the object of a key.
+    pub(super) fn release(&self, key: &str) {
+        drop(lock(&self.0).remove(key));
+    }
 }
 
-/// What a renewal led to.
-#[derive(Debug)]
-pub struct Renewed {
-    /// Handed to the next renewal and to the close.
-    pub private: Private,
-    /// When the core is to renew next; none for never.
-    pub renew_at: Option<Timestamp>,
-    /// Messages for the operator.
-    pub diagnostics: Diagnostics,
+fn lock(things: &Mutex<Things>) -> MutexGuard<'_, Things> {
+    things.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object, and what is cancelled when it is dropped.
+    fn thing() -> (Thing, CancellationToken) {
+        let dropped = CancellationToken::new();
+        (Box::new(dropped.clone().drop_guard()), dropped)
+    }
+
+    #[tokio::test]
+    async fn a_thing_lives_until_it_is_released_or_its_own_caller_is_gone() {
+        let (holder, gone) = (Holder::default(), CancellationToken::new());
+        let [(one, one_dropped), (other, other_dropped)] = [thing(), thing()];
+        holder.hold(one, gone.clone());
+        let key = holder.hold(other, CancellationToken::new());
+        assert!(!one_dropped.is_cancelled());
+        gone.cancel();
+        one_dropped.cancelled().await;
+        assert!(!other_dropped.is_cancelled());
+        holder.release(&key);
+        assert!(other_dropped.is_cancelled());
+        holder.release(&key);
+    }
 }

@@ -1,18 +1,22 @@
-//! Functions, as their authors write them.
+//! Functions, as their authors write them, and their calls.
 
 use std::sync::Arc;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{schema::Validator, value::Type};
+use super::{
+    registry::Entry,
+    schema::Validator,
+    value::{Type, Value},
+};
 
 /// A function that configurations call, as in `provider::damodel::parse_image_address(…)`.
 ///
 /// It is pure: it sees its arguments and nothing else, since the core calls it on unconfigured processes, any number of
 /// times, and refuses answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
-    /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null or unknown is
-    /// an [`super::Attr`].
+    /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null is an
+    /// [`super::Attr`].
     type Arguments: DeserializeOwned + Send + 'static;
     /// The typed form of the result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
@@ -60,36 +64,20 @@ pub struct Parameter {
     pub description: String,
     /// Whether null may be given; if not, null is an error.
     pub takes_null: bool,
-    /// Whether unknown values may be given; if not, the result of a call with one is unknown.
-    pub takes_unknown: bool,
     /// What a known argument must obey.
     pub validators: Vec<Arc<dyn Validator>>,
 }
 
 impl Parameter {
-    /// A parameter that takes neither null nor unknown values.
+    /// A parameter that does not take null.
     pub fn new(name: &str, ty: Type, description: impl Into<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            ty,
-            description: description.into(),
-            takes_null: false,
-            takes_unknown: false,
-            validators: Vec::new(),
-        }
+        Self { name: name.to_owned(), ty, description: description.into(), takes_null: false, validators: Vec::new() }
     }
 
     /// The same, which takes null.
     #[must_use]
     pub fn takes_null(mut self) -> Self {
         self.takes_null = true;
-        self
-    }
-
-    /// The same, which takes unknown values.
-    #[must_use]
-    pub fn takes_unknown(mut self) -> Self {
-        self.takes_unknown = true;
         self
     }
 
@@ -121,4 +109,60 @@ impl FunctionError {
     pub fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), parameter: None }
     }
+}
+
+/// Why a call has no result, with the position of the argument to blame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallError {
+    /// Why, as a fragment.
+    pub text: String,
+    /// The argument, counted from 0; variadic ones count on.
+    pub argument: Option<usize>,
+}
+
+impl CallError {
+    /// An error about the whole call.
+    pub fn whole(text: impl Into<String>) -> Self {
+        Self { text: text.into(), argument: None }
+    }
+}
+
+impl<C: Send + Sync + 'static> Entry<C> {
+    /// Calls a function (plugin protocol, functions). What the core is to check of the arguments is checked here too;
+    /// with an unknown argument the result is unknown.
+    pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
+        let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is no function"))?;
+        if arguments.len() < signature.parameters.len() {
+            return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
+        }
+        let parameters = (0..).map_while(|position| signature.parameter(position));
+        for (position, (parameter, argument)) in parameters.zip(&arguments).enumerate() {
+            if let Some(text) = objection(parameter, argument) {
+                return Err(CallError { text, argument: Some(position) });
+            }
+        }
+        if !arguments.iter().all(Value::is_wholly_known) {
+            return Ok(Value::Unknown);
+        }
+        let mut arguments = arguments.into_iter();
+        let names = signature.parameters.iter().map(|parameter| &parameter.name);
+        let mut object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
+        if let Some(variadic) = &signature.variadic {
+            object.set_attribute(&variadic.name, Value::List(arguments.collect()));
+        }
+        self.steps.call(&object).map_err(|FunctionError { text, parameter }| {
+            let mut parameters = signature.parameters.iter().chain(&signature.variadic);
+            let argument = parameter.and_then(|blamed| parameters.position(|parameter| parameter.name == blamed));
+            CallError { text, argument }
+        })
+    }
+}
+
+/// What is wrong with an argument, as far as its parameter tells. Its text is not repeated: it may be a secret.
+fn objection(parameter: &Parameter, argument: &Value) -> Option<String> {
+    if argument.is_null() {
+        return (!parameter.takes_null).then(|| "must not be null".to_owned());
+    }
+    let broken = parameter.validators.iter().find(|rule| !argument.is_unknown() && !rule.accepts(argument));
+    broken.map(|rule| format!("must be {}", rule.rule()))
 }

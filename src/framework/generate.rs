@@ -6,7 +6,7 @@ use super::{
 };
 
 /// A configuration whose plan is empty for this state, as far as the schema can tell: what the provider alone sets is
-/// left out, and so is what has its default, what is deprecated and need not be said, and what is write-only.
+/// left out, and so is what has its default, and what is write-only.
 pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
     let attributes = schema.attributes.iter();
     let mut config = Value::object(
@@ -23,9 +23,8 @@ pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
 fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
     let value = state.attribute(&attribute.name);
     let is_default = attribute.default.as_ref() == Some(value);
-    let is_dropped = attribute.deprecated.is_some() && attribute.presence != Presence::Required;
     match &attribute.ty {
-        _ if attribute.presence == Presence::Computed || is_default || is_dropped => Some(Value::Null),
+        _ if attribute.presence == Presence::Computed || is_default => Some(Value::Null),
         _ if attribute.write_only => (attribute.presence != Presence::Required).then_some(Value::Null),
         _ if value.is_null() => (attribute.presence != Presence::Required).then_some(Value::Null),
         AttributeType::Plain(_) => Some(value.clone()),
@@ -113,7 +112,6 @@ mod tests {
                 Attribute::with_default("renew", Type::Bool, false, "Renew."),
                 Attribute::with_default("wait", Type::Bool, true, "Wait."),
                 text("name"),
-                text("old").deprecated("Use name."),
                 text("password").write_only(),
                 Attribute::optional_computed("region", Type::String, "Region."),
                 Attribute::optional("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
@@ -125,13 +123,12 @@ mod tests {
             attributes: vec![text("create")],
         });
         let disk = |path: Value| Value::object([("size", 5.into()), ("path", path)]);
-        let machine = |id: Value, renew: Value, old: Value, path: Value, timeouts: Value| {
+        let machine = |id: Value, renew: Value, path: Value, timeouts: Value| {
             Value::object([
                 ("id", id),
                 ("renew", renew),
                 ("wait", false.into()),
                 ("name", "a".into()),
-                ("old", old),
                 ("password", Value::Null),
                 ("region", "here".into()),
                 ("disks", Value::List(vec![disk(path)])),
@@ -139,8 +136,8 @@ mod tests {
             ])
         };
         for timeouts in [Value::Null, Value::object([("create", "5m".into())])] {
-            let state = machine("i".into(), false.into(), "b".into(), "/a".into(), timeouts.clone());
-            let expected = machine(Value::Null, Value::Null, Value::Null, Value::Null, timeouts);
+            let state = machine("i".into(), false.into(), "/a".into(), timeouts.clone());
+            let expected = machine(Value::Null, Value::Null, Value::Null, timeouts);
             assert_eq!(configuration(&schema, &state), expected);
         }
     }

@@ -1,15 +1,11 @@
 //! Identities of resources.
 
-#[cfg(test)]
-use super::schema::{Attribute, AttributeType, Nesting, Schema};
 use super::value::{Type, Value};
 
 /// What tells one object of a type from all others, for imports and lists (plugin protocol, identity). It never changes
 /// while the object lives.
 #[derive(Clone, Debug)]
 pub struct IdentitySchema {
-    /// Version of the identity's layout, from 0; a stored identity of an older version is upgraded.
-    pub version: i64,
     /// The attributes, in the order in which the docs list them.
     pub attributes: Vec<IdentityAttribute>,
 }
@@ -43,22 +39,12 @@ impl IdentityAttribute {
     fn copied<'a>(&self, state: &'a Value) -> &'a Value {
         self.of.split('.').fold(state, Value::attribute)
     }
-
-    #[cfg(test)]
-    fn copied_attribute<'a>(&self, schema: &'a Schema) -> Option<&'a Attribute> {
-        let mut names = self.of.split('.');
-        let first = schema.attribute(names.next()?);
-        names.fold(first, |object, name| match &object?.ty {
-            AttributeType::Nested(Nesting::Single, children) => children.iter().find(|child| child.name == name),
-            _ => None,
-        })
-    }
 }
 
 impl IdentitySchema {
-    /// A schema of version 0.
+    /// A schema of these attributes.
     pub fn new(attributes: Vec<IdentityAttribute>) -> Self {
-        Self { version: 0, attributes }
+        Self { attributes }
     }
 
     /// The type of an identity.
@@ -81,35 +67,6 @@ impl IdentitySchema {
         self.attributes.iter().find(|attribute| {
             attribute.required && matches!(identity.attribute(&attribute.name), Value::Null | Value::Unknown)
         })
-    }
-
-    /// What is wrong with the declaration, for a resource of this schema.
-    #[cfg(test)]
-    pub(super) fn faults(&self, schema: &Schema) -> Vec<String> {
-        let mut faults = Vec::new();
-        if self.version < 0 || self.attributes.is_empty() {
-            faults.push("an identity has a version from 0 and at least one attribute".to_owned());
-        }
-        for attribute in &self.attributes {
-            let is_plain = |ty: &Type| matches!(ty, Type::Bool | Type::Number | Type::String);
-            let takes = match &attribute.ty {
-                Type::List(element) => is_plain(element),
-                ty => is_plain(ty),
-            };
-            let of = attribute.copied_attribute(schema);
-            let is_copy = of.is_some_and(|of| matches!(&of.ty, AttributeType::Plain(ty) if *ty == attribute.ty));
-            if !takes
-                || !is_copy
-                || attribute.description.is_empty()
-                || of.is_some_and(|of| of.sensitive || of.write_only)
-            {
-                faults.push(format!(
-                    "the identity's {} is no described copy of a plain attribute that is no secret",
-                    attribute.name
-                ));
-            }
-        }
-        faults
     }
 
     fn is_complete(&self, has: impl Fn(&IdentityAttribute) -> bool) -> bool {
@@ -162,38 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_of_an_unknown_object_is_unknown() {
+    fn an_attribute_within_an_object_is_copied_and_unknown_with_it() {
         let attributes = vec![IdentityAttribute::optional("host", "ssh.host", Type::String, "Where.")];
         let identity = |ssh: Value| IdentitySchema::new(attributes.clone()).of(&Value::object([("ssh", ssh)]));
+        let there = || Value::object([("host", "there".into())]);
+        assert_eq!(identity(there()), Some(there()));
         assert_eq!(identity(Value::Unknown), Some(Value::object([("host", Value::Unknown)])));
         assert_eq!(identity(Value::Null), None);
-    }
-
-    #[test]
-    fn what_an_identity_copies_is_checked() {
-        let schema = |id| Schema::new("Any.", vec![id, Attribute::optional("host", Type::String, "Where.")]);
-        let number = || Attribute::computed("id", Type::Number, "Id.");
-        assert_eq!(identity().faults(&schema(number())), Vec::<String>::new());
-        for id in [
-            Attribute::computed("id", Type::String, "Of another type."),
-            Attribute::computed("other", Type::Number, "Of another name."),
-            number().sensitive(),
-        ] {
-            assert_eq!(identity().faults(&schema(id)).len(), 1);
-        }
-        assert!(!IdentitySchema::new(vec![]).faults(&schema(number())).is_empty());
-    }
-
-    #[test]
-    fn an_identity_copies_from_within_an_object() {
-        let identity = |of| IdentitySchema::new(vec![IdentityAttribute::optional("host", of, Type::String, "Where.")]);
-        let host = Attribute::optional("host", Type::String, "Where.");
-        let ssh = Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, vec![host]), "How.");
-        let schema = Schema::new("Any.", vec![ssh]);
-        assert_eq!(identity("ssh.host").faults(&schema), Vec::<String>::new());
-        assert_eq!((identity("ssh").faults(&schema).len(), identity("ssh.port").faults(&schema).len()), (1, 1));
-        let state = Value::object([("ssh", Value::object([("host", "there".into())]))]);
-        assert_eq!(identity("ssh.host").of(&state), Some(Value::object([("host", "there".into())])));
-        assert_eq!(identity("ssh.host").of(&Value::object([("ssh", Value::Null)])), None);
     }
 }

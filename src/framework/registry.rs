@@ -1,24 +1,47 @@
-//! What a provider offers: one entry for each offer, in one ordered map.
+//! A provider, as its author writes it, and what it offers: one entry for each offer, in one ordered map.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 #[cfg(test)]
-use super::model::{ModelError, Shape, shape};
+use super::faults::{Reader, argument_reader, reader};
 use super::{
     action::Action,
-    data_source::DataSource,
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
     function::{Function, Signature},
     identity::IdentitySchema,
     list_resource::ListResource,
-    model::from_value,
-    resource::Resource,
+    model::{Model, from_value},
+    resource::{DataSource, Resource},
     schema::Schema,
     steps::{OfAction, OfDataSource, OfEphemeralResource, OfFunction, OfListResource, OfResource, Steps},
     timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},
     value::{Type, Value},
 };
+
+/// A provider: its configuration and the list of what it offers.
+pub trait Provider: Send + Sync + 'static {
+    /// What a configuration becomes; resources and data sources work with it.
+    type Client: Send + Sync + 'static;
+    /// The typed form of the configuration.
+    type Model: Model;
+
+    /// The schema of the configuration.
+    fn schema(&self) -> Schema;
+
+    /// Everything that it offers.
+    fn registry(&self) -> Registry<Self::Client>;
+
+    /// Rules of the configuration, judged without the service. Unknown values obey every rule.
+    fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// Turns a wholly known configuration into a client.
+    fn configure(
+        &self,
+        config: Self::Model,
+        core_version: &str,
+    ) -> impl Future<Output = Result<(Arc<Self::Client>, Diagnostics), Diagnostics>> + Send;
+}
 
 /// The kinds of what a provider offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,10 +89,9 @@ pub struct Entry<C: Send + Sync + 'static> {
     pub signature: Option<Signature>,
     timeouts: DefaultTimeouts,
     pub(super) steps: Box<dyn Steps<C>>,
-    /// What its models can read, to be compared with the declaration: the value's, and then the item's of a list or a
-    /// function's result.
+    /// Of its models: of a value of the schema or the arguments, and then of the item of a list or the result.
     #[cfg(test)]
-    pub(super) shapes: Vec<fn() -> Result<Shape, ModelError>>,
+    pub(super) readers: Vec<Reader>,
 }
 
 impl<C: Send + Sync + 'static> Entry<C> {
@@ -90,7 +112,7 @@ impl<C: Send + Sync + 'static> Entry<C> {
             timeouts,
             steps,
             #[cfg(test)]
-            shapes: Vec::new(),
+            readers: Vec::new(),
         }
     }
 
@@ -129,7 +151,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         let (name, schema, timeouts) = (action.type_name(), action.schema(), DefaultTimeouts::all(action.timeout()));
         self.with(Entry {
             #[cfg(test)]
-            shapes: vec![shape::<A::Model>],
+            readers: vec![reader::<A::Model>],
             ..Entry::new(Kind::Action, name, schema, timeouts, Box::new(OfAction(action)))
         })
     }
@@ -140,7 +162,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         let (name, schema, timeouts) = (source.type_name(), source.schema(), DefaultTimeouts::all(source.timeout()));
         self.with(Entry {
             #[cfg(test)]
-            shapes: vec![shape::<D::Model>],
+            readers: vec![reader::<D::Model>],
             ..Entry::new(Kind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
         })
     }
@@ -152,7 +174,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
             (resource.type_name(), resource.schema(), DefaultTimeouts::all(resource.timeout()));
         self.with(Entry {
             #[cfg(test)]
-            shapes: vec![shape::<E::Model>],
+            readers: vec![reader::<E::Model>],
             ..Entry::new(Kind::EphemeralResource, name, schema, timeouts, Box::new(OfEphemeralResource(resource)))
         })
     }
@@ -166,7 +188,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
             ty: signature.returns.clone(),
             signature: Some(signature),
             #[cfg(test)]
-            shapes: vec![shape::<F::Arguments>, shape::<F::Output>],
+            readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
             ..Entry::new(Kind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
         })
     }
@@ -177,7 +199,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         let (name, schema, timeouts) = (list.type_name(), list.schema(), DefaultTimeouts::all(list.timeout()));
         self.with(Entry {
             #[cfg(test)]
-            shapes: vec![shape::<L::Model>, shape::<L::Resource>],
+            readers: vec![reader::<L::Model>, reader::<L::Resource>],
             ..Entry::new(Kind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
         })
     }
@@ -190,7 +212,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.with(Entry {
             identity: resource.identity(),
             #[cfg(test)]
-            shapes: vec![shape::<R::Model>],
+            readers: vec![reader::<R::Model>],
             ..Entry::new(Kind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
         })
     }

@@ -1,6 +1,6 @@
-//! Resources, as their authors write them.
+//! Resources and data sources, as their authors write them.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use super::{
     path::Path,
     private::Private,
     schema::Schema,
+    server::DEFAULT_TIMEOUT,
     timeouts::DefaultTimeouts,
 };
 
@@ -91,15 +92,6 @@ pub trait Resource: Send + Sync + 'static {
         None
     }
 
-    /// Brings the JSON of an identity that an older version wrote into today's layout.
-    fn upgrade_identity(&self, version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
-        Err(Diagnostic::error(
-            "The identity is of an unknown version",
-            format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
-        )
-        .into())
-    }
-
     /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the
     /// schema tells that need not be said, and knows nothing of arguments that exclude each other.
     fn generate(&self, _config: &mut Self::Model, _diagnostics: &mut Diagnostics) {}
@@ -115,15 +107,44 @@ pub trait Resource: Send + Sync + 'static {
     fn import(&self, id: &str, context: Context<Self::Client>) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
+/// A data source: it is only read.
+pub trait DataSource: Send + Sync + 'static {
+    /// What the provider's configuration became.
+    type Client: Send + Sync + 'static;
+    /// The typed form of a configuration and its result.
+    type Model: Model;
+
+    /// The full type name, such as `damodel_specs`.
+    fn type_name(&self) -> &'static str;
+
+    /// The schema.
+    fn schema(&self) -> Schema;
+
+    /// How long a read may take.
+    fn timeout(&self) -> Duration {
+        DEFAULT_TIMEOUT
+    }
+
+    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// Reads. The configuration is wholly known and has its defaults; the outcome has a state unless it has errors.
+    fn read(
+        &self,
+        config: Self::Model,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+}
+
 /// What every step that may call the service has.
 #[derive(Debug)]
 pub struct Context<C> {
     /// The configured client.
     pub client: Arc<C>,
     /// Ends waits when the core is told to stop (plugin protocol, StopProvider).
-    pub cancel: CancellationToken,
+    pub stopping: CancellationToken,
     /// Cancelled when the core is gone, or has given up this call: the answer of this step will not be stored.
-    pub unheard: CancellationToken,
+    pub caller_gone: CancellationToken,
     /// Cancelled when the answer of this step went to the core's connection.
     pub answered: CancellationToken,
     /// When the step's timeout runs out.
@@ -136,7 +157,7 @@ pub struct PlanContext<'a, C> {
     /// The configured client; none while the provider's configuration holds unknown values.
     pub client: Option<&'a Arc<C>>,
     /// Ends waits when the core is told to stop.
-    pub cancel: CancellationToken,
+    pub stopping: CancellationToken,
 }
 
 /// What kind of change is planned.

@@ -1,21 +1,17 @@
 //! The steps of everything offered, on plain values: one trait object for each, and each kind has its own steps.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     action::{Action, Progress},
-    data_source::DataSource,
     diagnostics::Diagnostics,
-    ephemeral::{EphemeralResource, Open, Opened, Renewed},
+    ephemeral::{EphemeralResource, Opened, Thing},
     function::{Function, FunctionError},
-    held::Thing,
     identity::Identity,
     list_resource::{EventSender, Found, ListResource},
     model::{ModelError, from_value, to_value},
-    resource::{Context, Create, Outcome, Plan, PlanContext, Resource, State, Update},
+    resource::{Context, Create, DataSource, Outcome, Plan, PlanContext, Resource, State, Update},
     value::Value,
 };
 
@@ -29,57 +25,45 @@ pub(super) enum Step {
     Update(Update<Value>),
 }
 
+/// What a step has led to, or why it was not done.
+type Done<T> = Result<T, Diagnostics>;
+
 /// What can be done with an offer. A step of another kind is an error; the registry keeps it from being asked
 /// for.
 #[async_trait]
 pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     /// Judges a configuration.
-    fn validate(&self, _config: &Value, _diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
+    fn validate(&self, _config: &Value, _diagnostics: &mut Diagnostics) -> Done<()> {
         misplaced()
     }
 
     /// Plans a resource.
-    async fn plan(&self, _plan: Plan<Value>, _context: PlanContext<'_, C>) -> Result<Plan<Value>, ModelError> {
+    async fn plan(&self, _plan: Plan<Value>, _context: PlanContext<'_, C>) -> Done<Plan<Value>> {
         misplaced()
     }
 
     /// A step of a resource, or the read of a data source.
-    async fn act(&self, _step: Step, _context: Context<C>) -> Result<Outcome<Value>, ModelError> {
+    async fn act(&self, _step: Step, _context: Context<C>) -> Done<Outcome<Value>> {
         misplaced()
     }
 
     /// Of a resource.
-    fn upgrade(&self, _version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
-        Err(Diagnostics::new())
+    fn upgrade(&self, _version: i64, _state: serde_json::Value) -> Done<serde_json::Value> {
+        misplaced()
     }
 
     /// Of a resource.
-    fn upgrade_identity(&self, _version: i64, _identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
-        Err(Diagnostics::new())
+    fn import_id(&self, _identity: &Identity) -> Done<String> {
+        misplaced()
     }
 
     /// Of a resource.
-    fn import_id(&self, _identity: &Identity) -> Result<String, Diagnostics> {
-        Err(Diagnostics::new())
-    }
-
-    /// Of a resource.
-    fn generate(&self, _config: Value, _diagnostics: &mut Diagnostics) -> Result<Value, ModelError> {
+    fn generate(&self, _config: Value, _diagnostics: &mut Diagnostics) -> Done<Value> {
         misplaced()
     }
 
     /// Of an ephemeral resource.
-    async fn open(&self, _config: Value, _context: Context<C>) -> Result<Opened<Value, Arc<Thing>>, ModelError> {
-        misplaced()
-    }
-
-    /// Of an ephemeral resource.
-    async fn renew(&self, _open: Open<Thing>, _context: Context<C>) -> Result<Renewed, ModelError> {
-        misplaced()
-    }
-
-    /// Of an ephemeral resource.
-    async fn close(&self, _open: Open<Thing>, _context: Context<C>) -> Result<Diagnostics, ModelError> {
+    async fn open(&self, _config: Value, _context: Context<C>) -> Done<Opened<Value, Thing>> {
         misplaced()
     }
 
@@ -89,50 +73,38 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
         _config: Value,
         _sender: &'a mut EventSender<'a>,
         _context: Context<C>,
-    ) -> Result<Diagnostics, ModelError> {
+    ) -> Done<Diagnostics> {
         misplaced()
     }
 
     /// Plans an action.
-    async fn plan_action(&self, _config: Value, _context: PlanContext<'_, C>) -> Result<Diagnostics, ModelError> {
+    async fn plan_action(&self, _config: Value, _context: PlanContext<'_, C>) -> Done<Diagnostics> {
         misplaced()
     }
 
     /// Of an action.
-    async fn invoke(
-        &self,
-        _config: Value,
-        _progress: Progress,
-        _context: Context<C>,
-    ) -> Result<Diagnostics, ModelError> {
+    async fn invoke(&self, _config: Value, _progress: Progress, _context: Context<C>) -> Done<Diagnostics> {
         misplaced()
     }
 
     /// Calls a function with an object of all arguments.
-    fn call(&self, _arguments: &Value) -> Result<Result<Value, FunctionError>, ModelError> {
-        misplaced()
+    fn call(&self, _arguments: &Value) -> Result<Value, FunctionError> {
+        Err(FunctionError::whole(MISPLACED))
     }
 }
 
-fn misplaced<T>() -> Result<T, ModelError> {
-    Err(serde::de::Error::custom("a step of another kind of thing"))
+const MISPLACED: &str = "a step of another kind of thing";
+
+fn misplaced<T>() -> Done<T> {
+    Err(<ModelError as serde::de::Error>::custom(MISPLACED).into())
 }
 
-fn judge<M: DeserializeOwned>(
-    validate: impl FnOnce(&M, &mut Diagnostics),
-    config: &Value,
-    diagnostics: &mut Diagnostics,
-) -> Result<(), ModelError> {
-    validate(&from_value(config)?, diagnostics);
-    Ok(())
-}
-
-fn outcome<M: Serialize>(outcome: Outcome<M>) -> Result<Outcome<Value>, ModelError> {
+fn outcome<M: Serialize>(outcome: Outcome<M>) -> Done<Outcome<Value>> {
     let state = outcome.state.as_ref().map(to_value).transpose()?;
     Ok(Outcome { state, private: outcome.private, diagnostics: outcome.diagnostics })
 }
 
-fn state<M: DeserializeOwned>(State { state, private }: &State<Value>) -> Result<State<M>, ModelError> {
+fn state<M: DeserializeOwned>(State { state, private }: &State<Value>) -> Done<State<M>> {
     Ok(State { state: from_value(state)?, private: private.clone() })
 }
 
@@ -141,11 +113,12 @@ pub(super) struct OfResource<R>(pub(super) R);
 
 #[async_trait]
 impl<R: Resource> Steps<R::Client> for OfResource<R> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
-        judge(|config, diagnostics| self.0.validate(config, diagnostics), config, diagnostics)
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+        self.0.validate(&from_value(config)?, diagnostics);
+        Ok(())
     }
 
-    async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, R::Client>) -> Result<Plan<Value>, ModelError> {
+    async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, R::Client>) -> Done<Plan<Value>> {
         let read = |value: &Option<Value>| value.as_ref().map(from_value::<R::Model>).transpose();
         let mut typed = Plan {
             kind: plan.kind,
@@ -170,7 +143,7 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         })
     }
 
-    async fn act(&self, step: Step, context: Context<R::Client>) -> Result<Outcome<Value>, ModelError> {
+    async fn act(&self, step: Step, context: Context<R::Client>) -> Done<Outcome<Value>> {
         let made = match step {
             Step::Create(Create { config, planned, private }) => {
                 let change = Create { config: from_value(&config)?, planned: from_value(&planned)?, private };
@@ -187,22 +160,18 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         outcome(made)
     }
 
-    fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Done<serde_json::Value> {
         self.0.upgrade(version, state)
     }
 
-    fn upgrade_identity(&self, version: i64, identity: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
-        self.0.upgrade_identity(version, identity)
-    }
-
-    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+    fn import_id(&self, identity: &Identity) -> Done<String> {
         self.0.import_id(identity)
     }
 
-    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Result<Value, ModelError> {
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Done<Value> {
         let mut config = from_value(&config)?;
         self.0.generate(&mut config, diagnostics);
-        to_value(&config)
+        Ok(to_value(&config)?)
     }
 }
 
@@ -211,11 +180,12 @@ pub(super) struct OfDataSource<D>(pub(super) D);
 
 #[async_trait]
 impl<D: DataSource> Steps<D::Client> for OfDataSource<D> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
-        judge(|config, diagnostics| self.0.validate(config, diagnostics), config, diagnostics)
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+        self.0.validate(&from_value(config)?, diagnostics);
+        Ok(())
     }
 
-    async fn act(&self, step: Step, context: Context<D::Client>) -> Result<Outcome<Value>, ModelError> {
+    async fn act(&self, step: Step, context: Context<D::Client>) -> Done<Outcome<Value>> {
         let Step::Read(config) = step else { return misplaced() };
         outcome(self.0.read(from_value(&config.state)?, context).await)
     }
@@ -226,32 +196,19 @@ pub(super) struct OfEphemeralResource<E>(pub(super) E);
 
 #[async_trait]
 impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
-        judge(|config, diagnostics| self.0.validate(config, diagnostics), config, diagnostics)
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+        self.0.validate(&from_value(config)?, diagnostics);
+        Ok(())
     }
 
-    async fn open(&self, config: Value, context: Context<E::Client>) -> Result<Opened<Value, Arc<Thing>>, ModelError> {
+    async fn open(&self, config: Value, context: Context<E::Client>) -> Done<Opened<Value, Thing>> {
         let opened = self.0.open(from_value(&config)?, context).await;
         Ok(Opened {
             result: opened.result.as_ref().map(to_value).transpose()?,
-            held: opened.held.map(|held| Arc::new(held) as Arc<Thing>),
-            private: opened.private,
-            renew_at: opened.renew_at,
+            held: opened.held.map(|held| Box::new(held) as Thing),
             diagnostics: opened.diagnostics,
         })
     }
-
-    async fn renew(&self, open: Open<Thing>, context: Context<E::Client>) -> Result<Renewed, ModelError> {
-        Ok(self.0.renew(held(open), context).await)
-    }
-
-    async fn close(&self, open: Open<Thing>, context: Context<E::Client>) -> Result<Diagnostics, ModelError> {
-        Ok(self.0.close(held(open), context).await)
-    }
-}
-
-fn held<H: Send + Sync + 'static>(open: Open<Thing>) -> Open<H> {
-    Open { private: open.private, held: open.held.and_then(|held| held.downcast().ok()) }
 }
 
 /// A list resource.
@@ -259,8 +216,9 @@ pub(super) struct OfListResource<L>(pub(super) L);
 
 #[async_trait]
 impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
-        judge(|config, diagnostics| self.0.validate(config, diagnostics), config, diagnostics)
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+        self.0.validate(&from_value(config)?, diagnostics);
+        Ok(())
     }
 
     async fn list<'a>(
@@ -268,7 +226,7 @@ impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
         config: Value,
         sender: &'a mut EventSender<'a>,
         context: Context<L::Client>,
-    ) -> Result<Diagnostics, ModelError> {
+    ) -> Done<Diagnostics> {
         Ok(self.0.list(from_value(&config)?, Found::new(sender), context).await)
     }
 }
@@ -278,20 +236,16 @@ pub(super) struct OfAction<A>(pub(super) A);
 
 #[async_trait]
 impl<A: Action> Steps<A::Client> for OfAction<A> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<(), ModelError> {
-        judge(|config, diagnostics| self.0.validate(config, diagnostics), config, diagnostics)
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+        self.0.validate(&from_value(config)?, diagnostics);
+        Ok(())
     }
 
-    async fn plan_action(&self, config: Value, context: PlanContext<'_, A::Client>) -> Result<Diagnostics, ModelError> {
+    async fn plan_action(&self, config: Value, context: PlanContext<'_, A::Client>) -> Done<Diagnostics> {
         Ok(self.0.plan(from_value(&config)?, context).await)
     }
 
-    async fn invoke(
-        &self,
-        config: Value,
-        progress: Progress,
-        context: Context<A::Client>,
-    ) -> Result<Diagnostics, ModelError> {
+    async fn invoke(&self, config: Value, progress: Progress, context: Context<A::Client>) -> Done<Diagnostics> {
         Ok(self.0.invoke(from_value(&config)?, progress, context).await)
     }
 }
@@ -300,14 +254,12 @@ impl<A: Action> Steps<A::Client> for OfAction<A> {
 pub(super) struct OfFunction<F>(pub(super) F);
 
 impl<F: Function, C: Send + Sync + 'static> Steps<C> for OfFunction<F> {
-    fn call(&self, arguments: &Value) -> Result<Result<Value, FunctionError>, ModelError> {
-        let called = from_value(arguments).map_err(|error| {
+    fn call(&self, arguments: &Value) -> Result<Value, FunctionError> {
+        let arguments = from_value(arguments).map_err(|error| {
             let (parameter, text) = error.by_attribute();
             FunctionError { parameter, text }
-        });
-        match called.and_then(|arguments| self.0.call(arguments)) {
-            Ok(output) => to_value(&output).map(Ok),
-            Err(error) => Ok(Err(error)),
-        }
+        })?;
+        to_value(&self.0.call(arguments)?)
+            .map_err(|error| FunctionError::whole(format!("this is a bug in the provider, please report it: {error}")))
     }
 }

@@ -185,17 +185,6 @@ mod tests {
         (Listener::Tcp(listener), address)
     }
 
-    #[test]
-    fn a_caller_of_its_own_is_gone_when_its_connection_closes() {
-        let all = CancellationToken::new();
-        let [closes, stays] = [(); 2].map(|()| Callers::Each(all.clone()).connection(Box::new(tokio::io::empty())));
-        let [closed, staying] = [&closes, &stays].map(|connection| connection.caller_gone.clone());
-        drop(closes);
-        assert!(closed.is_cancelled() && !staying.is_cancelled() && !all.is_cancelled());
-        all.cancel();
-        assert!(staying.is_cancelled());
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_never_says_a_word_is_dropped_in_the_end() {
         let (listener, address) = bound().await;

@@ -39,19 +39,11 @@
 //! handshake line and nothing else, ever. Standard error carries one JSON object a line ([`log`]).
 //! [`Traces`] sends spans to a collector if the environment names one.
 
-mod cookie;
-mod debug;
 mod environment;
 mod error;
-mod generated;
-mod handshake;
-mod health;
 mod incoming;
 mod listener;
 pub mod log;
-mod panic;
-mod parent;
-mod runtime;
 mod serve;
 mod server;
 mod services;
@@ -59,13 +51,9 @@ mod signals;
 mod tls;
 mod traces;
 
-pub use cookie::{help, started_by_core};
-pub use debug::serve_debug;
-pub use environment::Environment;
-pub use error::{Error, with_causes};
-pub use panic::install_panic_hook;
-pub use runtime::block_on;
-pub use serve::serve;
+pub use environment::{Environment, help, started_by_core};
+pub use error::{Error, install_panic_hook, with_causes};
+pub use serve::{block_on, serve, serve_debug};
 pub use server::Options;
 pub use tonic::service::Routes;
 pub use traces::Traces;

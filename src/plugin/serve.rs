@@ -1,19 +1,40 @@
-//! Serving under the core.
+//! Serving: under the core that started this process, or for cores that attach to it; and the threads for it.
 
-use std::io;
+use std::{
+    future::Future,
+    io::{self, Write},
+    num::NonZero,
+    process::ExitCode,
+    thread::available_parallelism,
+};
 
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
+use serde_json::json;
+use tokio::runtime::Builder;
 use tonic::service::Routes;
 
 use super::{
     Environment, Error, Options,
-    handshake::Handshake,
+    error::with_causes,
     incoming::{Callers, incoming},
-    listener,
-    parent::Parent,
+    listener::{self, Endpoint},
     server::{self, Ending},
-    signals::Signals,
+    signals::{Parent, Signals},
     tls::Identity,
+    traces,
 };
+
+/// The version of the handshake itself.
+const HANDSHAKE_VERSION: u32 = 1;
+
+/// The only major version of the provider protocol that is spoken here. A host that does not offer it refuses, and says
+/// which ones it does (plugin protocol, Version negotiation).
+const PROTOCOL_VERSION: u32 = 6;
+
+/// The registries by whose addresses a core may look for a provider to attach to.
+const REGISTRIES: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
+
+const MAX_THREADS: usize = 4;
 
 /// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output,
 /// and returns when it is time to exit with code 0, with the socket removed (plugin protocol, minimal server
@@ -31,12 +52,8 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
     let identity = environment.client_certificate.as_ref();
     let identity = identity.map(Identity::for_client).transpose()?;
     let bound = listener::bind(environment)?;
-    let handshake = Handshake {
-        certificate: identity.as_ref().map_or(&[], |own| &own.certificate),
-        endpoint: &bound.endpoint,
-        multiplex: environment.multiplex,
-    };
-    handshake.write(io::stdout().lock()).map_err(Error::Output)?;
+    let certificate = identity.as_ref().map_or(&[][..], |own| &own.certificate);
+    write(&handshake(certificate, &bound.endpoint), io::stdout().lock()).map_err(Error::Output)?;
 
     let end = async {
         tokio::select! {
@@ -50,4 +67,136 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
     server::run(incoming, routes, &options, end).await;
     drop(bound.directory);
     Ok(())
+}
+
+/// The one line that a plugin writes on standard output (plugin protocol, the handshake line), with the server's
+/// certificate in DER form; that is empty without TLS. The server must be listening by then.
+fn handshake(certificate: &[u8], Endpoint { network, address }: &Endpoint) -> String {
+    // With padding the host fails: it decodes the standard alphabet without.
+    let certificate = STANDARD_NO_PAD.encode(certificate);
+    format!("{HANDSHAKE_VERSION}|{PROTOCOL_VERSION}|{network}|{address}|grpc|{certificate}\n")
+}
+
+/// Writes a text in one piece and flushes it.
+fn write(text: &str, mut output: impl Write) -> io::Result<()> {
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+/// Serves `routes` to any core that is told where: no cookie, no TLS, no handshake line (plugin protocol, debug /
+/// reattach mode).
+///
+/// Prints on standard output how to tell it, for the provider with the short address `address`
+/// (`namespace/type`). Of `environment` only the place of the socket is used. Returns after SIGINT or SIGTERM,
+/// or when [`stopping`](Options::stopping) is cancelled, with the socket removed.
+pub async fn serve_debug(
+    routes: Routes,
+    address: &str,
+    environment: &Environment,
+    options: Options,
+) -> Result<(), Error> {
+    let signals = Signals::by_hand().map_err(Error::Signals)?;
+    let bound = listener::bind(environment)?;
+    let reattach = reattach(address, &bound.endpoint, std::process::id());
+    write(&announcement(&reattach), io::stdout().lock()).map_err(Error::Output)?;
+
+    let end = async {
+        signals.ended().await;
+        Ending::Terminated
+    };
+    // Cores come and go, each with a connection of its own.
+    let incoming = incoming(bound.listener, None, Callers::Each(options.caller_gone.clone()));
+    server::run(incoming, routes, &options, end).await;
+    drop(bound.directory);
+    Ok(())
+}
+
+/// The value of `TF_REATTACH_PROVIDERS`, safe between single quotes.
+///
+/// A short address means the registry of the product that reads it; the full ones serve configurations that name
+/// their registry. `Test` keeps the core from ending a server that it did not start.
+fn reattach(address: &str, endpoint: &Endpoint, process: u32) -> String {
+    let server = json!({
+        "Protocol": "grpc",
+        "ProtocolVersion": PROTOCOL_VERSION,
+        "Pid": process,
+        "Test": true,
+        "Addr": { "Network": endpoint.network, "String": endpoint.address },
+    });
+    let keys = REGISTRIES.iter().map(|host| format!("{host}/{address}"));
+    let servers: serde_json::Map<_, _> = keys.chain([address.to_owned()]).map(|key| (key, server.clone())).collect();
+    serde_json::Value::from(servers).to_string().replace('\'', r"\u0027")
+}
+
+fn announcement(reattach: &str) -> String {
+    let shell = if cfg!(windows) { "$env:" } else { "" };
+    format!(
+        "Provider started. To attach Terraform CLI, set the TF_REATTACH_PROVIDERS environment variable with the \
+         following:\n\n\t{shell}TF_REATTACH_PROVIDERS='{reattach}'\n\n"
+    )
+}
+
+/// Runs `serving` on a runtime made for it, and gives the exit code of the process; an error is told on
+/// standard error.
+///
+/// What is left running is dropped, not waited for: a call that hangs does not keep the process alive.
+pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
+    // The work is waiting for a service; few threads start faster and are enough.
+    let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(threads)
+        .on_thread_start(traces::join)
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime);
+    let result = runtime.and_then(|runtime| {
+        let result = runtime.block_on(serving);
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Plain text: the core shows what a plugin said that died before the handshake.
+            let _ = writeln!(io::stderr(), "failed to {}", with_causes(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+
+    #[test]
+    fn both_products_find_the_server_by_short_and_full_address() {
+        let endpoint = Endpoint { network: "unix", address: "/tmp/it's here/socket".to_owned() };
+        let text = reattach("acme/widget", &endpoint, 4242);
+        assert!(!text.contains('\''), "{text}");
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let expected = json!({
+            "Protocol": "grpc",
+            "ProtocolVersion": 6,
+            "Pid": 4242,
+            "Test": true,
+            "Addr": { "Network": "unix", "String": "/tmp/it's here/socket" },
+        });
+        assert_eq!(
+            value,
+            json!({
+                "acme/widget": expected,
+                "registry.opentofu.org/acme/widget": expected,
+                "registry.terraform.io/acme/widget": expected,
+            })
+        );
+    }
+
+    #[test]
+    fn the_certificate_has_the_standard_alphabet_and_no_padding() {
+        let endpoint = Endpoint { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
+        assert_eq!(handshake(b"", &endpoint), "1|6|unix|/tmp/plugin1/socket|grpc|\n");
+        assert_eq!(handshake(&[0xfb, 0xff, 0xfe, 0xff], &endpoint), "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n");
+    }
 }

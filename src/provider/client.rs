@@ -217,7 +217,7 @@ impl Client {
 
 /// The framework's end of a step, as the service's client takes it.
 pub(super) fn limits<C>(context: &framework::Context<C>) -> api::Context {
-    api::Context { cancel: context.cancel.clone(), deadline: context.deadline }
+    api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 
 /// How long the checks of one plan may take: a service that does not answer must not keep a reviewer.
@@ -225,5 +225,5 @@ const PLANNING: Duration = Duration::from_secs(60);
 
 /// The end of planning, as the service's client takes it.
 pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> api::Context {
-    api::Context::within(PLANNING, &context.cancel)
+    api::Context::within(PLANNING, &context.stopping)
 }

@@ -365,7 +365,7 @@ impl Tunnel<'_> {
         let (limits, doing) = (ssh::Limits::default(), format!("the connection to {}", target.host));
         let connected = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(ssh::Error::Cancelled { doing }),
+            () = context.stopping.cancelled() => Err(ssh::Error::Cancelled { doing }),
             connected = ssh::Link::open(target, limits, patience, lasting) => connected,
         };
         connected

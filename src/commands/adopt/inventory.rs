@@ -117,12 +117,12 @@ impl Inventory {
         if status.eq_ignore_ascii_case("releasing") {
             return Err("it is being released".to_owned());
         }
-        let (mut config, generated) = self.server.generate_config(kind.type_name(), &thing.state);
+        let (mut config, generated) = resource.generate(&thing.state);
         if generated.has_errors() {
             return Err(errors(&generated));
         }
         loop {
-            let judged = self.server.validate(Offered::Resource, kind.type_name(), &config, true);
+            let judged = resource.validate(&config, true);
             if !judged.has_errors() {
                 break;
             }

@@ -252,11 +252,10 @@ mod tests {
         let mut secret = Attribute::optional("key", Type::list(Type::map(Type::Bool)), "The key.")
             .sensitive()
             .write_only()
-            .deprecated("Use a file.")
             .validate(validator::text("a key", |_| true));
         let line = schema::line(&secret);
         assert!(line.starts_with("- `key` (List of Map of Boolean, Sensitive, [Write-only](https://"), "{line}");
-        assert!(line.ends_with(", Deprecated) The key. Each must be a key. **Deprecated.** Use a file."), "{line}");
+        assert!(line.ends_with(") The key. Each must be a key."), "{line}");
         secret = secret.replaces(Replacement::Always);
         assert!(schema::line(&secret).contains("also when it is set for the first time"));
         secret.presence = Presence::Required;

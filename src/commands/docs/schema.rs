@@ -107,7 +107,6 @@ fn anchor(is_block: bool, path: &[&str]) -> String {
 /// What is said of a value behind its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
-    Deprecated,
     Optional,
     Sensitive,
     WriteOnly,
@@ -116,14 +115,10 @@ pub(super) enum Flag {
 /// The line of an attribute in the registry's form: name, type, description, and what the description leaves to the
 /// schema.
 pub(super) fn line(attribute: &Attribute) -> String {
-    let flags: Vec<Flag> = [
-        (attribute.sensitive, Flag::Sensitive),
-        (attribute.write_only, Flag::WriteOnly),
-        (attribute.deprecated.is_some(), Flag::Deprecated),
-    ]
-    .into_iter()
-    .filter_map(|(is_set, flag)| is_set.then_some(flag))
-    .collect();
+    let flags: Vec<Flag> = [(attribute.sensitive, Flag::Sensitive), (attribute.write_only, Flag::WriteOnly)]
+        .into_iter()
+        .filter_map(|(is_set, flag)| is_set.then_some(flag))
+        .collect();
     let text = std::iter::once(attribute.description.clone()).chain(facts(attribute)).collect::<Vec<_>>().join(" ");
     named(&attribute.name, &attribute_type(&attribute.ty), &flags, &text)
 }
@@ -137,7 +132,6 @@ pub(super) fn named(name: &str, ty: &str, flags: &[Flag], text: &str) -> String 
 impl Flag {
     fn word(self) -> &'static str {
         match self {
-            Self::Deprecated => "Deprecated",
             Self::Optional => "Optional",
             Self::Sensitive => "Sensitive",
             Self::WriteOnly => {
@@ -163,8 +157,7 @@ fn facts(attribute: &Attribute) -> Vec<String> {
         Replacement::IfKnown => Some("Forces replacement."),
         Replacement::Never => None,
     };
-    let deprecated = attribute.deprecated.as_ref().map(|message| format!("**Deprecated.** {message}"));
-    default.into_iter().chain(rules).chain(replacement.map(str::to_owned)).chain(deprecated).collect()
+    default.into_iter().chain(rules).chain(replacement.map(str::to_owned)).collect()
 }
 
 /// The rules that a description leaves out, in sentences.

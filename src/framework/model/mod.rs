@@ -2,18 +2,14 @@
 
 mod deserialize;
 mod serialize;
-#[cfg(test)]
-mod shape;
 
 use serde::{
     Serialize,
     de::{DeserializeOwned, Expected, Unexpected},
 };
 
-#[cfg(test)]
-pub(super) use shape::{Shape, shape};
-
 use super::{
+    diagnostics::{Diagnostic, Diagnostics},
     path::{Path, Step},
     value::Value,
 };
@@ -50,6 +46,14 @@ impl ModelError {
         let outermost = self.steps.pop();
         let text = self.to_string();
         if let Some(Step::Attribute(name)) = outermost { (Some(name), text) } else { (None, text) }
+    }
+}
+
+/// The core and the provider disagree about the schema, which only a bug in the provider explains.
+impl From<ModelError> for Diagnostics {
+    fn from(error: ModelError) -> Self {
+        let detail = format!("This is a bug in the provider, please report it: {error}.");
+        Diagnostic::error("The provider could not read a value", detail).into()
     }
 }
 

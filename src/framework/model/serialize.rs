@@ -16,6 +16,19 @@ use crate::framework::{
 /// Writes a model as a value.
 pub(super) struct ValueSerializer;
 
+macro_rules! whole_numbers {
+    ($($method:ident $number:ty;)*) => {
+        $(fn $method(self, number: $number) -> Result<Value, ModelError> {
+            Ok(Value::Number(i64::from(number).into()))
+        })*
+    };
+}
+
+/// What no model holds.
+fn refused<T>() -> Result<T, ModelError> {
+    Err(ModelError::custom("bytes, tuples and variants with data have no form as a value"))
+}
+
 impl Serializer for ValueSerializer {
     type Ok = Value;
     type Error = ModelError;
@@ -31,32 +44,9 @@ impl Serializer for ValueSerializer {
         Ok(Value::Bool(truth))
     }
 
-    fn serialize_i8(self, number: i8) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
-    }
-
-    fn serialize_i16(self, number: i16) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
-    }
-
-    fn serialize_i32(self, number: i32) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
-    }
-
-    fn serialize_i64(self, number: i64) -> Result<Value, ModelError> {
-        Ok(Value::Number(number.into()))
-    }
-
-    fn serialize_u8(self, number: u8) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
-    }
-
-    fn serialize_u16(self, number: u16) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
-    }
-
-    fn serialize_u32(self, number: u32) -> Result<Value, ModelError> {
-        self.serialize_i64(number.into())
+    whole_numbers! {
+        serialize_i8 i8; serialize_i16 i16; serialize_i32 i32; serialize_i64 i64;
+        serialize_u8 u8; serialize_u16 u16; serialize_u32 u32;
     }
 
     fn serialize_u64(self, number: u64) -> Result<Value, ModelError> {
@@ -80,7 +70,7 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_bytes(self, _: &[u8]) -> Result<Value, ModelError> {
-        Err(ModelError::custom("bytes have no form as a value"))
+        refused()
     }
 
     fn serialize_none(self) -> Result<Value, ModelError> {
@@ -121,7 +111,7 @@ impl Serializer for ValueSerializer {
         _: &'static str,
         _: &T,
     ) -> Result<Value, ModelError> {
-        Err(ModelError::custom("a variant with data has no form as a value"))
+        refused()
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Elements, ModelError> {
@@ -137,11 +127,11 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ModelError> {
-        Err(ModelError::custom("a tuple has no place in a model"))
+        refused()
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, ModelError> {
-        Err(ModelError::custom("a tuple has no place in a model"))
+        refused()
     }
 
     fn serialize_tuple_variant(
@@ -151,7 +141,7 @@ impl Serializer for ValueSerializer {
         _: &'static str,
         _: usize,
     ) -> Result<Self::SerializeTupleVariant, ModelError> {
-        Err(ModelError::custom("a tuple has no place in a model"))
+        refused()
     }
 
     fn serialize_struct_variant(
@@ -161,7 +151,7 @@ impl Serializer for ValueSerializer {
         _: &'static str,
         _: usize,
     ) -> Result<Self::SerializeStructVariant, ModelError> {
-        Err(ModelError::custom("a variant with data has no form as a value"))
+        refused()
     }
 }
 

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::framework::{
-    Attr, Path, Secret,
-    value::{Number, Type},
-};
+use crate::framework::{Attr, Secret, value::Number};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Disk {
@@ -44,39 +41,6 @@ fn a_model_survives_the_way_through_a_value() {
     let value = to_value(&machine()).unwrap();
     assert!(value.attribute("running").is_unknown());
     assert_eq!(from_value::<Machine>(&value).unwrap(), machine());
-}
-
-#[test]
-fn the_shape_of_a_model_is_its_type() {
-    let disk = Type::object([("size_gb", Type::Number), ("path", Type::String)]);
-    let expected = Type::object([
-        ("name", Type::String),
-        ("price", Type::Number),
-        ("exact", Type::Number),
-        ("running", Type::Bool),
-        ("password", Type::String),
-        ("disks", Type::list(disk)),
-        ("tags", Type::map(Type::String)),
-    ]);
-    assert_eq!(shape::<Machine>().unwrap().ty, expected);
-}
-
-#[test]
-fn the_shape_of_a_model_tells_what_it_cannot_read() {
-    #[derive(Deserialize)]
-    #[expect(dead_code, reason = "only its shape is looked at")]
-    struct Lists {
-        bare: Attr<Vec<String>>,
-        read: Attr<Vec<Attr<Disk>>>,
-        inside: Attr<BTreeMap<String, Attr<Vec<i64>>>>,
-    }
-    let found = shape::<Lists>().unwrap();
-    let bare = [Path::to("bare").index(0), Path::to("inside").index(0).index(0)];
-    assert_eq!(found.bare, bare.into());
-    assert_eq!(
-        found.whole,
-        [Path::to("read").index(0).attribute("size_gb"), Path::to("inside").index(0).index(0)].into()
-    );
 }
 
 #[test]

@@ -1,12 +1,11 @@
-//! The calls that validate and take the provider's configuration.
+//! The calls that validate configurations, and take the provider's.
 
 use std::sync::{Arc, PoisonError};
 
 use super::Server;
 use crate::framework::{
-    Diagnostics, Provider, Value,
-    fill::fill_defaults,
-    model::{ModelError, from_value},
+    Diagnostic, Diagnostics, Entry, Provider, Schema, Value, config_rules::check, fill::fill_defaults,
+    model::from_value,
 };
 
 /// What the core says when it configures the provider.
@@ -29,34 +28,33 @@ pub(super) enum Configuration<C> {
 }
 
 impl<P: Provider> Server<P> {
+    /// Checks the provider's configuration.
+    pub fn validate_provider(&self, config: &Value) -> Diagnostics {
+        judged(&self.schema, config, true, |config, diagnostics| {
+            self.provider.validate(&from_value(config)?, diagnostics);
+            Ok(())
+        })
+    }
+
     /// Takes a configuration. One with unknown values is accepted in silence: the plan goes on without the service.
     pub async fn configure(&self, request: ConfigureRequest) -> Diagnostics {
-        let unknown: Vec<String> = self
-            .schema
-            .attributes
-            .iter()
-            .filter(|attribute| !request.config.attribute(&attribute.name).is_wholly_known())
-            .map(|attribute| attribute.name.clone())
-            .collect();
+        let names = self.schema.attributes.iter().map(|attribute| &attribute.name);
+        let unknown: Vec<String> =
+            names.filter(|name| !request.config.attribute(name).is_wholly_known()).cloned().collect();
         if !unknown.is_empty() || request.config.is_unknown() {
             self.set_configuration(Configuration::Unknown(unknown));
             return Diagnostics::new();
         }
-        let config = fill_defaults(&self.schema, &request.config);
-        let model = match from_value::<P::Model>(&config) {
+        let model = match from_value::<P::Model>(&fill_defaults(&self.schema, &request.config)) {
             Ok(model) => model,
-            Err(error) => return model_fault(&error),
+            Err(error) => return error.into(),
         };
-        match self.provider.configure(model, &request.core_version).await {
-            Ok((client, diagnostics)) => {
-                self.set_configuration(Configuration::Ready(client));
-                diagnostics
-            }
-            Err(diagnostics) => {
-                self.set_configuration(Configuration::Missing);
-                diagnostics
-            }
-        }
+        let (configuration, diagnostics) = match self.provider.configure(model, &request.core_version).await {
+            Ok((client, diagnostics)) => (Configuration::Ready(client), diagnostics),
+            Err(diagnostics) => (Configuration::Missing, diagnostics),
+        };
+        self.set_configuration(configuration);
+        diagnostics
     }
 
     fn set_configuration(&self, configuration: Configuration<P::Client>) {
@@ -64,17 +62,39 @@ impl<P: Provider> Server<P> {
     }
 }
 
+impl<C: Send + Sync + 'static> Entry<C> {
+    /// Checks a configuration. `write_only_allowed` says whether the core understands write-only attributes.
+    pub fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
+        judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
+    }
+}
+
+/// The rules of the schema, and where they are kept those of the author.
+fn judged(
+    schema: &Schema,
+    config: &Value,
+    write_only_allowed: bool,
+    validate: impl FnOnce(&Value, &mut Diagnostics) -> Result<(), Diagnostics>,
+) -> Diagnostics {
+    let mut diagnostics = check(schema, config, write_only_allowed);
+    if !diagnostics.has_errors()
+        && let Err(bug) = validate(&fill_defaults(schema, config), &mut diagnostics)
+    {
+        diagnostics.extend(bug);
+    }
+    diagnostics
+}
+
 impl<C> Configuration<C> {
     /// The client, or why it is missing.
     pub(super) fn client(self) -> Result<Arc<C>, Diagnostics> {
-        let mut diagnostics = Diagnostics::new();
-        match self {
+        let missing = match self {
             Self::Ready(client) => return Ok(client),
-            Self::Missing => diagnostics.error(
+            Self::Missing => Diagnostic::error(
                 "The provider is not configured",
                 "The core asked for something that needs the service before it configured the provider.",
             ),
-            Self::Unknown(arguments) => diagnostics.error(
+            Self::Unknown(arguments) => Diagnostic::error(
                 "The provider's configuration is not known yet",
                 format!(
                     "This needs the service, but the provider's {} will be known only after an apply of what it comes \
@@ -82,18 +102,7 @@ impl<C> Configuration<C> {
                     arguments.join(", ")
                 ),
             ),
-        }
-        Err(diagnostics)
+        };
+        Err(missing.into())
     }
-}
-
-/// A value that does not fit its model: the core and the provider disagree about the schema, which only a fault of ours
-/// explains.
-pub(in crate::framework) fn model_fault(error: &ModelError) -> Diagnostics {
-    let mut diagnostics = Diagnostics::new();
-    diagnostics.error(
-        "The provider could not read a value",
-        format!("This is a bug in the provider, please report it: {error}."),
-    );
-    diagnostics
 }

@@ -1,21 +1,10 @@
 //! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes,
 //! calls in here, and encodes.
 
-mod action;
-mod apply;
 mod configure;
-mod data_source;
-mod ephemeral;
-#[cfg(test)]
-mod faults;
-mod function;
-mod generate;
-mod import;
-mod list_resource;
-mod plan;
-mod read;
-mod upgrade;
-mod validate;
+mod offers;
+mod resource;
+mod state;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
@@ -25,25 +14,18 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use apply::{ApplyRequest, ApplyResponse};
 pub use configure::ConfigureRequest;
-pub use data_source::{DataSourceResponse, Deferral};
-pub use ephemeral::OpenResponse;
-pub use function::CallError;
-pub use import::{ImportResponse, ImportTarget};
-pub use list_resource::ListRequest;
-pub use plan::{PlanRequest, PlanResponse};
-pub use read::{ReadRequest, ReadResponse};
+pub use offers::ListRequest;
+pub use resource::{ApplyRequest, PlanRequest};
+pub use state::Answer;
 
 use self::configure::Configuration;
 use super::{
     diagnostics::Diagnostics,
-    held::Holder,
-    provider::Provider,
-    registry::{Entry, Kind, Registry},
+    ephemeral::Holder,
+    registry::{Provider, Registry},
     resource::Context,
     schema::Schema,
-    value::{Type, Value},
 };
 
 /// How long a step may take whose kind has no timeouts of its own.
@@ -53,7 +35,6 @@ pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 pub struct Server<P: Provider> {
     provider: P,
     schema: Schema,
-    config_type: Type,
     registry: Registry<P::Client>,
     held: Holder,
     /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
@@ -90,20 +71,16 @@ tokio::task_local! {
     static CALLER: Caller;
 }
 
-/// Answers a call of `caller`. The steps of the call learn from their [`Context::unheard`] that it is gone.
+/// Answers a call of `caller`. The steps of the call learn from their [`Context::caller_gone`] that it is gone.
 pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
-
-/// An offer and the client to work with it, or why there is none of them.
-type Ready<'a, C> = Result<(&'a Entry<C>, Arc<C>), Diagnostics>;
 
 impl<P: Provider> Server<P> {
     /// Serves a provider until `ends`.
     pub fn new(provider: P, ends: Ends) -> Self {
         let schema = provider.schema();
         Self {
-            config_type: schema.ty(),
             schema,
             registry: provider.registry(),
             provider,
@@ -119,19 +96,9 @@ impl<P: Provider> Server<P> {
         &self.schema
     }
 
-    /// The type of the provider's configuration.
-    pub fn config_type(&self) -> &Type {
-        &self.config_type
-    }
-
     /// Everything that the provider offers.
     pub fn registry(&self) -> &Registry<P::Client> {
         &self.registry
-    }
-
-    /// The provider itself.
-    pub fn provider(&self) -> &P {
-        &self.provider
     }
 
     /// Ends the waits of all calls under way; later calls are not touched (plugin protocol, StopProvider).
@@ -162,22 +129,13 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        let Caller { gone: unheard, answered, .. } = self.current_caller();
-        Context { client, cancel: self.stopping(), unheard, answered, deadline: Instant::now() + timeout }
+        let Caller { gone: caller_gone, answered, .. } = self.current_caller();
+        Context { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
     }
 
-    /// An offer and the client to work with it.
-    fn ready(&self, kind: Kind, name: &str) -> Ready<'_, P::Client> {
-        Ok((self.registry.find(kind, name)?, self.configuration().client()?))
-    }
-
-    fn resource(&self, name: &str) -> Result<&Entry<P::Client>, Diagnostics> {
-        self.registry.find(Kind::Resource, name)
-    }
-
-    /// What identifies the object of a state, where its type has an identity.
-    fn identity(&self, type_name: &str, state: &Value) -> Option<Value> {
-        self.resource(type_name).ok()?.identity.as_ref()?.of(state)
+    /// The client, or why it is missing.
+    fn client(&self) -> Result<Arc<P::Client>, Diagnostics> {
+        self.configuration().client()
     }
 
     fn configuration(&self) -> Configuration<P::Client> {

@@ -1,13 +1,11 @@
-//! Values as the core sees them: null and unknown are values of every type.
+//! Values as the core sees them, and their types: null and unknown are values of every type.
 
 mod number;
-mod ty;
 
 use std::{collections::BTreeMap, fmt};
 
 pub(in crate::framework) use number::NUMBER;
 pub use number::{InvalidNumber, Number};
-pub use ty::Type;
 
 /// One value, or a tree of them.
 ///
@@ -173,5 +171,50 @@ impl fmt::Debug for Value {
             Self::Map(elements) | Self::Object(elements) => formatter.debug_map().entries(elements).finish(),
             Self::Dynamic(dynamic) => formatter.debug_tuple("dynamic").field(&dynamic.value).finish(),
         }
+    }
+}
+
+/// The type of a value (plugin protocol, value encoding).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Type {
+    /// A truth value.
+    Bool,
+    /// Any type: each value says its own.
+    Dynamic,
+    /// Elements of one type, in order.
+    List(Box<Self>),
+    /// Elements of one type, by key.
+    Map(Box<Self>),
+    /// A decimal number.
+    Number,
+    /// Attributes by name.
+    Object(BTreeMap<String, Self>),
+    /// Elements of one type, without order or repetition.
+    Set(Box<Self>),
+    /// Text.
+    String,
+    /// A fixed number of elements, each of its own type.
+    Tuple(Vec<Self>),
+}
+
+impl Type {
+    /// A list of `element`.
+    pub fn list(element: Self) -> Self {
+        Self::List(Box::new(element))
+    }
+
+    /// A set of `element`.
+    pub fn set(element: Self) -> Self {
+        Self::Set(Box::new(element))
+    }
+
+    /// A map of `element`.
+    pub fn map(element: Self) -> Self {
+        Self::Map(Box::new(element))
+    }
+
+    /// An object with these attributes.
+    pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
+        Self::Object(attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect())
     }
 }

@@ -1,14 +1,16 @@
 //! Where the host connects: a unix socket in a private directory, or a local port on Windows.
 
-use std::io;
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
 };
 
-#[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
-mod tcp;
 #[cfg(unix)]
 mod unix;
 
@@ -23,7 +25,7 @@ pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
 /// Listens where `environment` wants it, for as long as the answer lives.
 #[cfg(windows)]
 pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
-    tcp::bind(environment.ports.clone())
+    bind_tcp(environment.ports.clone())
 }
 
 /// A socket that listens, what the host is told of it, and what is removed at the end.
@@ -75,3 +77,54 @@ impl Listener {
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Listens on the first free port of the loopback interface; 0 is any port.
+#[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
+fn bind_tcp(ports: RangeInclusive<u16>) -> Result<Bound, Error> {
+    let mut refusal = io::ErrorKind::AddrNotAvailable.into();
+    for port in ports.clone() {
+        match bind_port(port) {
+            Ok(bound) => return Ok(bound),
+            Err(error) => refusal = error,
+        }
+    }
+    Err(Error::Tcp { minimum: *ports.start(), maximum: *ports.end(), source: refusal })
+}
+
+fn bind_port(port: u16) -> io::Result<Bound> {
+    let listener = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    listener.set_nonblocking(true)?;
+    let endpoint = Endpoint { network: "tcp", address: listener.local_addr()?.to_string() };
+    Ok(Bound { directory: None, endpoint, listener: Listener::Tcp(listener.try_into()?) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+
+    fn port(bound: &Bound) -> u16 {
+        let address: SocketAddr = bound.endpoint.address.parse().unwrap();
+        assert!(address.ip().is_loopback());
+        address.port()
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_passed_over() {
+        let taken = bind_tcp(0..=0).unwrap();
+        let first = port(&taken);
+        let last = first.saturating_add(50);
+        let next = bind_tcp(first..=last).unwrap();
+        assert!((first + 1..=last).contains(&port(&next)));
+        assert_eq!(next.endpoint.network, "tcp");
+    }
+
+    #[tokio::test]
+    async fn a_range_without_a_free_port_is_an_error() {
+        let taken = bind_tcp(0..=0).unwrap();
+        let only = port(&taken);
+        let error = bind_tcp(only..=only).unwrap_err();
+        assert!(matches!(error, Error::Tcp { minimum, .. } if minimum == only));
+    }
+}

@@ -1,13 +1,11 @@
 //! What each call does: decode, ask the framework's server, encode. One file a group of calls.
 
-mod action;
-mod data_source;
-mod ephemeral;
-mod function;
-mod generate;
-mod list_resource;
-mod metadata;
+mod offers;
 mod provider;
 mod resource;
-mod resource_change;
-mod validate;
+mod streams;
+
+use super::{
+    convert,
+    service::{Answered, Call, Message},
+};

@@ -1,52 +1,95 @@
-//! Messages that read, import, move and upgrade resources.
+//! Messages of resources.
 
+use super::{Answered, Call, Message as _, convert};
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, IdentitySchema, Kind, Private, Provider, Server, Type,
-        server::{ImportTarget, ReadRequest},
+        Diagnostic, Diagnostics, Entry, Kind, Private, Provider, Server, State,
+        server::{Answer, ApplyRequest, PlanRequest},
     },
-    protocol::{
-        convert,
-        service::{Answer as _, Call},
-        tfplugin6::{
-            RawState, import_resource_state, move_resource_state, read_resource, upgrade_resource_identity,
-            upgrade_resource_state,
-        },
+    protocol::tfplugin6::{
+        DynamicValue, RawState, ResourceIdentityData, apply_resource_change, generate_resource_config,
+        import_resource_state, move_resource_state, plan_resource_change, read_resource, upgrade_resource_identity,
+        upgrade_resource_state,
     },
 };
 
-impl Call for upgrade_resource_state::Request {
-    type Response = upgrade_resource_state::Response;
-    const NAME: &'static str = "UpgradeResourceState";
+/// The msgpack of null.
+const NIL: u8 = 0xc0;
 
-    fn type_name(&self) -> &str {
-        &self.type_name
+/// The parts of an answer as messages: state, private data, identity and diagnostics.
+type Parts = (Option<DynamicValue>, Vec<u8>, Option<ResourceIdentityData>, Diagnostics);
+
+fn parts<C: Send + Sync>(resource: &Entry<C>, answer: Answer) -> Parts {
+    let Answer { state, private, identity, mut diagnostics } = answer;
+    let state = convert::written(&resource.ty, &state, &mut diagnostics);
+    let identity = convert::identity(resource.identity.as_ref(), identity.as_ref(), &mut diagnostics);
+    (state, private.encode(), identity, diagnostics)
+}
+
+impl Call for plan_resource_change::Request {
+    fn fallback(&self) -> Self::Response {
+        plan_resource_change::Response {
+            planned_state: self.proposed_new_state.clone(),
+            planned_private: self.prior_private.clone(),
+            planned_identity: self.prior_identity.clone(),
+            ..Self::Response::default()
+        }
     }
 
-    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
-        let ty = &server.registry().find(Kind::Resource, &self.type_name)?.ty;
-        let stored = stored_state(self.raw_state.as_ref())?;
-        let upgraded = server.upgrade(&self.type_name, self.version, stored)?;
-        let state = convert::read_stored(ty, &upgraded, "stored state")?;
-        let state = server.without_write_only(&self.type_name, &state);
-        let mut diagnostics = Diagnostics::new();
-        let mut response = upgrade_resource_state::Response {
-            upgraded_state: convert::written(ty, &state, &mut diagnostics),
-            diagnostics: Vec::new(),
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let read = |value: &Option<DynamicValue>, name| convert::read(&resource.ty, value.as_ref(), name);
+        let request = PlanRequest {
+            config: read(&self.config, "configuration")?,
+            prior: read(&self.prior_state, "prior state")?,
+            proposed: read(&self.proposed_new_state, "proposed state")?,
+            private: Private::decode(&self.prior_private),
+            earlier: (!self.planned_private.is_empty()).then(|| Private::decode(&self.planned_private)),
         };
-        response.say(diagnostics);
-        Ok(response)
+        let (plan, replace) = server.plan(resource, request).await?;
+        let (planned_state, planned_private, planned_identity, diagnostics) = parts(resource, plan);
+        let response = plan_resource_change::Response {
+            planned_state,
+            requires_replace: convert::paths(&replace),
+            planned_private,
+            planned_identity,
+            ..Self::Response::default()
+        };
+        Ok((response, diagnostics))
+    }
+}
+
+impl Call for apply_resource_change::Request {
+    /// What was there before. A transport error in its place would lose what exists (plugin protocol, status errors).
+    fn fallback(&self) -> Self::Response {
+        // The planned identity of what did not exist may hold unknown values, which an apply must not answer.
+        let prior = self.prior_state.as_ref().map_or(&[][..], |prior| &prior.msgpack);
+        let existed = !matches!(prior, [] | [NIL]);
+        apply_resource_change::Response {
+            new_state: self.prior_state.clone(),
+            private: self.planned_private.clone(),
+            new_identity: self.planned_identity.clone().filter(|_| existed),
+            ..Self::Response::default()
+        }
+    }
+
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let read = |value: &Option<DynamicValue>, name| convert::read(&resource.ty, value.as_ref(), name);
+        let request = ApplyRequest {
+            config: read(&self.config, "configuration")?,
+            prior: read(&self.prior_state, "prior state")?,
+            planned: read(&self.planned_state, "planned state")?,
+            private: Private::decode(&self.planned_private),
+        };
+        let (new_state, private, new_identity, diagnostics) = parts(resource, server.apply(resource, request).await?);
+        let response =
+            apply_resource_change::Response { new_state, private, new_identity, ..Self::Response::default() };
+        Ok((response, diagnostics))
     }
 }
 
 impl Call for read_resource::Request {
-    type Response = read_resource::Response;
-    const NAME: &'static str = "ReadResource";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
-    }
-
     /// The state as it was: an empty answer would say that the object is gone.
     fn fallback(&self) -> Self::Response {
         read_resource::Response {
@@ -57,96 +100,82 @@ impl Call for read_resource::Request {
         }
     }
 
-    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let resource = server.registry().find(Kind::Resource, &self.type_name)?;
-        let ty = &resource.ty;
-        let request = ReadRequest {
-            state: convert::read(ty, self.current_state.as_ref(), "state")?,
+        let current = State {
+            state: convert::read(&resource.ty, self.current_state.as_ref(), "state")?,
             private: Private::decode(&self.private),
         };
-        let read = server.read(&self.type_name, request).await;
-        let mut diagnostics = read.diagnostics;
-        let mut response = read_resource::Response {
-            new_state: convert::written(ty, &read.state, &mut diagnostics),
-            private: read.private.encode(),
-            new_identity: convert::identity(resource.identity.as_ref(), read.identity.as_ref(), &mut diagnostics),
-            ..Self::Response::default()
-        };
-        response.say(diagnostics);
-        Ok(response)
+        let (new_state, private, new_identity, diagnostics) = parts(resource, server.read(resource, current).await?);
+        Ok((read_resource::Response { new_state, private, new_identity, ..Self::Response::default() }, diagnostics))
     }
 }
 
 impl Call for import_resource_state::Request {
-    type Response = import_resource_state::Response;
-    const NAME: &'static str = "ImportResourceState";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
-    }
-
-    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let resource = server.registry().find(Kind::Resource, &self.type_name)?;
-        let ty = &resource.ty;
-        let target = match (&resource.identity, &self.identity) {
+        let imported = match (&resource.identity, &self.identity) {
             (Some(schema), Some(identity)) if self.id.is_empty() => {
-                ImportTarget::Identity(convert::read(&schema.ty(), identity.identity_data.as_ref(), "identity")?)
+                let identity = convert::read(&schema.ty(), identity.identity_data.as_ref(), "identity")?;
+                server.import(resource, &resource.import_id(&identity)?).await?
             }
-            _ => ImportTarget::Id(self.id.clone()),
+            _ => server.import(resource, &self.id).await?,
         };
-        let import = server.import(&self.type_name, target).await;
-        let mut diagnostics = import.diagnostics;
-        let mut response = Self::Response::default();
-        if !diagnostics.has_errors() {
-            response.imported_resources.push(import_resource_state::ImportedResource {
-                type_name: self.type_name.clone(),
-                state: convert::written(ty, &import.state, &mut diagnostics),
-                private: import.private.encode(),
-                identity: convert::identity(resource.identity.as_ref(), import.identity.as_ref(), &mut diagnostics),
-            });
-        }
-        response.say(diagnostics);
-        Ok(response)
+        let (state, private, identity, diagnostics) = parts(resource, imported);
+        let type_name = self.type_name.clone();
+        let imported = import_resource_state::ImportedResource { type_name, state, private, identity };
+        let imported_resources = vec![imported];
+        Ok((import_resource_state::Response { imported_resources, ..Self::Response::default() }, diagnostics))
     }
 }
 
-impl Call for upgrade_resource_identity::Request {
-    type Response = upgrade_resource_identity::Response;
-    const NAME: &'static str = "UpgradeResourceIdentity";
-
-    fn type_name(&self) -> &str {
-        &self.type_name
+impl Call for generate_resource_config::Request {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let state = convert::read(&resource.ty, self.state.as_ref(), "state")?;
+        let (config, mut diagnostics) = resource.generate(&state);
+        let config = convert::written(&resource.ty, &config, &mut diagnostics);
+        Ok((generate_resource_config::Response { config, diagnostics: Vec::new() }, diagnostics))
     }
+}
 
-    async fn answer<P: Provider>(&self, server: &Server<P>) -> Result<Self::Response, Diagnostics> {
-        let schema = server.registry().find(Kind::Resource, &self.type_name)?.identity.as_ref();
+impl Call for upgrade_resource_state::Request {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
+        let resource = server.registry().find(Kind::Resource, &self.type_name)?;
+        let upgraded = resource.upgrade(self.version, stored_state(self.raw_state.as_ref())?)?;
+        let state = resource.without_write_only(&convert::read_stored(&resource.ty, &upgraded, "stored state")?);
+        let mut diagnostics = Diagnostics::new();
+        let upgraded_state = convert::written(&resource.ty, &state, &mut diagnostics);
+        Ok((upgrade_resource_state::Response { upgraded_state, diagnostics: Vec::new() }, diagnostics))
+    }
+}
+
+/// Cores ask only where the version is another one than that of the schema, or none: there is one layout.
+impl Call for upgrade_resource_identity::Request {
+    async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
+        let Some(schema) = &server.registry().find(Kind::Resource, &self.type_name)?.identity else {
+            let detail = format!("This version of the provider has no identity for {}.", self.type_name);
+            return Err(Diagnostic::error("No identity", detail).into());
+        };
+        if self.version != convert::IDENTITY_VERSION {
+            let detail =
+                format!("Its version is {}, which this provider cannot read. The state is unchanged.", self.version);
+            return Err(Diagnostic::error("The identity is of an unknown version", detail).into());
+        }
         // A state without an identity comes with no JSON at all.
         let json = self.raw_identity.as_ref().map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty());
         let stored = stored_json(json.unwrap_or(b"{}"), "identity")?;
-        let upgraded = server.upgrade_identity(&self.type_name, self.version, stored)?;
-        let ty = schema.map(IdentitySchema::ty).unwrap_or(Type::Dynamic);
-        let identity = convert::read_stored(&ty, &upgraded, "stored identity")?;
+        let identity = convert::read_stored(&schema.ty(), &stored, "stored identity")?;
         let mut diagnostics = Diagnostics::new();
-        let mut response = upgrade_resource_identity::Response {
-            upgraded_identity: convert::identity(schema, Some(&identity), &mut diagnostics),
-            diagnostics: Vec::new(),
-        };
-        response.say(diagnostics);
-        Ok(response)
+        let upgraded_identity = convert::identity(Some(schema), Some(&identity), &mut diagnostics);
+        Ok((upgrade_resource_identity::Response { upgraded_identity, diagnostics: Vec::new() }, diagnostics))
     }
 }
 
 /// No state of another type holds what a state here needs.
 impl Call for move_resource_state::Request {
-    type Response = move_resource_state::Response;
-    const NAME: &'static str = "MoveResourceState";
-
-    fn type_name(&self) -> &str {
-        &self.target_type_name
-    }
-
-    async fn answer<P: Provider>(&self, _: &Server<P>) -> Result<Self::Response, Diagnostics> {
-        let (from, to) = (&self.source_type_name, &self.target_type_name);
+    async fn answer<P: Provider>(&self, _: &Server<P>) -> Answered<Self> {
+        let (from, to) = (&self.source_type_name, self.subject());
         Err(Diagnostic::error(
             format!("{from} cannot be moved to {to}"),
             format!(

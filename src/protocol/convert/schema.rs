@@ -1,11 +1,16 @@
-//! Schemas as messages.
+//! Schemas, and signatures of functions, as messages.
 
 use crate::{
-    framework::schema::{Attribute, AttributeType, Nesting, Presence, Schema},
+    framework::{
+        IdentitySchema, Parameter, Signature,
+        schema::{Attribute, AttributeType, Nesting, Presence, Schema},
+    },
     protocol::{
         codec::encode_type,
         tfplugin6::{
-            Schema as WireSchema, StringKind,
+            Function, ResourceIdentitySchema, Schema as WireSchema, StringKind,
+            function::{Parameter as WireParameter, Return},
+            resource_identity_schema::IdentityAttribute,
             schema::{
                 Attribute as WireAttribute, Block, NestedBlock, Object, nested_block::NestingMode as BlockNesting,
                 object::NestingMode,
@@ -57,8 +62,7 @@ fn attribute(attribute: &Attribute) -> WireAttribute {
         computed: attribute.is_computed(),
         sensitive: attribute.sensitive,
         write_only: attribute.write_only,
-        deprecated: attribute.deprecated.is_some(),
-        deprecation_message: attribute.deprecated.clone().unwrap_or_default(),
+        ..WireAttribute::default()
     }
 }
 
@@ -74,6 +78,51 @@ fn object(nesting: Nesting, attributes: &[Attribute]) -> Object {
     }
 }
 
+/// Of the layout of all identities: none has changed yet.
+pub(in crate::protocol) const IDENTITY_VERSION: i64 = 0;
+
+/// The schema of an identity as a message.
+pub(in crate::protocol) fn identity_schema(schema: &IdentitySchema) -> ResourceIdentitySchema {
+    ResourceIdentitySchema {
+        version: IDENTITY_VERSION,
+        identity_attributes: schema
+            .attributes
+            .iter()
+            .map(|attribute| IdentityAttribute {
+                name: attribute.name.clone(),
+                r#type: encode_type(&attribute.ty),
+                required_for_import: attribute.required,
+                optional_for_import: !attribute.required,
+                description: attribute.description.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// A signature as a message. The core crashes on a function without a return (plugin protocol, missing-field crashes).
+pub(in crate::protocol) fn function(signature: &Signature) -> Function {
+    Function {
+        parameters: signature.parameters.iter().map(parameter).collect(),
+        variadic_parameter: signature.variadic.as_ref().map(parameter),
+        r#return: Some(Return { r#type: encode_type(&signature.returns) }),
+        summary: signature.summary.clone(),
+        description: signature.description.clone(),
+        description_kind: StringKind::Markdown.into(),
+        ..Function::default()
+    }
+}
+
+fn parameter(parameter: &Parameter) -> WireParameter {
+    WireParameter {
+        name: parameter.name.clone(),
+        r#type: encode_type(&parameter.ty),
+        allow_null_value: parameter.takes_null,
+        description: parameter.description.clone(),
+        description_kind: StringKind::Markdown.into(),
+        ..WireParameter::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,10 +135,7 @@ mod tests {
             "A **thing**.",
             vec![
                 Attribute::with_default("region", Type::String, "a", "Region."),
-                Attribute::optional("password", Type::String, "Password.")
-                    .sensitive()
-                    .write_only()
-                    .deprecated("Use a key."),
+                Attribute::optional("password", Type::String, "Password.").sensitive().write_only(),
                 Attribute::computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
         )
@@ -104,7 +150,6 @@ mod tests {
         assert_eq!(region.r#type, b"\"string\"");
         assert!(region.optional && region.computed && !region.required);
         assert!(password.optional && !password.computed && password.sensitive && password.write_only);
-        assert_eq!((password.deprecated, password.deprecation_message.as_str()), (true, "Use a key."));
         let nested = disks.nested_type.as_ref().unwrap();
         assert_eq!((nested.nesting, disks.r#type.len()), (2, 0));
         assert!(nested.attributes[0].required);

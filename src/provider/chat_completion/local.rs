@@ -78,7 +78,7 @@ async fn ask(
     let session = link.session().await.map_err(|error| Box::new(failed(&tried(), port, &error.into())))?;
     let key = config.api_key.known().cloned().map(Secret::into_inner);
     let asked = tokio::select! {
-        () = context.cancel.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
+        () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
         asked = timeout_at(context.deadline, llama_chat::ask(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {

@@ -40,7 +40,7 @@ pub(in crate::provider) struct Creation<'a, M> {
     /// The create timeout.
     pub(in crate::provider) limits: Limits,
     /// Cancelled when the answer will not reach Terraform.
-    pub(in crate::provider) unheard: CancellationToken,
+    pub(in crate::provider) caller_gone: CancellationToken,
     /// Cancelled when the answer went to Terraform's connection.
     answered: CancellationToken,
 }
@@ -65,7 +65,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         wait_for_capacity: planned.wait_for_capacity(),
         while_busy: M::WHILE_BUSY,
         before_sending: guard.question(),
-        abandoned: context.unheard.clone(),
+        abandoned: context.caller_gone.clone(),
     };
     let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());
@@ -98,7 +98,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         diagnostics,
         client,
         limits,
-        unheard: context.unheard.clone(),
+        caller_gone: context.caller_gone.clone(),
         answered: context.answered.clone(),
     };
     creation.follow(accepted).await;
@@ -258,7 +258,7 @@ impl<M: Managed> Creation<'_, M> {
     /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the
     /// name is the one trace of a run that is killed and whose record is lost.
     async fn rename(&mut self, accepted: &Accepted<M::Object>) {
-        let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.unheard.is_cancelled()) else { return };
+        let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.caller_gone.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {
             self.diagnostics.push(not_noted(&self.state, &accepted.sent_name, error));
             return;
@@ -277,7 +277,7 @@ impl<M: Managed> Creation<'_, M> {
     /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the
     /// record stays or is turned back, and the next run's same create adopts the object.
     async fn hand_over(&self, entry: Entry) {
-        if self.unheard.is_cancelled() {
+        if self.caller_gone.is_cancelled() {
             tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
             return;
         }
@@ -286,7 +286,7 @@ impl<M: Managed> Creation<'_, M> {
             Ok(handed) => {
                 let answer = Answer {
                     handed: Some(handed),
-                    unheard: self.unheard.clone(),
+                    caller_gone: self.caller_gone.clone(),
                     answered: self.answered.clone(),
                     answered_at: None,
                     journal: self.client.journal.clone(),
@@ -303,7 +303,7 @@ impl<M: Managed> Creation<'_, M> {
 /// state that holds the object clears the record all the same.
 struct Answer {
     handed: Option<HandedOver>,
-    unheard: CancellationToken,
+    caller_gone: CancellationToken,
     answered: CancellationToken,
     answered_at: Option<Instant>,
     journal: Journal,
@@ -314,9 +314,9 @@ impl Answer {
         tokio::select! {
             biased;
             () = self.answered.cancelled() => self.answered_at = Some(Instant::now()),
-            () = self.unheard.cancelled() => return,
+            () = self.caller_gone.cancelled() => return,
         }
-        self.unheard.cancelled().await;
+        self.caller_gone.cancelled().await;
     }
 
     fn may_be_lost(&self) -> bool {

@@ -108,7 +108,7 @@ impl Attempt {
         let secrets = server.job(config, access).map(|job| job.secrets()).unwrap_or_default();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
-        let machine = Machine::open(target, place, secrets, self.limits, ends, &context.cancel).await;
+        let machine = Machine::open(target, place, secrets, self.limits, ends, &context.stopping).await;
         let mut machine = machine.map_err(|error| NoEntrance::Ssh(Box::new(error)))?;
         machine.progress = context.client.api.settings().progress.clone();
         Ok(machine)

@@ -93,7 +93,7 @@ impl framework::Resource for Resource {
     async fn create(&self, change: Create<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,
-            () = context.unheard.cancelled() => Outcome::absent(),
+            () = context.caller_gone.cancelled() => Outcome::absent(),
         }
     }
 

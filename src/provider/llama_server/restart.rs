@@ -185,7 +185,7 @@ async fn enter(config: &Target, login: &Login, context: &Context<Client>) -> Res
     })?;
     let secrets = config.api_key.known().cloned().map(Secret::into_inner).into_iter().collect();
     let ends = (login.timeout(), context.deadline);
-    let opened = Machine::open(target, config.place(), secrets, ssh::Limits::default(), ends, &context.cancel).await;
+    let opened = Machine::open(target, config.place(), secrets, ssh::Limits::default(), ends, &context.stopping).await;
     let mut machine = opened.map_err(|error| {
         let tried = format!("restart {}", config.server().title());
         Box::new(SshFailure { error: &error, tried, now: NOTHING.to_owned() }.diagnostic())

@@ -164,7 +164,7 @@ async fn in_time(
     };
     tokio::select! {
         biased;
-        () = context.cancel.cancelled() => Err(stopped("the operation was stopped")),
+        () = context.stopping.cancelled() => Err(stopped("the operation was stopped")),
         read = timeout_at(context.deadline, reading) => match read {
             Err(_) => Err(stopped("the time ran out")),
             Ok(read) => read.map_err(|error| failed(name, &error, argument)),

@@ -1,171 +1,177 @@
-//! Everything that is read from outside, damaged: it is read or refused, without a panic and within its size.
-//!
-//! Each input is a recorded one with pieces changed, doubled and cut out. `PROPTEST_CASES=10000000` looks for more than
-//! the short run, with another seed each time.
+//! Everything that is read from outside, damaged: it is read or refused, without a panic and within its size. The lines
+//! that an instance reports have their own test beside their reader.
 
 use std::fs;
 
 use bytes::Bytes;
 use damodel::{
     api::{CloudDisk, CloudDiskSpec, EventStream, Instance, InstanceDetail, PrivateImage, PublicImage, Spec},
-    framework::{Ends, Kind, Server, Type},
+    framework::{Ends, Kind, Server, Type, Value},
     model,
-    protocol::codec::{Unsaid, decode, decode_json, decode_type, encode},
+    protocol::codec::{Unsaid, decode, decode_json, decode_type, encode, encode_type},
     provider::{Damodel, Environment},
     review::{Format, Plan, Policy, Review, Reviewed, Style, render},
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use proptest::{prelude::*, sample::Index};
+use rand::RngExt as _;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 
 use crate::{
-    framework::conformance::{cases, vectors::recorded_values},
+    framework::conformance::vectors::recorded_values,
     model::Files,
-    support::gguf::Size,
+    support::{damage::damaged, gguf::Size},
 };
-
-/// A piece of the input, what becomes of it, and a byte for that.
-type Edit = (Index, Index, u8, u8);
-
-fn edits() -> impl Strategy<Value = Vec<Edit>> {
-    prop::collection::vec(any::<Edit>(), 1..8)
-}
-
-/// The input with the edits: bytes set, flipped and inserted, pieces cut out and doubled.
-fn damaged(mut input: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
-    for (from, to, what, byte) in edits {
-        if input.is_empty() {
-            return vec![*byte];
-        }
-        let at = from.index(input.len());
-        // Short pieces, since a long one leaves little of the input.
-        let end = (at + 1 + to.index(32)).min(input.len());
-        match what % 5 {
-            0 => input[at] = *byte,
-            1 => input[at] ^= 1 << (byte % 8),
-            2 => input.insert(at, *byte),
-            3 => drop(input.drain(at..end)),
-            _ => {
-                let piece = input[at..end].to_vec();
-                input.splice(at..at, piece);
-            }
-        }
-    }
-    input
-}
 
 fn fixture(name: &str) -> Vec<u8> {
     fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The types of all resources.
-fn types() -> &'static [Type] {
-    static TYPES: std::sync::OnceLock<Vec<Type>> = std::sync::OnceLock::new();
-    TYPES.get_or_init(|| {
-        let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-        server.registry().of(Kind::Resource).map(|resource| resource.ty.clone()).collect()
-    })
+/// What is read is written, and then read as the same.
+fn survives(ty: &Type, value: &Value) {
+    assert!(decode(ty, &encode(ty, value).unwrap()).as_ref() == Ok(value));
 }
 
-proptest! {
-    #![proptest_config(cases(300))]
+#[test]
+fn a_value_of_the_core() {
+    let (types, values): (Vec<Type>, Vec<Vec<u8>>) = recorded_values().iter().cloned().unzip();
+    damaged("values", 3000, &values, |position, bytes, _| {
+        let ty = &types[position];
+        if let Ok(value) = decode(ty, bytes) {
+            survives(ty, &value);
+        }
+    });
+}
 
-    #[test]
-    fn a_value_of_the_core(vector: Index, edits in edits()) {
-        let values = recorded_values();
-        let (ty, bytes) = &values[vector.index(values.len())];
-        let bytes = damaged(bytes.clone(), &edits);
-        if let Ok(value) = decode(ty, &bytes) {
-            let written = encode(ty, &value).unwrap();
-            prop_assert!(decode(ty, &written) == Ok(value));
+#[test]
+fn a_type_of_the_core() {
+    let types: Vec<Vec<u8>> = recorded_values().iter().map(|(ty, _)| encode_type(ty)).collect();
+    damaged("types", 3000, &types, |_, bytes, _| {
+        if let Ok(ty) = decode_type(bytes) {
+            assert_eq!(decode_type(&encode_type(&ty)), Ok(ty));
+        }
+    });
+}
+
+#[test]
+fn a_stored_state() {
+    let server = Server::new(Damodel::new(Environment::default()), Ends::default());
+    let state: Json = serde_json::from_slice(&fixture("state/0.1.0/state.json")).unwrap();
+    let (mut types, mut states) = (Vec::new(), Vec::new());
+    for resource in state["resources"].as_array().unwrap() {
+        let entry = server.registry().find(Kind::Resource, resource["type"].as_str().unwrap()).unwrap();
+        for instance in resource["instances"].as_array().unwrap() {
+            types.push(&entry.ty);
+            states.push(instance["attributes"].to_string().into_bytes());
         }
     }
-
-    #[test]
-    fn a_stored_state(edits in edits()) {
-        static STATE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
-        let state = STATE.get_or_init(|| {
-            let state: serde_json::Value = serde_json::from_slice(&fixture("state/0.1.0/state.json")).unwrap();
-            state["resources"][0]["instances"][0]["attributes"].to_string().into_bytes()
-        });
-        let state = damaged(state.clone(), &edits);
-        for ty in types() {
-            if let Ok(value) = decode_json(ty, &state, Unsaid::Dropped) {
-                prop_assert!(decode(ty, &encode(ty, &value).unwrap()) == Ok(value));
-            }
+    damaged("states", 1000, &states, |position, bytes, _| {
+        if let Ok(value) = decode_json(types[position], bytes, Unsaid::Dropped) {
+            survives(types[position], &value);
         }
-        let _ = decode_type(&state);
-    }
+    });
+}
 
-    #[test]
-    fn an_answer_of_the_service(file: Index, edits in edits()) {
-        const FILES: [&str; 7] = [
-            "cloud_disk_list", "cloud_disk_specs", "instance_detail", "instance_list", "private_images", "public_images",
-            "spec_list",
-        ];
-        let answer = fixture(&format!("api/{}.json", FILES[file.index(FILES.len())]));
-        let answer = damaged(answer, &edits);
-        let Ok(whole) = serde_json::from_slice::<serde_json::Value>(&answer) else { return Ok(()) };
+#[test]
+fn an_answer_of_the_service() {
+    fn read<T: DeserializeOwned>(record: &Json) {
+        let _ = T::deserialize(record);
+    }
+    type Reader = fn(&Json);
+    const ANSWERS: [(&str, Reader); 7] = [
+        ("cloud_disk_list", read::<CloudDisk>),
+        ("cloud_disk_specs", read::<CloudDiskSpec>),
+        ("instance_detail", read::<InstanceDetail>),
+        ("instance_list", read::<Instance>),
+        ("private_images", read::<PrivateImage>),
+        ("public_images", read::<PublicImage>),
+        ("spec_list", read::<Spec>),
+    ];
+    let answers = ANSWERS.map(|(file, _)| {
+        let answer: Json = serde_json::from_slice(&fixture(&format!("api/{file}.json"))).unwrap();
+        answer.to_string().into_bytes()
+    });
+    damaged("answers", 1000, &answers, |position, bytes, _| {
+        let Ok(whole) = serde_json::from_slice::<Json>(bytes) else { return };
         let result = &whole["result"];
-        let records = [result, &result["data"]].into_iter().filter_map(|list| list.as_array()).flatten().chain([result]);
-        for record in records {
-            let record = || record.clone();
-            let _ = serde_json::from_value::<CloudDisk>(record());
-            let _ = serde_json::from_value::<CloudDiskSpec>(record());
-            let _ = serde_json::from_value::<Instance>(record());
-            let _ = serde_json::from_value::<InstanceDetail>(record());
-            let _ = serde_json::from_value::<PrivateImage>(record());
-            let _ = serde_json::from_value::<PublicImage>(record());
-            let _ = serde_json::from_value::<Spec>(record());
-        }
-    }
+        let records = [result, &result["data"]].into_iter().filter_map(|list| list.as_array()).flatten();
+        records.chain([result]).for_each(ANSWERS[position].1);
+    });
+}
 
-    /// A model's header is read in less than a MiB at a time, and never beyond the file's end: the source sees to that.
-    #[test]
-    fn a_model_file(edits in edits(), is_split: bool) {
-        let file = Size { heads_kv: 2, experts: 4, window: 128, ..Size::dense() }.model();
-        let file = if is_split { file.number("split.count", 2).number("split.no", 0) } else { file };
-        let (header, length) = (damaged(file.header(), &edits), file.length());
-        let files = Files::default()
-            .with("m-00001-of-00002.gguf", header.clone(), length.max(header.len() as u64))
-            .with("m-00002-of-00002.gguf", header.clone(), length.max(header.len() as u64));
-        if let Ok(model) = model::read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
-            let found = model::memory(&model, &model::Options::default());
-            prop_assert_eq!(found.total.is_some(), found.cache.is_some() && found.compute.is_some());
-            prop_assert!(!found.notes.is_empty());
-        }
-    }
-
-    /// Wherever a stream is cut into pieces, its events are the same.
-    #[test]
-    fn an_event_stream(edits in edits(), cuts in prop::collection::vec(any::<Index>(), 0..8)) {
-        let text = b"event: a\r\nid: 1\ndata: {\"x\":1}\r\n\r\n: note\ndata: one\ndata: two\n\ndata: [DONE]\n\n";
-        let text = damaged(text.to_vec(), &edits);
-        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).collect();
+/// Wherever a stream is cut into pieces, its events are the same.
+#[test]
+fn an_event_stream() {
+    let texts = [
+        &b"event: a\r\nid: 1\ndata: {\"x\":1}\r\n\r\n: note\ndata: one\ndata: two\n\ndata: [DONE]\n\n"[..],
+        b"\xef\xbb\xbfdata\r\rdata:one\revent\n\nretry: 5\ndata: \xc3\xa9\r\n",
+    ];
+    damaged("events", 3000, &texts.map(<[u8]>::to_vec), |_, text, random| {
+        let mut places: Vec<usize> =
+            (0..random.random_range(0..8)).map(|_| random.random_range(0..=text.len())).collect();
         places.extend([0, text.len()]);
         places.sort_unstable();
-        let pieces: Vec<_> = places.windows(2).map(|piece| text[piece[0]..piece[1]].to_vec()).collect();
-        let events = |pieces: Vec<Vec<u8>>| {
-            let bytes = stream::iter(pieces.into_iter().map(|piece| Ok::<_, String>(Bytes::from(piece))));
-            let events = EventStream::new(bytes).map(|event| event.map_err(|error| error.to_string()));
+        let pieces: Vec<&[u8]> = places.windows(2).map(|piece| &text[piece[0]..piece[1]]).collect();
+        let events = |pieces: &[&[u8]]| {
+            let bytes = pieces.iter().map(|piece| Ok::<_, String>(Bytes::copy_from_slice(piece)));
+            let events = EventStream::new(stream::iter(bytes)).map(|event| event.map_err(|error| error.to_string()));
             events.collect::<Vec<_>>().now_or_never().unwrap()
         };
-        prop_assert_eq!(events(pieces), events(vec![text]));
-    }
+        assert_eq!(events(&pieces), events(&[text]));
+    });
 }
 
-proptest! {
-    #![proptest_config(cases(20))]
-
-    #[test]
-    fn a_plan(edits in edits()) {
-        if let Ok(plan) = Plan::read(&damaged(fixture("review/everything.json"), &edits)) {
-            let review = Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), None, |_| None);
-            for format in [
-                Format::Github, Format::Gitlab, Format::Html, Format::Json, Format::Junit, Format::Markdown, Format::Sarif,
-                Format::Text,
-            ] {
-                prop_assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
-            }
+/// A model's header is read in less than a MiB at a time, and never beyond the file's end: the source sees to that.
+#[test]
+fn a_model_file() {
+    let file = || Size { heads_kv: 2, experts: 4, window: 128, ..Size::dense() }.model();
+    let files = [file(), file().number("split.count", 2).number("split.no", 0)];
+    let lengths = files.each_ref().map(|file| file.length());
+    damaged("models", 300, &files.map(|file| file.header()), |position, header, _| {
+        let length = lengths[position].max(header.len() as u64);
+        let files = Files::default().with("m-00001-of-00002.gguf", header.to_vec(), length).with(
+            "m-00002-of-00002.gguf",
+            header.to_vec(),
+            length,
+        );
+        if let Ok(model) = model::read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
+            let found = model::memory(&model, &model::Options::default());
+            assert_eq!(found.total.is_some(), found.cache.is_some() && found.compute.is_some());
+            assert!(!found.notes.is_empty());
         }
-    }
+    });
+}
+
+const FORMATS: [Format; 8] = [
+    Format::Github,
+    Format::Gitlab,
+    Format::Html,
+    Format::Json,
+    Format::Junit,
+    Format::Markdown,
+    Format::Sarif,
+    Format::Text,
+];
+
+/// Each plan is read, judged and written in one form.
+#[test]
+fn a_plan() {
+    let cores = ["action-after-create", "action-invoked", "deferred", "refresh-only", "action-on-update"];
+    let cores = cores.map(|name| format!("cores/terraform-1.17-{name}"));
+    let plans = cores.iter().map(|name| fixture(&format!("review/{name}.json"))).collect::<Vec<_>>();
+    damaged("plans", 150, &plans, |_, plan, random| review(plan, FORMATS[random.random_range(0..FORMATS.len())]));
+}
+
+/// It is ten times as large as the others.
+#[test]
+fn a_plan_with_everything() {
+    damaged("large plans", 20, &[fixture("review/everything.json")], |_, plan, _| {
+        FORMATS.into_iter().for_each(|format| review(plan, format));
+    });
+}
+
+fn review(plan: &[u8], format: Format) {
+    let Ok(plan) = Plan::read(plan) else { return };
+    let review = Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), None, |_| None);
+    assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
 }

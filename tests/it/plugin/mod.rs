@@ -61,16 +61,6 @@ async fn version_six_is_chosen_whatever_is_offered() {
     }
 }
 
-#[tokio::test]
-async fn only_a_host_that_asks_gets_a_seventh_field() {
-    let mut command = PluginProcess::command(BINARY);
-    command.env("PLUGIN_MULTIPLEX_GRPC", "true");
-    let plugin = PluginProcess::launch(command, Some(ClientIdentity::generate())).await;
-    assert_eq!(plugin.handshake.fields.get(6).unwrap(), "false");
-    assert_eq!(check(plugin.connect().await).await, ServingStatus::Serving);
-    plugin.shut_down().await;
-}
-
 #[test]
 fn without_the_cookie_a_person_gets_help() {
     for cookie in [None, Some("nonsense")] {

@@ -209,9 +209,14 @@ async fn a_data_source_is_read_or_put_off() {
     assert!(response.diagnostics.is_empty());
 
     assert!(fixture.core.configure(&provider_type(), &region("here")).await.is_empty());
-    let response = fixture.core.client.read_data_source(read).await.unwrap().into_inner();
+    let response = fixture.core.client.read_data_source(read.clone()).await.unwrap().into_inner();
     let expected = Value::object([("name", "abc".into()), ("length", Value::from(3))]);
     assert_eq!(response.state, Some(dynamic(&ty, &expected)));
+
+    let without_result = Value::object([("name", "".into()), ("length", Value::Null)]);
+    let read = read_data_source::Request { config: Some(dynamic(&ty, &without_result)), ..read };
+    let response = fixture.core.client.read_data_source(read).await.unwrap().into_inner();
+    assert_eq!(only(&response.diagnostics).summary, "The data source has no result");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What several topics need.
 
+pub(crate) mod damage;
 pub(crate) mod gguf;
 pub(crate) mod plugin;
 pub(crate) mod proto;

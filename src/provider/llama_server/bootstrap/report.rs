@@ -259,7 +259,7 @@ impl Compile {
                 None => counted.strip_suffix('%')?.trim().parse().ok().filter(|percent| *percent <= 100),
                 Some((done, all)) => {
                     let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
-                    u8::try_from((100 * done).checked_div(all)?).ok().filter(|percent| *percent <= 100)
+                    u8::try_from(done.checked_mul(100)?.checked_div(all)?).ok().filter(|percent| *percent <= 100)
                 }
             }
         };

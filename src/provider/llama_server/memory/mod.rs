@@ -140,7 +140,8 @@ async fn look(
     let target = login.target(access.as_ref(), client).map_err(|_| "nothing to log in with yet")?;
     let limits = ssh::Limits { denied: Duration::ZERO, ..ssh::Limits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
-    let session = ssh::connect(&target, &limits, patience, &context.cancel).await.map_err(|error| error.to_string())?;
+    let session =
+        ssh::connect(&target, &limits, patience, &context.stopping).await.map_err(|error| error.to_string())?;
     let cards = cards(&session).await?;
     let model = model::read(&InstanceFiles(&session), path).await.map_err(|error| error.to_string())?;
     Ok((model, cards))

@@ -56,6 +56,14 @@ fn what_the_core_writes_is_read() {
 }
 
 #[test]
+fn what_is_cut_off_is_refused() {
+    let short = recorded_values().iter().filter(|(ty, whole)| whole.len() < 200 && decode(ty, whole).is_ok());
+    for (ty, whole) in short {
+        assert!((0..whole.len()).all(|length| decode(ty, &whole[..length]).is_err()), "{whole:?}");
+    }
+}
+
+#[test]
 fn values_are_written_as_the_core_writes_them() {
     let exceptions: [(&str, &[&str]); 1] = [(
         "the core keeps that the number was a float; we write its text, which is the same number",

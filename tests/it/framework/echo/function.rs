@@ -10,7 +10,7 @@ pub(super) struct Describe;
 pub(crate) struct Arguments {
     word: String,
     count: Attr<i64>,
-    open: Attr<String>,
+    open: String,
     rest: Vec<i64>,
 }
 
@@ -30,7 +30,7 @@ impl Function for Describe {
             parameters: vec![
                 parameter("word", Type::String),
                 parameter("count", Type::Number).takes_null().validate(validator::between(0..=9)),
-                parameter("open", Type::String).takes_unknown(),
+                parameter("open", Type::String),
             ],
             variadic: Some(parameter("rest", Type::Number)),
             returns: Type::String,
@@ -46,8 +46,7 @@ impl Function for Describe {
             "rest" => return Err(FunctionError::on("rest", "too many")),
             _ => {}
         }
-        let open = if arguments.open.is_unknown() { "unknown" } else { arguments.open.as_str().unwrap() };
         let count = arguments.count.known().map_or_else(|| "none".to_owned(), ToString::to_string);
-        Ok(Attr::Known(format!("{} {count} {open} {:?}", arguments.word, arguments.rest)))
+        Ok(Attr::Known(format!("{} {count} {} {:?}", arguments.word, arguments.open, arguments.rest)))
     }
 }

@@ -1,8 +1,7 @@
 //! An ephemeral thing that does what its name says.
 
 use damodel::framework::{
-    Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Open, Opened, Renewed, Schema, Secret, Type,
-    schema::Attribute,
+    Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, Type, schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -90,34 +89,18 @@ impl EphemeralResource for LoanResource {
             config.secret = Attr::Unknown;
         }
         let mut opened = Opened::ready(config).holding(context.client.loans.lend());
-        opened.private.insert("name", &name);
         match name.as_str() {
             "panic" => panic!("planted"),
             "nothing" => opened.result = None,
             "refused" => opened = opened.with(Diagnostic::error("Refused", "No loan.")),
             "unheard" => {
                 context.client.started.notify_one();
-                context.unheard.cancelled().await;
+                context.caller_gone.cancelled().await;
                 context.client.finished.notify_one();
             }
-            "told" => context.client.callers.lock().unwrap().push(context.unheard),
-            "long" => opened.renew_at = Some("2026-01-02T03:04:05.5Z".parse().unwrap()),
+            "told" => context.client.callers.lock().unwrap().push(context.caller_gone),
             _ => {}
         }
         opened
-    }
-
-    /// Tells the name and what is held.
-    async fn renew(&self, open: Open<Lent>, _: Context<Signals>) -> Renewed {
-        let name: String = open.private.entry("name").unwrap_or_default();
-        let said = format!("{name}, held: {}", open.held.is_some());
-        let mut private = damodel::framework::Private::default();
-        private.insert("name", "renewed");
-        Renewed { private, renew_at: None, diagnostics: Diagnostic::warning("Renewed", said).into() }
-    }
-
-    async fn close(&self, open: Open<Lent>, _: Context<Signals>) -> Diagnostics {
-        let name: String = open.private.entry("name").unwrap_or_default();
-        Diagnostic::warning("Closed", format!("{name}, held: {}", open.held.is_some())).into()
     }
 }

@@ -175,20 +175,6 @@ impl Resource for ThingResource {
         Some(identity())
     }
 
-    fn upgrade_identity(
-        &self,
-        version: i64,
-        mut identity: serde_json::Value,
-    ) -> Result<serde_json::Value, Diagnostics> {
-        if version != 0 {
-            return Err(Diagnostic::error("Too old", "").into());
-        }
-        if let Some(key) = identity.get("key").cloned() {
-            identity["thing"] = key;
-        }
-        Ok(identity)
-    }
-
     fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
         match identity.text("thing") {
             Some(thing) if thing == "refused" => Err(Diagnostic::error("Refused", "Not by this identity.").into()),
@@ -208,7 +194,7 @@ impl Resource for ThingResource {
             }
             "until-stopped" => {
                 context.client.started.notify_one();
-                context.cancel.cancelled().await;
+                context.stopping.cancelled().await;
             }
             _ => {}
         }
@@ -251,12 +237,10 @@ impl Resource for ThingResource {
 }
 
 pub(crate) fn identity() -> IdentitySchema {
-    let mut schema = IdentitySchema::new(vec![
+    IdentitySchema::new(vec![
         IdentityAttribute::required("thing", "id", Type::String, "Its id."),
         IdentityAttribute::optional("size", "size", Type::Number, "Its size."),
-    ]);
-    schema.version = 1;
-    schema
+    ])
 }
 
 fn nothing() -> Thing {
@@ -309,6 +293,9 @@ impl DataSource for LookSource {
 
     async fn read(&self, mut config: Look, _: Context<Signals>) -> Outcome<Look> {
         let length = config.name.as_str().unwrap().len();
+        if length == 0 {
+            return Outcome::absent();
+        }
         config.length = i64::try_from(length).unwrap().into();
         Outcome::present(config, Private::default())
     }

@@ -64,7 +64,7 @@ impl Action for Shout {
             }
             "until-stopped" => {
                 context.client.started.notify_one();
-                context.cancel.cancelled().await;
+                context.stopping.cancelled().await;
                 return Diagnostic::error("Stopped", "It was told to.").into();
             }
             _ => {}

@@ -3,6 +3,9 @@
 
 mod apply;
 mod compile;
+#[path = "../../../../../tests/it/support/damage.rs"]
+mod damage;
+mod fuzz;
 mod halts;
 mod home;
 mod http;

@@ -149,6 +149,7 @@ fn progress_of_a_compile_is_that_of_make_or_ninja() {
         ("[3/17] Building\n[4/17] Building a\nwarning: b\n\n", Some(23), "warning: b"),
         ("-- Configuring done\n", None, "-- Configuring done"),
         ("[0/0] nothing\n[9/8] more\n[x%] no\n", None, "[x%] no"),
+        ("[184467440737095517/184467440737095517] far\n", None, "[184467440737095517/184467440737095517] far"),
         ("", None, ""),
     ] {
         let tail = STANDARD.encode(tail);

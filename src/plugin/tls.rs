@@ -156,4 +156,49 @@ impl ClientCertVerifier for PinnedClient {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(super) mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use rcgen::PKCS_ECDSA_P521_SHA512;
+
+    use super::*;
+
+    /// A client like go-plugin's.
+    pub(in crate::plugin) fn client() -> ClientCertificate {
+        ClientCertificate(client_certificate())
+    }
+
+    fn client_certificate() -> CertificateDer<'static> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.self_signed(&key).unwrap().der().clone()
+    }
+
+    #[test]
+    fn only_the_pinned_certificate_is_accepted_byte_for_byte() {
+        let right = client_certificate();
+        let verifier = PinnedClient::new(&ClientCertificate(right.clone()), &aws_lc_rs::default_provider());
+        assert!(verifier.verify_client_cert(&right, &[], UnixTime::now()).is_ok());
+        let (mut longer, shorter) = (right.to_vec(), right.get(..right.len() - 1).unwrap().to_vec());
+        longer.push(0);
+        for other in [longer, shorter, Vec::new(), client_certificate().to_vec()] {
+            // The right one among the intermediates does not help.
+            let verdict = verifier.verify_client_cert(
+                &CertificateDer::from(other),
+                std::slice::from_ref(&right),
+                UnixTime::now(),
+            );
+            assert_eq!(verdict.unwrap_err(), CertificateError::ApplicationVerificationFailure.into());
+        }
+    }
+
+    #[test]
+    fn http2_is_negotiated_and_no_session_resumed() {
+        let (certificate, key) = self_signed().unwrap();
+        let config = server_config(&client(), certificate, key).unwrap();
+        assert_eq!(config.alpn_protocols, [b"h2".to_vec()]);
+        assert!(!config.session_storage.can_cache());
+        assert_eq!(config.send_tls13_tickets, 0);
+    }
+}

@@ -1,0 +1,375 @@
+//! Faults of declarations: schemas that the core would refuse, and models that cannot read what their schema allows. A
+//! test holds every provider to none.
+
+use std::sync::Arc;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    identity::IdentitySchema,
+    model::{ModelError, from_value, to_value},
+    path::Path,
+    registry::{Entry, Kind, Provider},
+    schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
+    server::Server,
+    value::{Type, Value},
+};
+
+/// Names at the top of a configuration that the core keeps for itself (plugin protocol, schema validity).
+const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"];
+const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
+
+/// Reads a value as a model, and writes it again.
+pub(super) type Reader = fn(&Value) -> Result<Value, ModelError>;
+
+pub(super) fn reader<M: Serialize + DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
+    to_value(&from_value::<M>(value)?)
+}
+
+/// Of arguments, which are only read.
+pub(super) fn argument_reader<A: DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
+    from_value::<A>(value).map(|_| value.clone())
+}
+
+impl<P: Provider> Server<P> {
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut faults = schema_faults(self.schema());
+        faults.extend(model_faults(self.schema(), reader::<P::Model>));
+        faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
+        for entry in self.registry().entries() {
+            let found = match entry.kind {
+                Kind::Function => function_faults(entry),
+                _ => self.entry_faults(entry),
+            };
+            faults.extend(found.into_iter().map(|fault| format!("the {} {}: {fault}", entry.kind, entry.name)));
+        }
+        faults
+    }
+
+    fn entry_faults(&self, entry: &Entry<P::Client>) -> Vec<String> {
+        let schema = &entry.schema;
+        let mut faults = schema_faults(schema);
+        faults.extend(model_faults(schema, entry.readers[0]));
+        match entry.kind {
+            Kind::ListResource | Kind::Action => {
+                let computed = schema.attributes.iter().filter(|attribute| attribute.presence == Presence::Computed);
+                faults
+                    .extend(computed.map(|attribute| format!("{} is computed, in what is configured", attribute.name)));
+            }
+            _ => faults.extend(reserved(schema, &RESERVED)),
+        }
+        if entry.kind != Kind::Resource {
+            faults.extend(write_only(schema));
+        }
+        faults.extend(entry.identity.iter().flat_map(|identity| identity_faults(identity, schema)));
+        if entry.kind == Kind::ListResource {
+            match self.registry().find(Kind::Resource, entry.name) {
+                Ok(resource) if resource.identity.is_some() => {
+                    faults.extend(model_faults(&resource.schema, entry.readers[1]));
+                }
+                _ => faults.push("no resource with an identity is listed".to_owned()),
+            }
+        }
+        faults
+    }
+}
+
+/// What the core's own rules say of a schema (plugin protocol, schema rules).
+fn schema_faults(schema: &Schema) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut names: Vec<_> = names(schema).collect();
+    names.sort_unstable();
+    faults.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{} is used twice", pair[0])));
+    attribute_faults(&schema.attributes, &Path::root(), &mut faults);
+    for block in &schema.blocks {
+        attribute_faults(&block.attributes, &Path::to(&block.name), &mut faults);
+        let is_plain =
+            |attribute: &Attribute| !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_));
+        if !block.attributes.iter().all(is_plain) {
+            faults.push(format!("{}: a block takes plain arguments only", block.name));
+        }
+    }
+    let follows = schema.attributes.iter().flat_map(|attribute| &attribute.follows);
+    let unknown = follows.filter(|name| schema.attribute(name).is_none());
+    faults.extend(unknown.map(|name| format!("{name} is followed, and is no attribute")));
+    if schema.version < 0 {
+        faults.push("the version is negative".to_owned());
+    }
+    faults
+}
+
+fn attribute_faults(attributes: &[Attribute], parent: &Path, faults: &mut Vec<String>) {
+    for attribute in attributes {
+        let path = parent.attribute(&attribute.name);
+        let mut fault = |fault| faults.push(format!("{path}: {fault}"));
+        if !is_name(&attribute.name) {
+            fault("the name is not lower case letters, digits and underscores");
+        }
+        if attribute.description.is_empty() {
+            fault("no description");
+        }
+        if attribute.default.is_some() && attribute.presence != Presence::OptionalComputed {
+            fault("a default needs optional and computed");
+        }
+        if attribute.write_only && attribute.is_computed() {
+            fault("a write-only attribute cannot be computed");
+        }
+        match &attribute.ty {
+            AttributeType::Plain(ty) if !is_planned(ty) => {
+                fault("the plan has no rules for sets, tuples and dynamic values");
+            }
+            AttributeType::Plain(_) => {}
+            AttributeType::Nested(_, children) => attribute_faults(children, &path, faults),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Whether the rules of plans and results know the type. A set has no paths and needs rules of its own for what belongs
+/// together.
+fn is_planned(ty: &Type) -> bool {
+    match ty {
+        Type::Bool | Type::Number | Type::String => true,
+        Type::List(element) | Type::Map(element) => is_planned(element),
+        Type::Object(attributes) => attributes.values().all(is_planned),
+        Type::Dynamic | Type::Set(_) | Type::Tuple(_) => false,
+    }
+}
+
+fn names(schema: &Schema) -> impl Iterator<Item = &str> {
+    let blocks = schema.blocks.iter().map(|block| block.name.as_str());
+    schema.attributes.iter().map(|attribute| attribute.name.as_str()).chain(blocks)
+}
+
+fn reserved(schema: &Schema, reserved: &[&str]) -> impl Iterator<Item = String> {
+    names(schema)
+        .filter(|name| reserved.contains(name))
+        .map(|name| format!("the core keeps the name {name} for itself"))
+}
+
+/// Only what is managed may have write-only attributes (plugin protocol, sensitive, write-only, deprecated).
+fn write_only(schema: &Schema) -> impl Iterator<Item = String> {
+    fn holds_one(attribute: &Attribute) -> bool {
+        let children = if let AttributeType::Nested(_, children) = &attribute.ty { children.as_slice() } else { &[] };
+        attribute.write_only || children.iter().any(holds_one)
+    }
+    let held = schema.attributes.iter().filter(|attribute| holds_one(attribute));
+    held.map(|attribute| format!("{} is write-only, or holds what is", attribute.name))
+}
+
+fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
+    let mut faults = Vec::new();
+    if identity.attributes.is_empty() {
+        faults.push("an identity has at least one attribute".to_owned());
+    }
+    for attribute in &identity.attributes {
+        let mut path = attribute.of.split('.');
+        let first = path.next().and_then(|name| schema.attribute(name));
+        let copied = path.fold(first, |object, name| match &object?.ty {
+            AttributeType::Nested(Nesting::Single, children) => children.iter().find(|child| child.name == name),
+            _ => None,
+        });
+        let is_copy = copied.is_some_and(|copied| {
+            matches!(&copied.ty, AttributeType::Plain(ty) if *ty == attribute.ty)
+                && !copied.sensitive
+                && !copied.write_only
+        });
+        let element = if let Type::List(element) = &attribute.ty { element } else { &attribute.ty };
+        let is_taken = matches!(element, Type::Bool | Type::Number | Type::String);
+        if !is_copy || !is_taken || attribute.description.is_empty() {
+            let name = &attribute.name;
+            faults.push(format!("the identity's {name} is no described copy of a plain attribute that is no secret"));
+        }
+    }
+    faults
+}
+
+fn function_faults<C: Send + Sync + 'static>(entry: &Entry<C>) -> Vec<String> {
+    let Some(signature) = &entry.signature else { return vec!["no signature".to_owned()] };
+    let mut faults = Vec::new();
+    let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
+    let mut texts = parameters.iter().map(|it| &it.description).chain([&signature.summary, &signature.description]);
+    if texts.any(String::is_empty) {
+        faults.push("no description".to_owned());
+    }
+    for (position, name) in parameters.iter().map(|it| it.name.as_str()).chain([entry.name]).enumerate() {
+        if !is_name(name) || name.starts_with('_') || parameters[..position].iter().any(|other| other.name == name) {
+            faults.push(format!("{name} is used twice, or not lower case letters, digits and underscores"));
+        }
+    }
+    // A wrong type deep in an argument is an error of the argument when it is read.
+    let sample = |ty: &Type, rules: &[Arc<dyn Validator>]| {
+        let number = if *ty == Type::Number { number(rules) } else { 1.into() };
+        sample(ty, &number, &[Value::Null])
+    };
+    let single = signature.parameters.iter().map(|it| (it.name.clone(), sample(&it.ty, &it.validators)));
+    let rest = signature.variadic.iter().map(|it| (it.name.clone(), Value::List(vec![sample(&it.ty, &it.validators)])));
+    let arguments = Value::object(single.chain(rest));
+    faults.extend(read(entry.readers[0], &arguments));
+    for parameter in parameters {
+        let Value::Object(mut fewer) = arguments.clone() else { continue };
+        fewer.remove(&parameter.name);
+        if entry.readers[0](&Value::Object(fewer)).is_ok() {
+            faults.push(format!("the model of the arguments has no {}", parameter.name));
+        }
+    }
+    faults.extend(read(entry.readers[1], &self::sample(&signature.returns, &1.into(), &[])));
+    faults
+}
+
+/// What a model does not read as the schema means it: a value with everything, one of null and one of unknown.
+fn model_faults(schema: &Schema, reader: Reader) -> Vec<String> {
+    let all = |value: &Value| Value::object(names(schema).map(|name| (name, value.clone())));
+    let mut full = object(&schema.attributes, true);
+    for block in &schema.blocks {
+        full.set_attribute(&block.name, object(&block.attributes, true));
+    }
+    [full, all(&Value::Null), all(&Value::Unknown)].iter().filter_map(|value| read(reader, value)).collect()
+}
+
+fn read(reader: Reader, value: &Value) -> Option<String> {
+    match reader(value) {
+        Err(error) => Some(format!("the model reads another type: {error}")),
+        Ok(written) if written == *value => None,
+        Ok(written) => {
+            let Value::Object(attributes) = value else { return Some("the model is of another type".to_owned()) };
+            let lost = attributes.iter().filter(|(name, value)| written.attribute(name) != *value);
+            Some(format!("the model has no {:?}, or of another type", lost.map(|(name, _)| name).collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// An object of all attributes. What is configured may hold elements that are null or unknown, and fractions unless a
+/// rule refuses them.
+fn object(attributes: &[Attribute], is_configured: bool) -> Value {
+    Value::object(attributes.iter().map(|attribute| {
+        let is_configured = is_configured && attribute.presence != Presence::Computed;
+        let odd: &[Value] = if is_configured { &[Value::Null, Value::Unknown] } else { &[] };
+        let value = match &attribute.ty {
+            AttributeType::Nested(Nesting::Single, children) => object(children, is_configured),
+            AttributeType::Nested(Nesting::List, children) => list(object(children, is_configured), odd),
+            AttributeType::Plain(ty) => {
+                let number = if is_configured { number(&attribute.validators) } else { 1.into() };
+                sample(ty, &number, odd)
+            }
+        };
+        (attribute.name.clone(), value)
+    }))
+}
+
+fn list(element: Value, odd: &[Value]) -> Value {
+    Value::List([element].into_iter().chain(odd.iter().cloned()).collect())
+}
+
+/// A value of a type in which each collection has an element, and these.
+fn sample(ty: &Type, number: &Value, odd: &[Value]) -> Value {
+    match ty {
+        Type::Bool => true.into(),
+        Type::Number => number.clone(),
+        Type::List(element) => list(sample(element, number, odd), odd),
+        Type::Map(element) => {
+            let Value::List(elements) = list(sample(element, number, odd), odd) else { return Value::Null };
+            Value::Map(elements.into_iter().enumerate().map(|(key, element)| (key.to_string(), element)).collect())
+        }
+        Type::Object(types) => Value::object(types.iter().map(|(name, ty)| (name.clone(), sample(ty, number, odd)))),
+        Type::String | Type::Dynamic | Type::Set(_) | Type::Tuple(_) => "text".into(),
+    }
+}
+
+/// A fraction, unless a rule refuses it.
+fn number(rules: &[Arc<dyn Validator>]) -> Value {
+    let fraction = "1.5".parse().map(Value::Number).unwrap_or_default();
+    if rules.iter().all(|rule| rule.accepts(&fraction)) { fraction } else { 1.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::framework::{Attr, IdentityAttribute, schema::validator};
+
+    #[derive(Serialize, Deserialize)]
+    struct Model<T> {
+        words: Attr<Vec<T>>,
+        objects: Attr<Vec<Attr<Object>>>,
+        count: Attr<i64>,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Object {
+        size: Attr<i64>,
+    }
+
+    fn schema(words: Attribute, whole: bool) -> Schema {
+        let number = |name| {
+            let number = Attribute::optional(name, Type::Number, "A number.");
+            if whole { number.validate(validator::whole()) } else { number.validate(validator::positive()) }
+        };
+        let objects = AttributeType::Nested(Nesting::List, vec![number("size")]);
+        Schema::new("A thing.", vec![words, Attribute::required("objects", objects, "Objects."), number("count")])
+    }
+
+    #[test]
+    fn what_a_configuration_may_say_every_model_reads() {
+        let configured = || schema(Attribute::optional("words", Type::list(Type::String), "Words."), true);
+        assert_eq!(model_faults(&configured(), reader::<Model<Attr<String>>>), Vec::<String>::new());
+        let found = model_faults(&configured(), reader::<Model<String>>);
+        assert!(found.len() == 1 && found[0].contains("words[1]: must not be null"), "{found:?}");
+        let fractions = schema(Attribute::optional("words", Type::list(Type::String), "Words."), false);
+        let found = model_faults(&fractions, reader::<Model<Attr<String>>>);
+        assert!(found.len() == 1 && found[0].contains("must be a whole number"), "{found:?}");
+        // What the provider alone sets is never null or unknown inside.
+        let computed = schema(Attribute::computed("words", Type::list(Type::String), "Words."), true);
+        assert_eq!(model_faults(&computed, reader::<Model<String>>), Vec::<String>::new());
+        let mut more = configured();
+        more.attributes.push(Attribute::optional("more", Type::Bool, "No field."));
+        assert_eq!(model_faults(&more, reader::<Model<Attr<String>>>).len(), 3);
+        more.attributes.drain(..2);
+        assert_eq!(model_faults(&more, reader::<Model<Attr<String>>>).len(), 3);
+    }
+
+    #[test]
+    fn each_fault_of_a_schema_is_found() {
+        let sound = Attribute::with_default("size", Type::Number, 20, "The size.");
+        assert_eq!(schema_faults(&Schema::new("A thing.", vec![sound])), Vec::<String>::new());
+        let mut defaulted = Attribute::optional("defaulted", Type::Bool, "A default without computed.");
+        defaulted.default = Some(Value::Bool(true));
+        let schema = Schema::new(
+            "Faults.",
+            vec![
+                Attribute::optional("Upper", Type::String, "Upper case."),
+                Attribute::optional("silent", Type::String, ""),
+                defaulted,
+                Attribute::computed("secret", Type::String, "Computed and write-only.").write_only(),
+                Attribute::optional("mixed", Type::list(Type::Dynamic), "Dynamic in a list."),
+                Attribute::optional("set", Type::set(Type::String), "A set."),
+                Attribute::optional("silent", Type::String, "The name again.").follows(&["nothing"]),
+            ],
+        );
+        assert_eq!(schema_faults(&schema).len(), 8);
+    }
+
+    #[test]
+    fn an_identity_copies_plain_attributes_that_are_no_secrets() {
+        let id = || Attribute::computed("id", Type::Number, "Id.");
+        let host = || Attribute::optional("host", Type::String, "Where.");
+        let ssh = |host| Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, vec![host]), "How.");
+        let faults = |of: &str, ty, attribute| {
+            let copy = IdentityAttribute::optional("copy", of, ty, "A copy.");
+            identity_faults(&IdentitySchema::new(vec![copy]), &Schema::new("Any.", vec![attribute])).len()
+        };
+        assert_eq!(faults("id", Type::Number, id()), 0);
+        assert_eq!(faults("ssh.host", Type::String, ssh(host())), 0);
+        assert_eq!(faults("id", Type::String, id()), 1);
+        assert_eq!(faults("other", Type::Number, id()), 1);
+        assert_eq!(faults("id", Type::Number, id().sensitive()), 1);
+        assert_eq!(faults("ssh", Type::String, ssh(host())), 1);
+        assert_eq!(faults("ssh.port", Type::String, ssh(host())), 1);
+        assert_eq!(identity_faults(&IdentitySchema::new(vec![]), &Schema::new("Any.", vec![])).len(), 1);
+    }
+}

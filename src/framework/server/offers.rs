@@ -1,0 +1,145 @@
+//! The calls of data sources, ephemeral resources, list resources and actions.
+
+use tokio::sync::mpsc;
+
+use super::{Server, configure::Configuration};
+use crate::framework::{
+    Diagnostic, Diagnostics, Entry, Kind, ListEvent, Opened, Outcome, PlanContext, Private, Progress, Provider, State,
+    Value, fill::fill_defaults, list_resource::EventSender, plan_rules::planned_state, settle::settled, steps::Step,
+};
+
+/// A list asked for.
+#[derive(Debug)]
+pub struct ListRequest {
+    /// The `config` block.
+    pub config: Value,
+    /// Whether whole states are wanted.
+    pub wants_state: bool,
+    /// How many objects are wanted at most.
+    pub limit: usize,
+}
+
+impl<P: Provider> Server<P> {
+    /// Whether the core is asked to come again: it takes that, and the provider's configuration is not known yet.
+    pub fn defers(&self, deferral_allowed: bool) -> bool {
+        deferral_allowed && matches!(self.configuration(), Configuration::Unknown(_))
+    }
+
+    /// Reads a data source (plugin protocol, data sources).
+    pub async fn read_data_source(
+        &self,
+        source: &Entry<P::Client>,
+        config: &Value,
+    ) -> Result<(Value, Diagnostics), Diagnostics> {
+        let context = self.context(self.client()?, source.timeout());
+        let read = State { state: fill_defaults(&source.schema, config), private: Private::default() };
+        let Outcome { state, diagnostics, .. } = source.steps.act(Step::Read(read), context).await?;
+        result(source, state.map(Value::unknown_as_null), diagnostics)
+    }
+
+    /// Opens an ephemeral resource (plugin protocol, ephemeral resources). The answer is the result, what the close is
+    /// to say, and messages. The result is wholly known: what the configuration says, and what was found.
+    pub async fn open(
+        &self,
+        resource: &Entry<P::Client>,
+        config: &Value,
+    ) -> Result<(Value, String, Diagnostics), Diagnostics> {
+        let context = self.context(self.client()?, resource.timeout());
+        let caller = self.current_caller();
+        let opened = resource.steps.open(fill_defaults(&resource.schema, config), context).await?;
+        let Opened { result, held, diagnostics } = opened;
+        if diagnostics.has_errors() {
+            return Err(diagnostics);
+        }
+        let (found, diagnostics) = self::result(resource, result, diagnostics)?;
+        // Without a caller no close will come: it is dropped here.
+        let held = held.filter(|_| !caller.gone.is_cancelled());
+        let key = held.map(|held| self.held.hold(held, caller.disconnected)).unwrap_or_default();
+        Ok((settled(&self.expected(resource, config), &found), key, diagnostics))
+    }
+
+    /// The result of an ephemeral resource before it is opened.
+    pub fn expected(&self, resource: &Entry<P::Client>, config: &Value) -> Value {
+        planned_state(&resource.schema, config, &Value::Null)
+    }
+
+    /// Closes what is open. `key` is what its open has answered.
+    pub fn close(&self, key: &str) {
+        self.held.release(key);
+    }
+
+    /// Lists what there is of a resource's type (plugin protocol, list resources). It ends early when the events are
+    /// not taken any more.
+    pub async fn list(&self, type_name: &str, request: ListRequest, events: mpsc::Sender<ListEvent>) -> Diagnostics {
+        self.listed(type_name, request, events).await.unwrap_or_else(|diagnostics| diagnostics)
+    }
+
+    async fn listed(
+        &self,
+        type_name: &str,
+        request: ListRequest,
+        events: mpsc::Sender<ListEvent>,
+    ) -> Result<Diagnostics, Diagnostics> {
+        let list = self.registry.find(Kind::ListResource, type_name)?;
+        let resource = self.registry.find(Kind::Resource, type_name)?;
+        let identity = resource.identity.as_ref().ok_or_else(|| {
+            let detail = format!("A {type_name} has no identity in this version of the provider.");
+            Diagnostics::from(Diagnostic::error("It cannot be listed", detail))
+        })?;
+        let mut fault = None;
+        let mut sender = EventSender {
+            schema: &resource.schema,
+            identity,
+            wants_state: request.wants_state,
+            wanted: request.limit,
+            events: events.clone(),
+            fault: &mut fault,
+        };
+        let config = fill_defaults(&list.schema, &request.config);
+        let listing = list.steps.list(config, &mut sender, self.context(self.client()?, list.timeout()));
+        let diagnostics = tokio::select! {
+            listed = listing => listed?,
+            () = events.closed() => return Ok(Diagnostics::new()),
+        };
+        Ok(fault.map_or(diagnostics, Diagnostics::from))
+    }
+
+    /// Plans an action (plugin protocol, actions). Without a client it is planned without the service.
+    pub async fn plan_action(&self, action: &Entry<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
+        let configuration = self.configuration();
+        let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
+        let config = fill_defaults(&action.schema, config);
+        action.steps.plan_action(config, PlanContext { client, stopping: self.stopping() }).await
+    }
+
+    /// Invokes an action. What it tells on the way goes to `progress`; the answer is its end.
+    pub async fn invoke_action(
+        &self,
+        action: &Entry<P::Client>,
+        config: &Value,
+        progress: mpsc::UnboundedSender<String>,
+    ) -> Result<Diagnostics, Diagnostics> {
+        let context = self.context(self.client()?, action.timeout());
+        action.steps.invoke(fill_defaults(&action.schema, config), Progress(progress), context).await
+    }
+}
+
+/// The result of something that was read, or an error if it has neither a result nor an error.
+fn result<C: Send + Sync + 'static>(
+    entry: &Entry<C>,
+    result: Option<Value>,
+    mut diagnostics: Diagnostics,
+) -> Result<(Value, Diagnostics), Diagnostics> {
+    match result {
+        Some(result) => Ok((result, diagnostics)),
+        None if diagnostics.has_errors() => Err(diagnostics),
+        None => {
+            let detail = format!(
+                "This is a bug in the provider, please report it: {} was read without a result and without an error.",
+                entry.name
+            );
+            diagnostics.error(format!("The {} has no result", entry.kind), detail);
+            Err(diagnostics)
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! One log line: a flat JSON object in go-hclog's words.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::Level;
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Fields of the event and of the spans around it, under the names they were given.
+    pub(super) fields: Map<String, Value>,
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// Tracing's target: a path of modules.
+    pub(super) target: String,
+    /// The names of the spans around the event, outermost first, parted by colons; empty outside of any.
+    pub(super) span: String,
+}
+
+impl Line {
+    /// The line with its line break, in at most [`MAX_BYTES`].
+    ///
+    /// What is too long is cut inside its strings, so that the line stays JSON and the host can still tell level
+    /// and message; when even that is not enough, the fields are left out.
+    pub(super) fn render(mut self, at: Timestamp) -> String {
+        let mut text = self.object(at);
+        let mut longest = MAX_BYTES;
+        while text.len() > MAX_BYTES && longest > SHORTEST_CUT {
+            longest /= 2;
+            self.cut(longest);
+            text = self.object(at);
+        }
+        if text.len() > MAX_BYTES {
+            self.fields = Map::from_iter([("fields_dropped".to_owned(), self.fields.len().into())]);
+            text = self.object(at);
+        }
+        text.push('\n');
+        text
+    }
+
+    fn object(&self, at: Timestamp) -> String {
+        let mut object = Map::new();
+        for (name, value) in &self.fields {
+            object.insert(key(name), value.clone());
+        }
+        if !self.span.is_empty() {
+            object.insert(SPAN.to_owned(), self.span.as_str().into());
+        }
+        object.insert("@level".to_owned(), level(self.level).into());
+        object.insert("@message".to_owned(), self.message.as_str().into());
+        object.insert("@module".to_owned(), module(&self.target).into());
+        // Exactly six digits: with any other number the host does not understand the line.
+        let timestamp = at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        object.insert("@timestamp".to_owned(), timestamp.into());
+        Value::Object(object).to_string()
+    }
+
+    fn cut(&mut self, longest: usize) {
+        cut(&mut self.message, longest);
+        cut(&mut self.span, longest);
+        cut(&mut self.target, longest);
+        for value in self.fields.values_mut() {
+            if let Value::String(text) = value {
+                cut(text, longest);
+            }
+        }
+    }
+}
+
+/// The host reads lines through a buffer of 64 KiB, and takes a longer one for several.
+pub(super) const MAX_BYTES: usize = 60 << 10;
+
+const SHORTEST_CUT: usize = 64;
+const SPAN: &str = "span";
+const ELLIPSIS: char = '…';
+
+/// A key that cannot be taken for one of the line's own. A value that is no string under a key with an @ would
+/// crash the host.
+fn key(name: &str) -> String {
+    if name.starts_with('@') || name == SPAN { format!("_{name}") } else { name.to_owned() }
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    }
+}
+
+/// The SDK's name for a provider's own log, `provider`, with the layer that speaks; a library has its own name.
+fn module(target: &str) -> String {
+    let mut path = target.split("::").filter(|name| !name.is_empty());
+    match (path.next(), path.next()) {
+        (Some(OWN_CRATE), Some(PROVIDER) | None) | (None, _) => PROVIDER.to_owned(),
+        (Some(OWN_CRATE), Some(layer)) => format!("{PROVIDER}.{layer}"),
+        (Some(library), _) => library.to_owned(),
+    }
+}
+
+const OWN_CRATE: &str = env!("CARGO_CRATE_NAME");
+const PROVIDER: &str = "provider";
+
+/// Shortens `text` to at most `longest` bytes and a mark, between two characters.
+fn cut(text: &mut String, longest: usize) {
+    if text.len() > longest {
+        let end = (0..=longest).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text.push(ELLIPSIS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(message: &str, fields: Value) -> Line {
+        let Value::Object(fields) = fields else {
+            panic!("fields are an object");
+        };
+        Line {
+            fields,
+            level: Level::INFO,
+            message: message.to_owned(),
+            target: "damodel::api::client".to_owned(),
+            span: String::new(),
+        }
+    }
+
+    fn parsed(line: Line) -> Value {
+        let text = line.render("2026-01-02T15:04:05.123456789Z".parse().unwrap());
+        assert!(text.ends_with('\n'));
+        assert_eq!(text.matches('\n').count(), 1);
+        assert!(text.len() <= MAX_BYTES + 1);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_line_has_the_four_keys_of_hclog_and_flat_fields() {
+        let mut line = line("hello", json!({"tf_rpc": "Plan", "attempt": 3}));
+        line.span = "rpc:plan".to_owned();
+        assert_eq!(
+            parsed(line),
+            json!({
+                "@level": "info",
+                "@message": "hello",
+                "@module": "provider.api",
+                "@timestamp": "2026-01-02T15:04:05.123456Z",
+                "attempt": 3,
+                "span": "rpc:plan",
+                "tf_rpc": "Plan",
+            })
+        );
+    }
+
+    #[rstest]
+    #[case("2026-01-02T15:04:05Z", "2026-01-02T15:04:05.000000Z")]
+    #[case("2026-01-02T15:04:05.1Z", "2026-01-02T15:04:05.100000Z")]
+    #[case("2026-01-02T17:04:05.999999999+02:00", "2026-01-02T15:04:05.999999Z")]
+    fn a_timestamp_always_has_six_digits_and_is_in_utc(#[case] at: &str, #[case] expected: &str) {
+        let text = line("", json!({})).render(at.parse().unwrap());
+        assert!(text.contains(&format!("\"@timestamp\":\"{expected}\"")), "{text}");
+    }
+
+    #[test]
+    fn fields_cannot_pose_as_the_keys_of_the_line() {
+        let hostile = json!({"@level": 5, "@message": null, "@timestamp": 1.5, "@module": [], "span": 7, "@": 1});
+        let mut line = line("real", hostile);
+        line.span = "outer".to_owned();
+        let value = parsed(line);
+        for (key, value) in value.as_object().unwrap() {
+            assert!(!key.starts_with('@') || value.is_string(), "{key}");
+        }
+        assert_eq!(value["@message"], "real");
+        assert_eq!(value["_@level"], 5);
+        assert_eq!(value["_@"], 1);
+        assert_eq!(value["span"], "outer");
+        assert_eq!(value["_span"], 7);
+    }
+
+    #[rstest]
+    #[case("damodel", "provider")]
+    #[case("damodel::provider::instance", "provider")]
+    #[case("damodel::api::client", "provider.api")]
+    #[case("damodel::plugin", "provider.plugin")]
+    #[case("h2::client", "h2")]
+    #[case("", "provider")]
+    fn a_module_is_the_layer_that_speaks(#[case] target: &str, #[case] expected: &str) {
+        assert_eq!(module(target), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_inside_its_strings() {
+        let value = parsed(line(&"é".repeat(100_000), json!({"body": "\u{1}".repeat(100_000), "attempt": 3})));
+        assert!(value["@message"].as_str().unwrap().ends_with("é…"));
+        assert!(value["body"].as_str().unwrap().ends_with("\u{1}…"));
+        assert_eq!(value["attempt"], 3);
+    }
+
+    #[test]
+    fn a_short_string_beside_a_long_one_is_left_alone() {
+        let value = parsed(line("short", json!({"body": "x".repeat(100_000)})));
+        assert_eq!(value["@message"], "short");
+        assert!(value["body"].as_str().unwrap().len() > 20_000);
+    }
+
+    #[test]
+    fn too_many_fields_are_left_out() {
+        let fields: Map<_, _> = (0..10_000).map(|n| (format!("field{n}"), n.into())).collect();
+        let value = parsed(line("still here", fields.into()));
+        assert_eq!(value["@message"], "still here");
+        assert_eq!(value["fields_dropped"], 10_000);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_json_in_bounds_with_strings_under_at_keys(
+            message in ".{0,300}",
+            repeat in 0_usize..400,
+            fields in proptest::collection::hash_map("(@|)[a-z@]{0,8}", ".{0,200}", 0..30),
+        ) {
+            let fields: Map<_, _> = fields.into_iter().map(|(key, value)| (key, value.into())).collect();
+            let value = parsed(line(&message.repeat(repeat), fields.into()));
+            for (key, value) in value.as_object().unwrap() {
+                prop_assert!(!key.starts_with('@') || value.is_string());
+            }
+        }
+    }
+}
