@@ -43,7 +43,8 @@ pub(super) fn schema() -> Schema {
     let timeout = print_duration(defaults.request_timeout);
     Schema::new(
         "Manages GPU instances, disks and images of the damodel service.\n\n\
-         The provider contacts the service only when a resource or data source needs it, so a missing address or credential is reported by the first one that does.",
+         The provider contacts the service only when a resource or data source needs it, so a missing address or \
+         credential is reported by the first one that does.",
         vec![
             Attribute::optional(
                 "base_url",

@@ -280,7 +280,8 @@ fn chat(code: Option<Code>) -> Row {
         Some(_) | None => (
             "the service refused",
             &[],
-            "This answer is not documented. See the service response below, and check the provider's base_url and api_key.",
+            "This answer is not documented. See the service response below, and check the provider's base_url and \
+             api_key.",
         ),
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
             plan.diagnostics.error_at(
                 Path::to("deletion_protection"),
                 "The object to replace has deletion_protection = true",
-                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try again. Nothing was changed.",
+                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and \
+                 try again. Nothing was changed.",
             );
         }
         (PlanKind::Destroy, Some(prior)) if prior.is_protected() => plan.diagnostics.push(refusal(prior)),

@@ -72,8 +72,9 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             return (
                 title,
                 format!(
-                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was created anew, or another server answers at its address. If the new key is right, set {argument} to it, \
-                     or run terraform apply -replace=<address>."
+                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was \
+                     created anew, or another server answers at its address. If the new key is right, set {argument} \
+                     to it, or run terraform apply -replace=<address>."
                 ),
             );
         }

@@ -1,5 +1,5 @@
-//! A running sandbox, the handle by which tests look at it and alter it, and its state file: one JSON document, replaced
-//! as a whole by a rename, so that a reader never sees half of it.
+//! A running sandbox, the handle by which tests look at it and alter it, and its state file: one JSON document,
+//! replaced as a whole by a rename, so that a reader never sees half of it.
 
 use std::{
     fs,

@@ -1,5 +1,6 @@
-//! One create of this process: its file in the directory of the journal, and its owner, the process that holds its lock.
-//! The lock file names the owner, so that others can tell a parallel create of the same run from one of another run.
+//! One create of this process: its file in the directory of the journal, and its owner, the process that holds its
+//! lock. The lock file names the owner, so that others can tell a parallel create of the same run from one of another
+//! run.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},

@@ -238,7 +238,8 @@ mod tests {
             .validate(validator::between(20..=100));
         assert_eq!(
             schema::line(&bare),
-            "- `size` (Number) The size in GB. Default: `20`. Must be a whole number from 20 to 100. Forces replacement."
+            "- `size` (Number) The size in GB. Default: `20`. Must be a whole number from 20 to 100. Forces \
+             replacement."
         );
         let said = Attribute::with_default("size", Type::String, "s", "`s` or `l`. Default: `s`.")
             .validate(validator::one_of(&["s", "l"]));

@@ -8,7 +8,9 @@ use crate::framework::{
 };
 
 /// What replacement means, for those who meet it in the lists below it.
-const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys the resource and creates a new one. Setting an argument that is null in the state (for example after an import) does not, unless noted.";
+const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys the resource and creates a new one. \
+                           Setting an argument that is null in the state (for example after an import) does not, \
+                           unless noted.";
 
 /// The groups of a list, in the registry's order and words.
 const GROUPS: [(&str, &[Presence]); 3] = [

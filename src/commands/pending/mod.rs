@@ -36,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
-    /// The directory of the pending records: the provider's pending_dir. Default: damodel-pending in Terraform's data directory.
+    /// The directory of the pending records: the provider's pending_dir. Default: damodel-pending in Terraform's data
+    /// directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub dir: Option<PathBuf>,
     /// Terraform's data directory.

@@ -46,7 +46,8 @@ pub struct Arguments {
     /// The folder of the configuration.
     #[arg(default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
-    /// The provider's pending directory, if pending_dir sets one. Default: damodel-pending in Terraform's data directory.
+    /// The provider's pending directory, if pending_dir sets one. Default: damodel-pending in Terraform's data
+    /// directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
     /// Terraform's data directory.

@@ -107,7 +107,8 @@ impl Managed for CloudDisk {
             Diagnostic::warning(
                 format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
                 format!(
-                    "The service accepted the create and then shows this status instead of available. The state holds the disk. Check it in the console{}.",
+                    "The service accepted the create and then shows this status instead of available. The state holds \
+                     the disk. Check it in the console{}.",
                     accepted.ids
                 ),
             )

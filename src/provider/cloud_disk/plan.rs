@@ -20,7 +20,8 @@ pub(super) async fn plan(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, C
             Path::to("size_gb"),
             "A disk cannot shrink",
             format!(
-                "{} has {before} GB and {after} GB are asked for. Disks only grow. Ask for at least {before} GB, or create a new, smaller disk and copy the data.",
+                "{} has {before} GB and {after} GB are asked for. Disks only grow. Ask for at least {before} GB, or \
+                 create a new, smaller disk and copy the data.",
                 plan.prior.as_ref().map(CloudDisk::title).unwrap_or_default()
             ),
         );

@@ -140,8 +140,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         Attribute::optional(
             "new_disks",
             AttributeType::Nested(Nesting::List, new()),
-            "Cloud disks to create with the instance. Together with `exist_disks` at most 8. A disk that should outlive \
-             the instance is better created with `damodel_cloud_disk` and mounted with `exist_disks`.",
+            "Cloud disks to create with the instance. Together with `exist_disks` at most 8. A disk that should \
+             outlive the instance is better created with `damodel_cloud_disk` and mounted with `exist_disks`.",
         )
         .replaces(Replacement::IfKnown),
         Attribute::optional(

@@ -63,7 +63,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
-            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it has no effect and can be changed or removed in place.",
+            "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it has no \
+             effect and can be changed or removed in place.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
@@ -174,8 +175,8 @@ fn behaviour() -> Vec<Attribute> {
             "wait_for_capacity",
             Type::String,
             "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, \
-             on top of the create timeout. With `candidates` it tries all of them in each round. The price is asked again \
-             before each further attempt. Default: not at all.",
+             on top of the create timeout. With `candidates` it tries all of them in each round. The price is asked \
+             again before each further attempt. Default: not at all.",
         )
         .validate(validator::duration()),
         Attribute::with_default(

@@ -4,8 +4,8 @@
 //! of the specification (180009).
 //!
 //! The document leaves open which statuses permit a change. Here a disk can be renamed until it is released, grows when
-//! it is Available or Mounted, and is released when it is Available or In arrears and nothing mounts it. What forbids it
-//! otherwise is the downstream service's business error.
+//! it is Available or Mounted, and is released when it is Available or In arrears and nothing mounts it. What forbids
+//! it otherwise is the downstream service's business error.
 
 use axum::http::Method;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Where a file of sources is split.
-const LINES: usize = 500;
+const LINES: usize = 600;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
