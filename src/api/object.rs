@@ -121,15 +121,18 @@ impl<K: Object> Objects<K> {
     /// when it is unknown what became of the request, and [`Error::SeveralMatches`].
     ///
     /// ```no_run
-    /// # async fn example(client: damodel::api::Client, context: damodel::api::Context) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use damodel::api::{Client, Context};
+    /// # async fn example(client: Client, context: Context) -> Result<(), Box<dyn std::error::Error>> {
     /// use damodel::api::{CreateInstance, CreateOptions, ImageSelector, Journal, SpecSelector};
     ///
+    /// let image = ImageSelector::Address("registry/image:1".to_owned());
     /// let request = CreateInstance {
     ///     name: Some("trainer".to_owned()),
-    ///     ..CreateInstance::new("region-1", SpecSelector::Id(7), 1, ImageSelector::Address("registry/image:1".to_owned()))
+    ///     ..CreateInstance::new("region-1", SpecSelector::Id(7), 1, image)
     /// };
     /// let journal = Journal::new("pending");
-    /// let accepted = client.instances().create(request, "my-key", &journal, CreateOptions::default(), &context).await?;
+    /// let options = CreateOptions::default();
+    /// let accepted = client.instances().create(request, "my-key", &journal, options, &context).await?;
     /// println!("{}", accepted.made.uid);
     /// if let Some(name) = &accepted.rename_to {
     ///     client.instances().rename(&accepted.made.uid, name, &context).await?;
@@ -254,7 +257,8 @@ impl<K: Object> Objects<K> {
     /// [`Error::WaitEnded`] with what was last seen when `context` ends, and a failure that waiting cannot mend.
     ///
     /// ```no_run
-    /// # async fn example(client: damodel::api::Client, uid: damodel::api::InstanceUid, context: damodel::api::Context) -> Result<(), damodel::api::Error> {
+    /// # use damodel::api::{Client, Context, Error, InstanceUid};
+    /// # async fn example(client: Client, uid: InstanceUid, context: Context) -> Result<(), Error> {
     /// use damodel::api::{InstanceStatus, Sighting};
     ///
     /// let seen = client.instances().wait(&uid, &context, |seen| match seen {

@@ -164,7 +164,8 @@ mod tests {
     fn spec() -> Spec {
         serde_json::from_value(json!({
             "spec_id": 1, "hourly_price": 1.98, "hourly_data_disk_price": 0.0004, "daily_price": 40,
-            "monthly_price": 1000.1, "monthly_data_disk_price": 0.2, "hourly_discount": 0.9, "hourly_discount_status": 4,
+            "monthly_price": 1000.1, "monthly_data_disk_price": 0.2, "hourly_discount": 0.9,
+                "hourly_discount_status": 4,
         }))
         .unwrap()
     }

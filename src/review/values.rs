@@ -306,9 +306,8 @@ mod tests {
 
     fn values() -> Values {
         Values::new(
-            Some(
-                &json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}], "map": {"k": "s"}}),
-            ),
+            Some(&json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}],
+                    "map": {"k": "s"}})),
             Some(&json!({"id": true, "later": {"part": true}})),
             Some(&json!({"password": true, "id": true, "none": true, "list": [{"b": true}], "map": true})),
         )

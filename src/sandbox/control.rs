@@ -104,12 +104,14 @@ fn is_loopback(host: &str) -> bool {
 
 async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
     let ledger = sandbox.ledger();
-    let account = |thing| json!({ "balance": ledger.balance(thing), "live": ledger.live(thing), "duplicates": ledger.duplicates(thing) });
+    let account = |thing| {
+        json!({ "balance": ledger.balance(thing), "live": ledger.live(thing),
+        "duplicates": ledger.duplicates(thing) })
+    };
     let [instances, cloud_disks, private_images] =
         [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(account);
-    Json(
-        json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks, "private_images": private_images }),
-    )
+    Json(json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks,
+            "private_images": private_images }))
 }
 
 #[derive(Debug, Deserialize)]

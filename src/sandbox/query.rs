@@ -133,7 +133,8 @@ impl Page {
             random.shuffle(&mut data);
         }
         let reported = if form.page_size_as_asked || asked == 0 { asked } else { size };
-        json!({ "total": total, "page": self.number, "page_size": reported, "total_page": total.div_ceil(size), "data": data })
+        json!({ "total": total, "page": self.number, "page_size": reported, "total_page": total.div_ceil(size),
+            "data": data })
     }
 }
 

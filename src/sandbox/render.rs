@@ -304,12 +304,17 @@ mod tests {
     }
 
     #[rstest]
-    #[case("", json!({ "id": 7, "name": "", "cloud_disks": [], "release_time": 0, "gpu_num": 0, "auto": true, "price": 1.5 }))]
-    #[case("empty=null", json!({ "id": 7, "name": null, "cloud_disks": null, "release_time": null, "gpu_num": 0, "auto": true, "price": 1.5 }))]
+    #[case("", json!({ "id": 7, "name": "", "cloud_disks": [], "release_time": 0, "gpu_num": 0, "auto": true,
+        "price": 1.5 }))]
+    #[case("empty=null", json!({ "id": 7, "name": null, "cloud_disks": null, "release_time": null, "gpu_num": 0,
+        "auto": true, "price": 1.5 }))]
     #[case("empty=missing", json!({ "id": 7, "gpu_num": 0, "auto": true, "price": 1.5 }))]
-    #[case("empty=text", json!({ "id": 7, "name": "", "cloud_disks": "", "release_time": "", "gpu_num": 0, "auto": true, "price": 1.5 }))]
-    #[case("integers=strings,booleans=numbers", json!({ "id": "7", "name": "", "cloud_disks": [], "release_time": "0", "gpu_num": "0", "auto": 1, "price": 1.5 }))]
-    #[case("booleans=strings", json!({ "id": 7, "name": "", "cloud_disks": [], "release_time": 0, "gpu_num": 0, "auto": "true", "price": 1.5 }))]
+    #[case("empty=text", json!({ "id": 7, "name": "", "cloud_disks": "", "release_time": "", "gpu_num": 0,
+        "auto": true, "price": 1.5 }))]
+    #[case("integers=strings,booleans=numbers", json!({ "id": "7", "name": "", "cloud_disks": [], "release_time": "0",
+        "gpu_num": "0", "auto": 1, "price": 1.5 }))]
+    #[case("booleans=strings", json!({ "id": 7, "name": "", "cloud_disks": [], "release_time": 0, "gpu_num": 0,
+        "auto": "true", "price": 1.5 }))]
     fn a_record_keeps_its_information(#[case] form: &str, #[case] expected: Value) {
         let envelope = success(&form.parse().unwrap(), &ids(), record());
         assert_eq!(envelope["result"], expected);
@@ -322,12 +327,16 @@ mod tests {
     }
 
     #[rstest]
-    #[case("error_shape=array", json!([{ "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege", "message": "gone" }]))]
+    #[case("error_shape=array", json!([{ "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege",
+        "message": "gone" }]))]
     #[case("error_shape=capitalised", json!({ "Code": "InstanceNotExistOrNoPrivilege", "Message": "gone" }))]
-    #[case("error_shape=full", json!({ "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege", "message": "gone" }))]
-    #[case("error_shape=nested", json!({ "error": { "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege", "message": "gone" } }))]
+    #[case("error_shape=full", json!({ "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege",
+        "message": "gone" }))]
+    #[case("error_shape=nested", json!({ "error": { "code_n": 160_003, "code": "InstanceNotExistOrNoPrivilege",
+        "message": "gone" } }))]
     #[case("error_shape=numeric_code", json!({ "code": 160_003, "message": "gone" }))]
-    #[case("error_shape=string_number", json!({ "code_n": "160003", "code": "InstanceNotExistOrNoPrivilege", "message": "gone" }))]
+    #[case("error_shape=string_number", json!({ "code_n": "160003", "code": "InstanceNotExistOrNoPrivilege",
+        "message": "gone" }))]
     #[case("error_shape=text", json!("160003 InstanceNotExistOrNoPrivilege: gone"))]
     fn an_error_takes_each_shape(#[case] form: &str, #[case] expected: Value) {
         let gone = Refusal::new(Code::InstanceNotExistOrNoPrivilege, "gone");

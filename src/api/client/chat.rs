@@ -51,7 +51,8 @@ impl Client {
     /// model said why; the end of `context`.
     ///
     /// ```no_run
-    /// # async fn example(client: damodel::api::Client, context: damodel::api::Context) -> Result<(), damodel::api::Error> {
+    /// # use damodel::api::{Client, Context, Error};
+    /// # async fn example(client: Client, context: Context) -> Result<(), Error> {
     /// use damodel::api::{ChatMessage, ChatRequest};
     ///
     /// let question = ChatMessage { role: "user".to_owned(), content: "Are you there?".to_owned() };
@@ -390,7 +391,8 @@ mod tests {
     #[case::done_is_missing(events([HI, STOP, USAGE]), Some(5))]
     #[case::end_is_missing(events([HI, STOP, Step::Silence(10_000)]), None)]
     #[case::broken_after_the_end(events([HI, STOP, Step::Break]), None)]
-    #[case::slow(events([Step::Silence(119), HI, Step::Silence(119), Step::Chunk(": ping\n\n"), Step::Silence(119), STOP, DONE]), None)]
+    #[case::slow(events([Step::Silence(119), HI, Step::Silence(119), Step::Chunk(": ping\n\n"), Step::Silence(119),
+        STOP, DONE]), None)]
     #[case::something_new(events([Step::Chunk("data: {\"ping\":1}\n\n"), HI, STOP, DONE]), None)]
     #[case::cut_anywhere(
         events([Step::Chunk("da"), Step::Chunk("ta: {\"choices\":[{\"delta\":{\"content\":\"h"),

@@ -304,14 +304,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_label_is_an_identifier_and_its_own(names in prop::collection::vec("\\PC{0,8}|[aA _-]{0,3}|.{0,4}", 0..12)) {
+        fn every_label_is_an_identifier_and_its_own(names in prop::collection::vec("\\PC{0,8}|[aA _-]{0,3}|.{0,4}",
+            0..12)) {
             let ids: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();
             let things: Vec<_> =
                 names.iter().zip(&ids).map(|(name, id)| (Kind::CloudDisk, name.as_str(), id.as_str())).collect();
             let labels = labels(&things);
             for label in &labels {
                 prop_assert!(label.starts_with(|first: char| first.is_ascii_lowercase()), "{label}");
-                prop_assert!(label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{label}");
+                prop_assert!(label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                    "{label}");
             }
             prop_assert_eq!(labels.iter().collect::<BTreeSet<_>>().len(), labels.len());
         }

@@ -262,7 +262,8 @@ mod tests {
         let audit = audit(&account, &[held], &[note]).unwrap();
         let json: Value = serde_json::from_str(&audit.to_json().unwrap()).unwrap();
         let object = |kind: &str, id: &str, holder: &str| {
-            json!({"kind": kind, "id": id, "name": format!("name of {id}"), "region": null, "status": "Running", "age_seconds": null,
+            json!({"kind": kind, "id": id, "name": format!("name of {id}"), "region": null, "status": "Running",
+                "age_seconds": null,
                 "hourly": null, "monthly": null, "holder": holder, "source": null, "address": null})
         };
         let mut first = object("instance", "ins-1", "state");
@@ -281,7 +282,8 @@ mod tests {
             |value: &Value| -> Value { serde_json::from_str(&value.to_string().replace(".0", "")).unwrap() };
         assert_eq!(json["format_version"], "1.0");
         assert_eq!(json["objects"], as_floats(&json!([first, second, third])));
-        let missing = json!([{"kind": "instance", "id": "ins-gone", "address": "damodel_instance.a[\"ins-gone\"]", "source": "prod.tfstate"}]);
+        let missing = json!([{"kind": "instance", "id": "ins-gone", "address": "damodel_instance.a[\"ins-gone\"]",
+            "source": "prod.tfstate"}]);
         assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 3));
     }
 

@@ -277,10 +277,13 @@ mod tests {
             instance.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
             instance
         };
-        let file = json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {}, "resources": [
+        let file = json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {},
+            "resources": [
             {"module": "module.a[\"x.y\"]", "mode": "managed", "type": "damodel_instance", "name": "i", "instances": [
-                instance("ins-1", json!({"index_key": 0})), instance("ins-2", json!({"index_key": 0, "deposed": "abcd1234"}))]},
-            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d", "instances": [instance("7", json!({"index_key": "k"}))]},
+                instance("ins-1", json!({"index_key": 0})), instance("ins-2", json!({"index_key": 0,
+                    "deposed": "abcd1234"}))]},
+            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d", "instances": [instance("7",
+                json!({"index_key": "k"}))]},
             {"mode": "data", "type": "damodel_instance", "name": "read", "instances": [instance("ins-9", json!({}))]},
             {"mode": "managed", "type": "aws_instance", "name": "other", "instances": [instance("i-1", json!({}))]}]});
         assert_eq!(
@@ -291,8 +294,10 @@ mod tests {
                 "damodel_cloud_disk 7 damodel_cloud_disk.d[\"k\"]",
             ]
         );
-        let shown = json!({"format_version": "1.0", "values": {"root_module": {"child_modules": [{"address": "module.a", "resources": [
-            {"address": "module.a.damodel_private_image.p", "mode": "managed", "type": "damodel_private_image", "values": {"id": "951"}}]}]}}});
+        let shown = json!({"format_version": "1.0",
+            "values": {"root_module": {"child_modules": [{"address": "module.a", "resources": [
+            {"address": "module.a.damodel_private_image.p", "mode": "managed", "type": "damodel_private_image",
+                "values": {"id": "951"}}]}]}}});
         assert_eq!(read(&shown).unwrap(), ["damodel_private_image 951 module.a.damodel_private_image.p"]);
         let old = json!({"version": 3, "modules": [{"path": ["root", "a"], "resources": {
             "damodel_cloud_disk.d.0": {"type": "damodel_cloud_disk", "primary": {"id": "7"}, "deposed": [{"id": "8"}]},
@@ -311,11 +316,13 @@ mod tests {
     #[test]
     fn disks_that_came_with_an_instance_are_its_own() {
         let disk = |id: i64| json!({"id": id}).to_string();
-        let attributes = json!({"id": "ins-1", "cloud_disks": [disk(1), disk(2), disk(3)], "new_disks": [{"size_gb": 20}],
+        let attributes = json!({"id": "ins-1", "cloud_disks": [disk(1), disk(2), disk(3)],
+            "new_disks": [{"size_gb": 20}],
             "exist_disks": [{"disk_id": 2}], "data_disk_expand_size_gb": 50});
         let state = json!({"version": 4, "resources": [
             {"mode": "managed", "type": "damodel_instance", "name": "i", "instances": [{"attributes": attributes}]},
-            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d", "instances": [{"attributes": {"id": "3"}}]}]});
+            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d",
+                "instances": [{"attributes": {"id": "3"}}]}]});
         assert_eq!(
             read(&state).unwrap(),
             [

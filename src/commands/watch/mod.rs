@@ -51,7 +51,8 @@ pub struct Arguments {
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
     /// Terraform's data directory.
-    #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR", value_parser = path_or_nothing())]
+    #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR",
+        value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
     /// Ends at once when no apply is waiting for anything now.
     #[arg(long)]

@@ -102,7 +102,8 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     }
 
     forward_to_deserialize_any! {
-        bool i128 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct enum identifier
+        bool i128 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        enum identifier
     }
 }
 

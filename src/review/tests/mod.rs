@@ -172,7 +172,8 @@ fn a_secret_that_comes_with_the_refresh_enters_the_state() {
     let side = |password: Value| json!({"ssh_password": password, "jupyter_token": "kept"});
     let marks = json!({"ssh_password": true, "jupyter_token": true});
     let change = |action: &str, before: Value, after: Value| {
-        json!({"address": "damodel_instance.a", "mode": "managed", "type": "damodel_instance", "change": {"actions": [action],
+        json!({"address": "damodel_instance.a", "mode": "managed", "type": "damodel_instance",
+            "change": {"actions": [action],
             "before": before, "after": after, "before_sensitive": marks, "after_sensitive": marks}})
     };
     let (none, some) = (side(Value::Null), side("hunter2".into()));

@@ -166,7 +166,8 @@ fn services(instance: &Instance) -> Vec<Value> {
         return Vec::new();
     }
     vec![
-        json!({ "name": "jupyter", "port": 8888, "url": jupyter_url(instance), "token": instance.jupyter_token.reveal() }),
+        json!({ "name": "jupyter", "port": 8888, "url": jupyter_url(instance),
+            "token": instance.jupyter_token.reveal() }),
         json!({ "name": "ssh", "port": instance.ssh_port, "user": "root", "password": ssh_password(instance) }),
     ]
 }

@@ -14,7 +14,8 @@ use crate::sandbox::{
 
 /// A create that is accepted, with changes; a change to null leaves the field out.
 fn body(changes: &Value) -> String {
-    let mut body = json!({ "size_gb": 100, "spec_id": 31, "disk_name": "fresh", "mount_path": "/data/fresh", "purchase_duration": 1 });
+    let mut body = json!({ "size_gb": 100, "spec_id": 31, "disk_name": "fresh", "mount_path": "/data/fresh",
+        "purchase_duration": 1 });
     for (name, value) in changes.as_object().unwrap() {
         if value.is_null() {
             body.as_object_mut().unwrap().remove(name);

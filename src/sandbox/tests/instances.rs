@@ -53,17 +53,22 @@ fn an_instance_runs_is_renamed_and_is_released() {
 #[case(json!({ "spec_id": null, "spec_type": "gpu.rtx4090.spot" }), "spec_id", json!(104))]
 #[case(json!({ "region": "cn-north-2", "spec_id": 0, "spec_type": "gpu.a100-80g.1" }), "spec_id", json!(201))]
 #[case(json!({ "image": "registry.damodel.test/model_library/ubuntu:22.04" }), "image_id", json!(902))]
-#[case(json!({ "image_id": null, "image": "registry.damodel.test/model_library/ubuntu:22.04" }), "image_id", json!(901))]
-#[case(json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test/user_private/main/trained-model:v951" }), "image_name", json!("trained-model"))]
+#[case(json!({ "image_id": null, "image": "registry.damodel.test/model_library/ubuntu:22.04" }), "image_id",
+    json!(901))]
+#[case(json!({ "image_id": null, "image_type": null,
+    "image": "registry.damodel.test/user_private/main/trained-model:v951" }), "image_name", json!("trained-model"))]
 #[case(json!({ "image_id": 951, "image_type": "2" }), "image_type", json!("private"))]
 #[case(json!({ "image_id": 901, "image_type": "1" }), "image_type", json!("public"))]
-#[case(json!({ "gpu_name": "ignored", "gpu_mem": 1, "cpu_per_gpu": 1, "memory_per_gpu": 1, "sys_disk_size": 1, "data_disk_size": 1, "highest_cuda": "1" }), "gpu_name", json!("NVIDIA-GeForce-RTX-4090"))]
-#[case(json!({ "login_method": 1, "ssh_pubkey_id": 7, "ssh_pubkey_name": "laptop" }), "ssh_pubkey_name", json!("laptop"))]
+#[case(json!({ "gpu_name": "ignored", "gpu_mem": 1, "cpu_per_gpu": 1, "memory_per_gpu": 1, "sys_disk_size": 1,
+    "data_disk_size": 1, "highest_cuda": "1" }), "gpu_name", json!("NVIDIA-GeForce-RTX-4090"))]
+#[case(json!({ "login_method": 1, "ssh_pubkey_id": 7, "ssh_pubkey_name": "laptop" }), "ssh_pubkey_name",
+    json!("laptop"))]
 #[case(json!({ "login_method": 1, "ssh_pubkey_id": 7, "ssh_pubkey_name": "laptop" }), "ssh_password", json!(""))]
 #[case(json!({}), "login_method", json!(2))]
 #[case(json!({ "external_ip": "203.0.113.7" }), "external_ip", json!("203.0.113.7"))]
 #[case(json!({ "instance_hostname": "a".repeat(42) }), "status", json!("Running"))]
-#[case(json!({ "object_mounts": [{ "bucket": "b" }], "auto_renew": true, "purchase_duration": 1 }), "status", json!("Running"))]
+#[case(json!({ "object_mounts": [{ "bucket": "b" }], "auto_renew": true, "purchase_duration": 1 }), "status",
+    json!("Running"))]
 #[case(json!({ "payment_type": "Weekly", "purchase_duration": 1 }), "gpu_price", json!(311.85))]
 #[case(json!({ "payment_type": "Monthly", "purchase_duration": 1 }), "gpu_price", json!(1188.0))]
 #[case(json!({ "payment_type": "Monthly", "purchase_duration": 1 }), "rent_deadline", json!(START + 2_592_000))]
@@ -168,7 +173,8 @@ fn disks_follow_their_instance() {
 #[test]
 fn a_shared_disk_is_mounted_by_several() {
     let mut bench = Bench::new();
-    let shared = json!({ "exist_disks": [{ "id": 802, "uid": "disk-seedshare002", "release_with_instance": 0, "mount_path": "/data/all" }] });
+    let shared = json!({ "exist_disks": [{ "id": 802, "uid": "disk-seedshare002", "release_with_instance": 0,
+        "mount_path": "/data/all" }] });
     let uid = bench.create(&shared);
     bench.create(&shared);
     bench.advance(1);

@@ -43,10 +43,13 @@ fn long_name(character: char) -> String {
 #[case(json!({ "image_type": "Public" }), "image_type: \"Public\" is not one of")]
 #[case(json!({ "image_type": "3" }), "image_type: \"3\" is not one of")]
 #[case(json!({ "image_type": 1 }), "image_type: expected a string")]
-#[case(json!({ "image_id": null, "image_type": null, "image": "docker.io/model_library/ubuntu:22.04" }), "image: \"docker.io")]
-#[case(json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test.evil/model_library/a" }), "image: ")]
+#[case(json!({ "image_id": null, "image_type": null, "image": "docker.io/model_library/ubuntu:22.04" }),
+    "image: \"docker.io")]
+#[case(json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test.evil/model_library/a" }),
+    "image: ")]
 #[case(json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test/library/a:1" }), "image: ")]
-#[case(json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test/model_library/user_private/a:1" }), "image: ")]
+#[case(json!({ "image_id": null, "image_type": null,
+    "image": "registry.damodel.test/model_library/user_private/a:1" }), "image: ")]
 #[case(json!({ "instance_alias": "a\nb" }), "instance_alias: must hold no control")]
 #[case(json!({ "instance_alias": long_name('a') }), "instance_alias: must have at most 128")]
 #[case(json!({ "instance_hostname": "a".repeat(43) }), "instance_hostname: has more than 42")]
@@ -67,16 +70,21 @@ fn long_name(character: char) -> String {
 #[case(json!({ "exist_disks": [{ "id": 801, "release_with_instance": 0 }] }), "exist_disks[0].uid: missing")]
 #[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001" }] }), "exist_disks[0].release_with_instance: \
     missing")]
-#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": true }] }), "exist_disks[0].release_with_instance: expected an integer")]
-#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0, "mount_path": "/etc/x" }] }), "exist_disks[0].mount_path: ")]
-#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0, "size_gb": 5 }] }), "exist_disks[0].size_gb: unknown field")]
+#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": true }] }),
+    "exist_disks[0].release_with_instance: expected an integer")]
+#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0,
+    "mount_path": "/etc/x" }] }), "exist_disks[0].mount_path: ")]
+#[case(json!({ "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0, "size_gb": 5 }] }),
+    "exist_disks[0].size_gb: unknown field")]
 #[case(json!({ "new_disks": [{ "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: missing")]
 #[case(json!({ "new_disks": [{ "size_gb": 20, "release_with_instance": 1 }] }), "new_disks[0].spec_id: missing")]
 #[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31 }] }), "new_disks[0].release_with_instance: missing")]
-#[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31, "release_with_instance": 2 }] }), "new_disks[0].release_with_instance: 2 is neither")]
+#[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31, "release_with_instance": 2 }] }),
+    "new_disks[0].release_with_instance: 2 is neither")]
 #[case(json!({ "new_disks": [{ "size_gb": 19, "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: \
     19")]
-#[case(json!({ "new_disks": [{ "size_gb": 4001, "spec_id": 31, "release_with_instance": 1 }] }), "new_disks[0].size_gb: 4001")]
+#[case(json!({ "new_disks": [{ "size_gb": 4001, "spec_id": 31, "release_with_instance": 1 }] }),
+    "new_disks[0].size_gb: 4001")]
 #[case(json!({ "new_disks": [{ "size_gb": 20, "spec_id": 99, "release_with_instance": 1 }] }), "new_disks[0].spec_id: \
     99")]
 #[case(json!({ "object_mounts": "bucket" }), "object_mounts: expected an array")]
@@ -103,8 +111,10 @@ fn a_create_is_held_to_the_document(#[case] changes: Value, #[case] message: &st
 #[case(160_019, json!({ "image_id": 952, "image_type": "private" }), Value::Null)]
 #[case(160_019, json!({ "image_id": 954, "image_type": "2" }), Value::Null)]
 #[case(160_019, json!({ "image_id": 951, "image_type": "1" }), Value::Null)]
-#[case(160_019, json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test/model_library/ubuntu:24.04" }), Value::Null)]
-#[case(160_019, json!({ "image_id": null, "image_type": null, "image": "registry.damodel.test/user_private/main/half-pushed:v952" }), Value::Null)]
+#[case(160_019, json!({ "image_id": null, "image_type": null,
+    "image": "registry.damodel.test/model_library/ubuntu:24.04" }), Value::Null)]
+#[case(160_019, json!({ "image_id": null, "image_type": null,
+    "image": "registry.damodel.test/user_private/main/half-pushed:v952" }), Value::Null)]
 #[case(160_032, json!({ "image_id": 905 }), Value::Null)]
 #[case(160_032, json!({ "spec_id": 105, "image_id": 951, "image_type": "private" }), Value::Null)]
 #[case(160_032, json!({ "region": "cn-north-2", "spec_id": 203 }), Value::Null)]
@@ -112,15 +122,20 @@ fn a_create_is_held_to_the_document(#[case] changes: Value, #[case] message: &st
 #[case(100_049, json!({}), json!({ "set_account": { "account": "main", "at_risk": true } }))]
 #[case(100_038, json!({}), json!({ "set_account": { "account": "main", "balance": 1.0 } }))]
 #[case(100_038, json!({ "payment_type": "Monthly", "purchase_duration": 100 }), Value::Null)]
-#[case(180_007, json!({ "exist_disks": [{ "id": 999, "uid": "disk-seeddata0001", "release_with_instance": 0 }] }), Value::Null)]
-#[case(180_007, json!({ "exist_disks": [{ "id": 801, "uid": "disk-wrong", "release_with_instance": 0 }] }), Value::Null)]
-#[case(180_007, json!({ "exist_disks": [{ "id": 803, "uid": "disk-seedarrear03", "release_with_instance": 0 }] }), Value::Null)]
-#[case(180_007, json!({ "exist_disks": [{ "id": 805, "uid": "disk-seedother005", "release_with_instance": 0 }] }), Value::Null)]
+#[case(180_007, json!({ "exist_disks": [{ "id": 999, "uid": "disk-seeddata0001", "release_with_instance": 0 }] }),
+    Value::Null)]
+#[case(180_007, json!({ "exist_disks": [{ "id": 801, "uid": "disk-wrong", "release_with_instance": 0 }] }),
+    Value::Null)]
+#[case(180_007, json!({ "exist_disks": [{ "id": 803, "uid": "disk-seedarrear03", "release_with_instance": 0 }] }),
+    Value::Null)]
+#[case(180_007, json!({ "exist_disks": [{ "id": 805, "uid": "disk-seedother005", "release_with_instance": 0 }] }),
+    Value::Null)]
 #[case(180_007, json!({ "exist_disks": [
     { "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 },
     { "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 },
 ] }), Value::Null)]
-#[case(180_008, json!({ "new_disks": vec![json!({ "size_gb": 20, "spec_id": 31, "release_with_instance": 1 }); 9] }), Value::Null)]
+#[case(180_008, json!({ "new_disks": vec![json!({ "size_gb": 20, "spec_id": 31, "release_with_instance": 1 }); 9] }),
+    Value::Null)]
 #[case(180_008, json!({
     "exist_disks": [{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }],
     "new_disks": vec![json!({ "size_gb": 20, "spec_id": 31, "release_with_instance": 1 }); 8],

@@ -53,12 +53,14 @@ output "disk" { value = data.damodel_cloud_disk.one }
 
         let spec = json!({
             "spec_id": 202, "spec_type": "gpu.h100-80g.spot", "region": "cn-north-2", "capacity_type": "spot",
-            "gpu_name": "NVIDIA-H100-80G", "gpu_mem_mb": 81_559, "max_gpu_count": 2, "available": true, "cpu_per_gpu": 22,
+            "gpu_name": "NVIDIA-H100-80G", "gpu_mem_mb": 81_559, "max_gpu_count": 2, "available": true,
+                "cpu_per_gpu": 22,
             "mem_per_gpu_gb": 200, "sys_disk_size_gb": 60, "data_disk_size_gb": 100, "data_disk_expand_quota_gb": 3000,
             "highest_cuda": "12.8", "support_ib_network": true, "hourly_price": 9.99, "daily_price": cents(9.99 * 22.5),
             "monthly_price": cents(9.99 * 600.0), "hourly_data_disk_price": 0.0006, "daily_data_disk_price": 0.012,
             "monthly_data_disk_price": 0.33, "hourly_discount": 0.95, "daily_discount": 0.9, "monthly_discount": 0.85,
-            "hourly_discount_status": "effective", "daily_discount_status": "effective", "monthly_discount_status": "effective",
+            "hourly_discount_status": "effective", "daily_discount_status": "effective",
+                "monthly_discount_status": "effective",
             "rush_sale": true,
         });
         shows(&state.output("specs")[1], &spec);
@@ -72,12 +74,14 @@ output "disk" { value = data.damodel_cloud_disk.one }
         assert_eq!(statuses("monthly"), ["effective", "effective", "voided", "not_yet_effective"]);
 
         let disk_spec = json!({
-            "id": "34", "spec_alias": "ib-files", "multiple_mounting": true, "max_size_gib": 2000, "storage_class": "FS",
+            "id": "34", "spec_alias": "ib-files", "multiple_mounting": true, "max_size_gib": 2000,
+                "storage_class": "FS",
         });
         shows(&state.output("disk_specs")[3], &disk_spec);
 
         let image = json!({
-            "id": "902", "name": "PyTorch 2.5.1", "image_url": "registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4",
+            "id": "902", "name": "PyTorch 2.5.1",
+                "image_url": "registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4",
             "description": "PyTorch 2.5.1, ready to use", "softwares": ["PyTorch 2.5.1", "Python 3.11", "CUDA 12.4"],
             "labels": ["pytorch", "cuda12.4"], "size": "9.8GB", "document_url": "https://docs.damodel.test/images/902",
             "icon": "https://static.damodel.test/icons/902.svg", "create_time": "2026-01-05T08:15:02Z",
@@ -88,7 +92,8 @@ output "disk" { value = data.damodel_cloud_disk.one }
 
         let image = json!({
             "image_id": 951, "image_uuid": "6f1d2c3b-0000-4000-8000-000000000951", "name": "trained-model",
-            "image_tag": "registry.damodel.test/user_private/main/trained-model:v951", "status": "ready", "push_progress": 100,
+            "image_tag": "registry.damodel.test/user_private/main/trained-model:v951", "status": "ready",
+                "push_progress": 100,
             "image_size": 12.75, "original_image": "registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4",
             "region": "cn-east-1", "create_time": "2026-01-05T09:15:51Z", "updated_at": "2026-01-05T10:15:51Z",
             "upperdir_files": 1951, "upperdir_bytes": 5_368_710_071_i64,
@@ -99,7 +104,8 @@ output "disk" { value = data.damodel_cloud_disk.one }
         assert_eq!((&half["status"], &half["push_progress"]), (&json!("creating"), &json!(42)));
 
         let disk = json!({
-            "id": "802", "uid": "disk-seedshare002", "name": "shared", "size_gb": 500, "status": "mounted", "spec_id": 32,
+            "id": "802", "uid": "disk-seedshare002", "name": "shared", "size_gb": 500, "status": "mounted",
+                "spec_id": 32,
             "spec_type": "shared-files", "storage_class": "FS", "multiple_mounting": true, "mount_path": "/data/shared",
             "binding_instances": ["{\"instance_uid\":\"ins-elsewhere0001\",\"mount_path\":\"/data/shared\"}"],
             "binding_clusters": ["{\"cluster_uid\":\"cluster-77\"}"], "release_with_instance": false,
@@ -151,10 +157,12 @@ fn a_machine_shows_every_attribute() {
         }
         let one = state.resource("data.damodel_instance.one");
         let expected = json!({
-            "instance_uid": uid, "name": "trainer", "status": "Running", "region": "cn-east-1", "capacity_type": "ondemand",
+            "instance_uid": uid, "name": "trainer", "status": "Running", "region": "cn-east-1",
+                "capacity_type": "ondemand",
             "gpu_name": "NVIDIA-GeForce-RTX-4090", "gpu_num": 2, "spec_id": 103, "spec_type": "gpu.rtx4090.1",
             "payment_type": "Monthly", "image_id": 902, "image_name": "PyTorch 2.5.1", "image_type": "public",
-            "ssh_host": "127.0.0.1", "ssh_port": one.value("ssh_port"), "login_method": "ssh_key", "ssh_pubkey_name": "laptop",
+            "ssh_host": "127.0.0.1", "ssh_port": one.value("ssh_port"), "login_method": "ssh_key",
+                "ssh_pubkey_name": "laptop",
             "external_ip": "203.0.113.7", "internal_ip": one.value("internal_ip"),
             "jupyter_url": format!("https://{uid}.jupyter.damodel.test/lab"), "start_time": record["start_time"],
             "stop_time": null, "release_time": record["release_time"],

@@ -29,10 +29,14 @@ fn budget(most: &str, more: &str) -> String {
 }
 
 #[rstest]
-#[case("Hourly", json!({"unit_price": 3.96, "data_disk_price": 0.06, "period_total": 4.02, "hourly_equivalent": 4.02, "discount": 0.95, "discount_status": "not_yet_effective"}))]
-#[case("Daily", json!({"unit_price": 89.1, "data_disk_price": 1.2, "period_total": 270.9, "hourly_equivalent": 3.7625, "discount": 0.9, "discount_status": "voided"}))]
-#[case("Monthly", json!({"unit_price": 2376, "data_disk_price": 33, "period_total": 7227, "hourly_equivalent": 3.3, "discount": 0.85, "discount_status": "none"}))]
-#[case("Weekly", json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null, "discount": null, "discount_status": null}))]
+#[case("Hourly", json!({"unit_price": 3.96, "data_disk_price": 0.06, "period_total": 4.02, "hourly_equivalent": 4.02,
+    "discount": 0.95, "discount_status": "not_yet_effective"}))]
+#[case("Daily", json!({"unit_price": 89.1, "data_disk_price": 1.2, "period_total": 270.9, "hourly_equivalent": 3.7625,
+    "discount": 0.9, "discount_status": "voided"}))]
+#[case("Monthly", json!({"unit_price": 2376, "data_disk_price": 33, "period_total": 7227, "hourly_equivalent": 3.3,
+    "discount": 0.85, "discount_status": "none"}))]
+#[case("Weekly", json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null,
+    "discount": null, "discount_status": null}))]
 fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
     each(|site, workspace| {
         let machine = match payment {

@@ -184,7 +184,8 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
              size_gb = 20\n  spec_id = 31\n}}\n"
         )));
         let state = workspace.state();
-        let piece = prop_oneof![3 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        let piece = prop_oneof![3 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from)];
         let name = prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat());
         let mut runner = TestRunner::deterministic();
         for index in 0..NUMBER {

@@ -150,7 +150,9 @@ fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
             {"index_key": object["id"], "attributes": {"id": object["id"], "ssh_password": "hunter2"}}]})
     };
     let resources: Vec<Value> = held.map(resource).collect();
-    json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {}, "resources": resources}).to_string()
+    json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "outputs": {},
+        "resources": resources})
+    .to_string()
 }
 
 /// 10,000 objects with 300 orphans of each kind, found exactly in a handful of lists.
@@ -245,7 +247,8 @@ fn a_note_holds_what_it_made() {
     let folder = tempfile::tempdir().unwrap();
     let all: Value = serde_json::from_str(&audit(&site, folder.path(), &["--format", "json"]).stdout).unwrap();
     let disk = &all["objects"].as_array().unwrap().iter().find(|object| object["kind"] == "cloud_disk").unwrap()["id"];
-    let note = json!({"version": 1, "kind": "cloud_disk", "phase": "accepted", "key": "k", "marker": "data-1a2b", "base_url": "x",
+    let note = json!({"version": 1, "kind": "cloud_disk", "phase": "accepted", "key": "k", "marker": "data-1a2b",
+        "base_url": "x",
         "account": "y", "begun_at": 1, "updated_at": 1, "process": 1, "ids": {"id": disk}});
     fs::create_dir(folder.path().join("notes")).unwrap();
     fs::write(folder.path().join("notes/cloud_disk-1.json"), note.to_string()).unwrap();

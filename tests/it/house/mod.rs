@@ -14,6 +14,9 @@ use std::{
 /// Where a file of sources is split.
 const LINES: usize = 600;
 
+/// The columns of a line.
+const COLUMNS: usize = 120;
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -92,6 +95,20 @@ fn modules_have_one_form() {
 fn every_file_says_what_it_is_for() {
     for file in [sources("src"), sources("tests"), sources("benches")].concat() {
         assert!(fs::read_to_string(&file).unwrap().starts_with("//! "), "{}", file.display());
+    }
+}
+
+/// Rows of tables in comments, and literals that cannot be broken, may be longer.
+#[test]
+fn no_line_is_too_wide() {
+    let may_be_wider = |line: &str| {
+        line.trim_start().starts_with("//! |") || ["r#\"", "\\\"", "://"].iter().any(|part| line.contains(part))
+    };
+    for file in [sources("src"), sources("tests"), sources("benches")].concat() {
+        for (number, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let is_wide = line.chars().count() > COLUMNS && !may_be_wider(line);
+            assert!(!is_wide, "{}:{}: {line}", file.display(), number + 1);
+        }
     }
 }
 

@@ -49,7 +49,10 @@ fn page(file: &Path) -> Option<String> {
 /// others than errors, and tests are not.
 fn texts(tokens: TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let ident = |at: usize, names: &[&str]| matches!(tokens.get(at), Some(TokenTree::Ident(ident)) if names.contains(&ident.to_string().as_str()));
+    let ident = |at: usize, names: &[&str]| {
+        matches!(tokens.get(at),
+        Some(TokenTree::Ident(ident)) if names.contains(&ident.to_string().as_str()))
+    };
     let punct =
         |at: usize, sign: char| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == sign);
     for (at, token) in tokens.iter().enumerate() {

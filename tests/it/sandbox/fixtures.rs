@@ -183,7 +183,8 @@ async fn the_sandbox_chats_as_the_fixtures_say() {
     let answer = site.chat("/v1/chat/completions", &unknown).await.unwrap();
     assert_eq!((answer.status, answer.json()), (404, fixture("error_chat_model")));
 
-    let stream = json!({ "model": "deepseek-r1", "messages": messages, "stream": true, "stream_options": { "include_usage": true } });
+    let stream = json!({ "model": "deepseek-r1", "messages": messages, "stream": true,
+        "stream_options": { "include_usage": true } });
     let answer = site.chat("/v1/chat/completions", &stream).await.unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/service/chat_completions_stream.txt");
     let expected = std::fs::read_to_string(path).unwrap();

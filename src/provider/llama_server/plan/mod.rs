@@ -142,7 +142,8 @@ pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_,
 }
 
 fn restarts(plan: &Plan<LlamaServer>) -> bool {
-    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if Effect::of(prior, planned) == Effect::Restart)
+    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if Effect::of(prior,
+        planned) == Effect::Restart)
 }
 
 /// A server without a key that other machines reach serves all of them.
