@@ -166,13 +166,22 @@ impl<'a> Work<'a> {
                         seen: &report.run,
                         moved_from: moved_from.as_ref(),
                     };
-                    let begun = self.tell(&Verb::Ensure(&start), Some(&report)).await?;
+                    // As long as nothing has begun, nothing of it was seen.
+                    let begun = self.tell(&Verb::Ensure(&start), history.is_begun.then_some(&report)).await?;
                     report = self.accepted(begun, &mut history, &mut changes).await?;
+                    match (report.is_refused, history.is_begun) {
+                        (true, false) => return Err(self.refused(report).await),
+                        (true, true) => return Err(self.failed(report).await),
+                        (false, _) => {}
+                    }
                 }
                 Turn::Own => {
                     let own = Verb::Own { seen: &report.run, owner: self.owner, restarts: self.job.restarts };
-                    let owned = self.tell(&own, Some(&report)).await?;
+                    let owned = self.tell(&own, None).await?;
                     report = self.accepted(owned, &mut history, &mut changes).await?;
+                    if report.is_refused {
+                        return Err(self.refused(report).await);
+                    }
                 }
                 Turn::Fail | Turn::RollBack => return Err(self.failed(report).await),
                 Turn::Leave(reason) => {
@@ -194,23 +203,19 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What the instance says to a beginning. It is decided anew when another run was faster, or when this is what an
-    /// answer that was lost has begun.
+    /// What the instance says to a beginning. When another run was faster, or when that is what an answer that was lost
+    /// has begun, it is decided anew on what is there now.
     async fn accepted(&mut self, report: Report, history: &mut History, changes: &mut usize) -> Result<Report, Ended> {
-        let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Changed);
         if !report.is_refused {
             history.is_begun = true;
             return Ok(report);
         }
-        if is_changed && *changes < CHANGES {
-            *changes += 1;
-            history.is_begun = false;
-            let checked = self.check(None).await?;
-            if !checked.is_refused {
-                return Ok(checked);
-            }
+        let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Changed);
+        if !is_changed || *changes == CHANGES {
+            return Ok(report);
         }
-        Err(Ended::Refused(Box::new(report)))
+        *changes += 1;
+        if history.is_begun { self.tell(&Verb::Look, Some(&report)).await } else { self.check(None).await }
     }
 
     async fn check(&mut self, known: Option<&Facts>) -> Result<Report, Ended> {
@@ -220,7 +225,9 @@ impl<'a> Work<'a> {
 
     /// What a refusal comes to: an update that was under way before may have ended the server that served.
     async fn refused(self, report: Report) -> Ended {
-        if give_up(&self.goal, &report) == Step::RollBack {
+        // In another workspace nothing was begun before.
+        let is_new = self.moved_from.is_some() && report.run.is_empty();
+        if !is_new && give_up(&self.goal, &report) == Step::RollBack {
             return self.roll_back(report).await;
         }
         Ended::Refused(Box::new(report))
