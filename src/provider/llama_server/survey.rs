@@ -55,7 +55,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) ->
     };
     let is_same_hardware = seen.hardware.as_ref().is_some_and(|seen| *seen == package::hardware(job, &facts));
     let room = || no_room(&job.place, &facts).filter(|_| !is_under_way).map_or(Ok(()), Err);
-    let rival = seen.rival.as_ref().filter(|rival| !is_under_way && !(ends_rival && !rival.command_line.is_empty()));
+    let rival = seen.rival.as_ref().filter(|rival| !is_under_way && (!ends_rival || rival.command_line.is_empty()));
     let port = || match rival {
         Some(rival) => {
             let text = format!("port {} is in use by {}", job.place.port, rival.about);
