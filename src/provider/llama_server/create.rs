@@ -104,6 +104,7 @@ impl LlamaServer {
             goal: Goal { build: Some(job.build), fingerprint, rolls_back },
             owner,
             ends_rival: prior.status.as_str() == Some(status::DISPLACED),
+            moved_from: None,
             trial: self.trial(self.key(config)),
             former_trial: Trial {
                 is_key_unknown: !is_key_same || std::ptr::eq(prior, self),

@@ -47,6 +47,8 @@ pub(super) enum Turn {
     Leave(String),
     /// The instance refused to record what was seen.
     Refused,
+    /// As [`Step::Own`].
+    Own,
     /// As [`Step::RollBack`].
     RollBack,
     /// It serves, and how many tokens a second; none for an answer that is too short to tell.
@@ -85,6 +87,7 @@ impl<'a> Follow<'a> {
                 Step::Begin(build, because) => return Ok(Turn::Begin(build, because)),
                 Step::Fail => return Ok(Turn::Fail),
                 Step::Leave(reason) => return Ok(Turn::Leave(reason)),
+                Step::Own => return Ok(Turn::Own),
                 Step::RollBack => return Ok(Turn::RollBack),
                 Step::Superseded => return Ok(Turn::Superseded),
                 Step::Confirm(process) => {

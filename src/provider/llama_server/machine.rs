@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::{Form, Malformed, Place, Report, Verb, program};
+use super::bootstrap::{Form, Malformed, Place, Report, Verb, no_room, program, room_question};
 use crate::{
     api::Progress,
     ssh::{self, Pin, Session, Target},
@@ -134,7 +134,17 @@ impl Machine {
             let facts = report.facts;
             report = Report { facts, ..self.answer(place, &Verb::Look).await? };
         }
+        if report.may_lack_room() {
+            let questions = [room_question(place)];
+            let asked = self.answer(place, &Verb::Check { questions: &questions, moved_from: None }).await?;
+            report.failure = no_room(place, &asked.facts).or(report.failure);
+        }
         Ok(report)
+    }
+
+    /// From now on the records are there.
+    pub(super) fn move_to(&mut self, place: &Place) {
+        self.place = place.clone();
     }
 
     async fn answer(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {

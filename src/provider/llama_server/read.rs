@@ -125,9 +125,9 @@ pub(super) async fn refresh(
         }
     }
     state.status = seen.into();
-    if seen == status::DISPLACED {
-        state.take_command_line(&report.rival_command_line, None);
-        notes.push(failure::displaced(state, report));
+    if let Some(rival) = report.rival.as_ref().filter(|_| seen == status::DISPLACED) {
+        state.take_command_line(&rival.command_line, None);
+        notes.push(failure::displaced(state, rival));
     }
     // Told once: afterwards it is in the state.
     if before.as_deref() == Some(status::READY) && report.phase == Phase::Failed && seen != status::DISPLACED {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{Phase, Place, Report, Verb},
+    bootstrap::{Failure, Kind, Phase, Place, Report, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     follow::{Follow, Turn, step},
@@ -166,7 +166,7 @@ async fn restart(
         ready_timeout,
         is_key_unknown: false,
     };
-    let run = Run { server: &server, trial, progress, has_key: key.is_some() };
+    let run = Run { server: &server, place: config.place(), trial, progress, has_key: key.is_some() };
     run.restart(&mut machine, task).await?;
     Ok(notes)
 }
@@ -197,6 +197,7 @@ async fn enter(config: &Target, login: &Login, context: &Context<Client>) -> Res
 /// A restart under way.
 struct Run<'a> {
     server: &'a LlamaServer,
+    place: Place,
     trial: Trial<'a>,
     progress: &'a Progress,
     has_key: bool,
@@ -207,6 +208,9 @@ impl Run<'_> {
         let before = machine.run(&Verb::Look).await.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
         if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
             self.progress.say(format!("ending process {}", process.pid));
+        }
+        if let Some(failure) = self.keeps_it(&before, machine).await? {
+            return Err(self.failed(&Report { failure: Some(failure), ..before }, NOTHING));
         }
         let process = before.process.as_ref().map_or("", |process| &process.identity);
         let restarted = machine.run(&Verb::Restart { process }).await;
@@ -232,6 +236,19 @@ impl Run<'_> {
             Turn::Leave(reason) => Err(self.does_not_infer(&reason, &report)),
             _ => Err(self.failed(&report, REPAIRED)),
         }
+    }
+
+    /// Why the server could not come back if it was ended now.
+    async fn keeps_it(&self, seen: &Report, machine: &mut Machine) -> Result<Option<Failure>, Box<Diagnostic>> {
+        let Some(model) = seen.process.as_ref().map(|process| process.model.clone()) else { return Ok(None) };
+        if seen.model_now.is_none() {
+            let text = format!("the model {model} cannot be read");
+            return Ok(Some(Failure { kind: Kind::MissingModel, text }));
+        }
+        let questions = [room_question(&self.place)];
+        let asked = machine.run(&Verb::Check { questions: &questions, moved_from: None }).await;
+        let report = asked.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
+        Ok(no_room(&self.place, &report.facts))
     }
 
     fn failed(&self, report: &Report, now: &str) -> Box<Diagnostic> {

@@ -2,17 +2,20 @@
 //! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `outliving`.
 
 use super::{
-    bootstrap::{Build, Facts, Failure, Job, Kind, Question, Report},
+    bootstrap::{Build, Facts, Failure, Fingerprint, Job, Kind, Question, Report, no_room, room_question},
+    decide::{Goal, is_under_way},
     model_file, outliving, package, source,
 };
 
 /// The programs that every job needs, beside a shell.
-const PROGRAMS: &[&str] = &["awk", "base64", "flock", "grep", "head", "sed", "setsid", "sha256sum", "stat", "tail"];
+const PROGRAMS: &[&str] =
+    &["awk", "base64", "flock", "grep", "head", "sed", "setsid", "sha256sum", "stat", "tail", "timeout"];
 
 /// What is still to be known: nothing when no more is asked. `of_the_source` where something is to be compiled.
 pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Question> {
     let missing = "for program; do command -v \"$program\" >/dev/null || echo \"$program\"; done";
     let mut questions = vec![
+        room_question(&job.place),
         Question::of("home", &["printenv", "HOME"]),
         PROGRAMS.iter().fold(Question::line("missing", missing), |question, program| question.with(program)),
         // The driver's tool puts its errors on standard output.
@@ -39,8 +42,10 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
 }
 
 /// Whether the job can be begun, as far as that is known before anything is: the report of a check with the answers,
-/// and the refusal.
-pub(super) fn judged(job: &Job, facts: Facts, seen: Report) -> Report {
+/// and the refusal. What is under way needs no room and no port.
+pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) -> Report {
+    let fingerprint = Some(Fingerprint::of(job).to_string());
+    let is_under_way = is_under_way(&Goal { build: Some(job.build), fingerprint, rolls_back: false }, &seen);
     let missing = match facts.lines("missing").first() {
         Some(program) => {
             let text = format!("the program {program} is not installed");
@@ -49,11 +54,24 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report) -> Report {
         None => Ok(()),
     };
     let is_same_hardware = seen.hardware.as_ref().is_some_and(|seen| *seen == package::hardware(job, &facts));
-    let judged = missing.and_then(|()| model_file::check(job, &facts)).and_then(|()| package::check(job, &facts));
-    let report = Report { facts, is_same_hardware, ..seen };
+    let room = || no_room(&job.place, &facts).filter(|_| !is_under_way).map_or(Ok(()), Err);
+    let rival = seen.rival.as_ref().filter(|rival| !is_under_way && (!ends_rival || rival.command_line.is_empty()));
+    let port = || match rival {
+        Some(rival) => {
+            let text = format!("port {} is in use by {}", job.place.port, rival.about);
+            Err(Failure { kind: Kind::PortInUse, text })
+        }
+        None => Ok(()),
+    };
+    let judged = missing
+        .and_then(|()| room())
+        .and_then(|()| model_file::check(job, &facts))
+        .and_then(|()| package::check(job, &facts))
+        .and_then(|()| port());
+    let report = Report { facts: facts.clone(), is_same_hardware, ..seen.clone() };
     match judged {
-        Err(failure) if !report.is_refused => Report { is_refused: true, failure: Some(failure), ..report },
-        _ => report,
+        Err(failure) => Report { is_refused: true, failure: Some(failure), ..report },
+        Ok(()) => report,
     }
 }
 

@@ -55,9 +55,10 @@ impl LlamaServer {
 pub(super) fn status_of(report: &Report) -> &'static str {
     let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
     let kind = report.failure.as_ref().map(|failure| failure.kind);
+    if let Some(rival) = report.rival.as_ref().filter(|_| !is_alive && is_over(report)) {
+        return if rival.command_line.is_empty() { status::BLOCKED } else { status::DISPLACED };
+    }
     match report.phase {
-        _ if !is_alive && is_over(report) && !report.rival_command_line.is_empty() => status::DISPLACED,
-        _ if !is_alive && is_over(report) && report.rival.is_some() => status::BLOCKED,
         Phase::Absent => status::STOPPED,
         // Started again by itself: whether it serves shows when it is asked.
         Phase::Load if is_alive && report.is_proved => status::READY,

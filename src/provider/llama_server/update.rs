@@ -3,7 +3,7 @@
 use super::{
     bootstrap::{Fingerprint, Job, Place, Report, Verb},
     enter::enter,
-    failure,
+    failure::{self, as_warning},
     health::{self, Seen},
     machine::{Machine, Trouble},
     model::LlamaServer,
@@ -11,10 +11,10 @@ use super::{
     records::Records as _,
     status,
     take::status_of,
-    work::{Ended, Return, check},
+    work::{Check, Ended, Return},
 };
 use crate::{
-    framework::{Context, Outcome, Private, Update},
+    framework::{Context, Diagnostic, Diagnostics, Outcome, Private, Update},
     provider::Client,
 };
 
@@ -78,9 +78,16 @@ impl Change<'_> {
     /// Starts it as it says now, or proves the one that runs so already.
     async fn work(mut self) -> Outcome<LlamaServer> {
         let owner = self.owner.clone();
-        if let Some((place, verb)) = self.ends_before(&owner).await {
+        let former = self.prior.records().filter(|place| *place != self.job.place);
+        let moved_from = match self.moves(former.as_ref()).await {
+            Ok(serves) => former.clone().filter(|_| serves),
+            Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
+        };
+        let ends_rival = self.prior.status.as_str() == Some(status::DISPLACED);
+        if let Some((place, verb)) = self.ends_before(former.clone().filter(|_| moved_from.is_none()), &owner).await {
+            let check = Check { job: self.job, ends_rival, moved_from: moved_from.as_ref() };
             // What would be refused is told while the server still runs.
-            match check(self.machine, self.job, None).await {
+            match check.ask(self.machine, None).await {
                 Ok(report) if report.is_refused => {
                     let diagnostic = failure::refused(&self.state, &report, AS_BEFORE);
                     return Outcome::present(self.prior, self.private).with(diagnostic);
@@ -101,12 +108,14 @@ impl Change<'_> {
         let ran = self.prior.pid.known().is_some();
         let fingerprint = Fingerprint::of(self.job);
         tracing::info!(llama_server.id = self.state.id.as_str(), "applying");
-        let work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
+        let mut work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
+        work.moved_from.clone_from(&moved_from);
         match Box::pin(work.run()).await {
             Ok(served) => {
                 self.private.note_settings(&fingerprint.settings);
                 let notes = self.state.take_served(served);
-                Outcome::present(self.state, self.private).with(notes)
+                let left = self.leave(moved_from.as_ref()).await;
+                Outcome::present(self.state, self.private).with(notes).with(left)
             }
             Err(Ended::Refused(report)) => self.refused(&report, ran),
             Err(Ended::Failed(report)) => {
@@ -114,7 +123,8 @@ impl Change<'_> {
                 let policy = ("on_update_failure", self.state.on_update_failure.clone());
                 let done = (&mut *self.machine, self.job, self.owner.as_str());
                 let diagnostics = self.state.take_failure(&report, done, policy, FAILED).await;
-                Outcome::present(self.state, self.private).with(diagnostics)
+                let left = self.leave(moved_from.as_ref()).await;
+                Outcome::present(self.state, self.private).with(diagnostics).with(left)
             }
             Err(Ended::RolledBack(report, now, returned)) => {
                 // A refresh may have seen the successor's options.
@@ -146,7 +156,7 @@ impl Change<'_> {
                 self.unheard(&trouble, NOT_HEARD)
             }
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
-            Err(Ended::Unseen(trouble, Some(report))) if report.former.is_some() => {
+            Err(Ended::Unseen(trouble, Some(report))) if report.former.is_some() || moved_from.is_some() => {
                 self.prior.take_report(&report);
                 self.prior.status = status::STARTING.into();
                 let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
@@ -165,18 +175,42 @@ impl Change<'_> {
         }
     }
 
-    /// What is ended before the job is ensured, and where: a server whose records move to another workspace, and one
-    /// that would be resumed as it is although it does not answer, now as before. Builds stay.
-    async fn ends_before<'a>(&self, owner: &'a str) -> Option<(Place, Verb<'a>)> {
-        match self.prior.records() {
-            Some(place) if place != self.job.place => Some((place, Verb::Destroy { owner })),
-            _ if self.prior.status.as_str() == Some(status::UNRESPONSIVE)
+    /// Whether there is a server in the workspace that is left, to which there is a way back.
+    async fn moves(&mut self, former: Option<&Place>) -> Result<bool, Trouble> {
+        let Some(place) = former else { return Ok(false) };
+        let seen = self.machine.run_at(place, &Verb::Look).await?;
+        let is_ours = seen.owner.as_ref().is_none_or(|owner| *owner == self.owner);
+        let serves = seen.is_proved && seen.process.as_ref().is_some_and(|process| process.is_alive);
+        Ok(is_ours && (serves || seen.moved_to.is_some()))
+    }
+
+    /// What is ended before the job is begun, and where: a server whose records move to another workspace and which
+    /// does not serve, and one that would be resumed as it is although it does not answer, now as before. Builds stay.
+    async fn ends_before<'a>(&self, former: Option<Place>, owner: &'a str) -> Option<(Place, Verb<'a>)> {
+        match former {
+            Some(place) => Some((place, Verb::Destroy { owner })),
+            None if self.prior.status.as_str() == Some(status::UNRESPONSIVE)
+                && self.prior.records().as_ref() == Some(&self.job.place)
                 && health::of(&self.prior, self.machine).await == Seen::Dead =>
             {
                 Some((self.job.place.clone(), Verb::Stop { owner }))
             }
-            _ => None,
+            None => None,
         }
+    }
+
+    /// Removes the records of the workspace that the server has left. Nothing runs there any more.
+    async fn leave(&mut self, place: Option<&Place>) -> Diagnostics {
+        let Some(place) = place else { return Diagnostics::new() };
+        let why = match self.machine.run_at(place, &Verb::Destroy { owner: &self.owner }).await {
+            Ok(report) => report.failure.filter(|_| report.is_refused).map(|failure| failure.text),
+            Err(trouble) => Some(trouble.to_string()),
+        };
+        let warning = |why| {
+            let title = format!("The records in {} were not removed", place.workspace);
+            as_warning(Diagnostic::error(title, format!("{why}. Nothing runs there: remove .damodel there by hand.")))
+        };
+        why.map(|why| warning(why).into()).unwrap_or_default()
     }
 
     /// Nothing was begun. A server that ran may have been ended for it all the same.

@@ -1,8 +1,10 @@
 //! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What
 //! is done next is decided in `decide`.
 
+use std::time::Duration;
+
 use super::{
-    bootstrap::{Binary, Build, Facts, Failure, Former, Job, Kind, Phase, Report, Start, Verb},
+    bootstrap::{Binary, Build, Facts, Failure, Former, Job, Kind, Phase, Place, Report, Start, Verb},
     decide::{Goal, History, Step, give_up, is_cured_by_source},
     follow::{Follow, Turn},
     machine::{Machine, Trouble},
@@ -10,6 +12,12 @@ use super::{
     trial::Trial,
 };
 use crate::framework::value::Number;
+
+/// How often the port is looked at before another program is believed to listen there, and the wait between.
+const LOOKS: usize = 8;
+const BETWEEN: Duration = Duration::from_millis(600);
+/// How often it is decided anew because another run was faster.
+const CHANGES: usize = 5;
 
 /// The work on one server.
 pub(super) struct Work<'a> {
@@ -20,6 +28,8 @@ pub(super) struct Work<'a> {
     pub(super) owner: &'a str,
     /// Whether a llama-server that was started by hand on the port is ended.
     pub(super) ends_rival: bool,
+    /// Where the server serves that this one replaces, when its records are in another workspace.
+    pub(super) moved_from: Option<Place>,
     /// What decides whether the server serves.
     pub(super) trial: Trial<'a>,
     /// The same for the server that served before.
@@ -78,17 +88,35 @@ pub(super) enum Return {
     Serves(Option<Number>),
 }
 
-/// Asks the instance all that is to be known before the job is begun. `known` is what is known where a source is to be
-/// compiled; none before that.
-pub(super) async fn check(machine: &mut Machine, job: &Job, known: Option<&Facts>) -> Result<Report, Trouble> {
-    let mut facts = known.cloned().unwrap_or_default();
-    let mut questions = survey::questions(job, known.is_some(), &facts);
-    loop {
-        let mut report = machine.run(&Verb::Check { job, questions: &questions }).await?;
-        facts.learn(std::mem::take(&mut report.facts));
-        questions = survey::questions(job, known.is_some(), &facts);
-        if report.is_refused || questions.is_empty() {
-            return Ok(survey::judged(job, facts, report));
+/// How a job is checked.
+pub(super) struct Check<'a> {
+    pub(super) job: &'a Job,
+    pub(super) ends_rival: bool,
+    pub(super) moved_from: Option<&'a Place>,
+}
+
+impl Check<'_> {
+    /// Asks the instance all that is to be known before the job is begun. `known` is what is known where a source is to
+    /// be compiled; none before that.
+    pub(super) async fn ask(&self, machine: &mut Machine, known: Option<&Facts>) -> Result<Report, Trouble> {
+        let mut facts = known.cloned().unwrap_or_default();
+        let mut looks = 0;
+        loop {
+            let questions = survey::questions(self.job, known.is_some(), &facts);
+            let verb = Verb::Check { questions: &questions, moved_from: self.moved_from };
+            let mut report = machine.run_at(&self.job.place, &verb).await?;
+            facts.learn(std::mem::take(&mut report.facts));
+            if !survey::questions(self.job, known.is_some(), &facts).is_empty() {
+                continue;
+            }
+            let judged = survey::judged(self.job, facts.clone(), report, self.ends_rival);
+            // For some seconds who listens may be wrong: a server is being started at this very moment, or one that was
+            // killed has not been cleared away.
+            looks += 1;
+            if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != Kind::PortInUse) {
+                return Ok(judged);
+            }
+            machine.pause(BETWEEN).await?;
         }
     }
 }
@@ -96,15 +124,19 @@ pub(super) async fn check(machine: &mut Machine, job: &Job, known: Option<&Facts
 impl<'a> Work<'a> {
     /// Has the job done: resumes what is under way, or begins anew.
     pub(super) async fn run(mut self) -> Result<Served, Ended> {
-        let checked = check(self.follow.machine, self.job, None).await;
-        let mut report = checked.map_err(|trouble| unseen(trouble, None))?;
+        let mut report = self.check(None).await?;
         if report.is_refused {
             return Err(self.refused(report).await);
         }
-        let (owner_before, rival) =
-            (report.owner.clone(), report.rival_pid.filter(|_| !report.rival_command_line.is_empty()));
-        let (mut facts, ends_rival) = (report.facts.clone(), rival.filter(|_| self.ends_rival));
+        // A move to another workspace that nobody followed to its end is taken back first.
+        if let Some(elsewhere) = report.moved_to.clone().filter(|_| self.moved_from.is_none()) {
+            let back = self.follow.machine.run_at(&elsewhere, &Verb::RollBack).await;
+            back.map_err(|trouble| unseen(trouble, None))?;
+            report = self.check(None).await?;
+        }
+        let (owner_before, mut facts) = (report.owner.clone(), report.facts.clone());
         let mut history = History::default();
+        let (moved_from, mut changes) = (self.moved_from.clone(), 0);
         loop {
             let turn = self.follow.until_turn(&self.goal, &self.trial, &mut report, &mut history).await;
             match turn.map_err(|trouble| unseen(trouble, Some(&report)))? {
@@ -122,6 +154,7 @@ impl<'a> Work<'a> {
                         }
                     };
                     history.resumptions += usize::from(is_interrupted(&report));
+                    let rival = report.rival.clone().filter(|rival| self.ends_rival && !rival.command_line.is_empty());
                     let start = Start {
                         job: self.job,
                         binary: &binary,
@@ -129,13 +162,25 @@ impl<'a> Work<'a> {
                         because: because.as_ref(),
                         owner: self.owner,
                         rolls_back: self.goal.rolls_back,
-                        ends_rival,
+                        ends_rival: rival.as_ref().and_then(|rival| rival.identity.as_deref()),
+                        seen: &report.run,
+                        moved_from: moved_from.as_ref(),
                     };
-                    report = self.tell(&Verb::Ensure(&start), Some(&report)).await?;
+                    // As long as nothing has begun, nothing of it was seen.
+                    let begun = self.tell(&Verb::Ensure(&start), history.is_begun.then_some(&report)).await?;
+                    report = self.accepted(begun, &mut history, &mut changes).await?;
                     match (report.is_refused, history.is_begun) {
                         (true, false) => return Err(self.refused(report).await),
                         (true, true) => return Err(self.failed(report).await),
-                        (false, _) => history.is_begun = true,
+                        (false, _) => {}
+                    }
+                }
+                Turn::Own => {
+                    let own = Verb::Own { seen: &report.run, owner: self.owner, restarts: self.job.restarts };
+                    let owned = self.tell(&own, None).await?;
+                    report = self.accepted(owned, &mut history, &mut changes).await?;
+                    if report.is_refused {
+                        return Err(self.refused(report).await);
                     }
                 }
                 Turn::Fail | Turn::RollBack => return Err(self.failed(report).await),
@@ -143,7 +188,8 @@ impl<'a> Work<'a> {
                     // It was taken over for nothing.
                     let before = owner_before.as_deref().filter(|owner| *owner != self.owner);
                     if let Some(owner) = before {
-                        self.tell(&Verb::Own { owner, restarts: self.job.restarts }, Some(&report)).await?;
+                        let own = Verb::Own { seen: &report.run, owner, restarts: self.job.restarts };
+                        self.tell(&own, Some(&report)).await?;
                     }
                     return Err(Ended::Unproved(Box::new(report), reason));
                 }
@@ -157,9 +203,31 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// What the instance says to a beginning. When another run was faster, or when that is what an answer that was lost
+    /// has begun, it is decided anew on what is there now.
+    async fn accepted(&mut self, report: Report, history: &mut History, changes: &mut usize) -> Result<Report, Ended> {
+        if !report.is_refused {
+            history.is_begun = true;
+            return Ok(report);
+        }
+        let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Changed);
+        if !is_changed || *changes == CHANGES {
+            return Ok(report);
+        }
+        *changes += 1;
+        if history.is_begun { self.tell(&Verb::Look, Some(&report)).await } else { self.check(None).await }
+    }
+
+    async fn check(&mut self, known: Option<&Facts>) -> Result<Report, Ended> {
+        let check = Check { job: self.job, ends_rival: self.ends_rival, moved_from: self.moved_from.as_ref() };
+        check.ask(self.follow.machine, known).await.map_err(|trouble| unseen(trouble, None))
+    }
+
     /// What a refusal comes to: an update that was under way before may have ended the server that served.
     async fn refused(self, report: Report) -> Ended {
-        if give_up(&self.goal, &report) == Step::RollBack {
+        // In another workspace nothing was begun before.
+        let is_new = self.moved_from.is_some() && report.run.is_empty();
+        if !is_new && give_up(&self.goal, &report) == Step::RollBack {
             return self.roll_back(report).await;
         }
         Ended::Refused(Box::new(report))
@@ -180,8 +248,7 @@ impl<'a> Work<'a> {
             let Some((failure, _)) = instead else { return Ok(chosen) };
             return Box::pin(self.binary(Build::Source, Some(failure.clone()), facts)).await;
         }
-        let checked = check(self.follow.machine, self.job, Some(facts)).await;
-        let report = checked.map_err(|trouble| unseen(trouble, None))?;
+        let report = self.check(Some(facts)).await?;
         *facts = report.facts;
         Ok(match report.failure.filter(|_| report.is_refused) {
             Some(failure) => Err((failure, because)),
@@ -198,6 +265,13 @@ impl<'a> Work<'a> {
         };
         if now.is_refused {
             return Ended::Failed(Box::new(now));
+        }
+        if let Some(place) = self.moved_from.take() {
+            self.follow.machine.move_to(&place);
+            now = match self.tell(&Verb::Look, Some(&failed)).await {
+                Ok(report) => report,
+                Err(ended) => return ended,
+            };
         }
         if failed.former == Some(Former::Serving) && now.phase == Phase::Ready {
             return Ended::RolledBack(failed, Box::new(now), Return::GoesOn);

@@ -118,6 +118,13 @@ pub(crate) enum Origin {
     Path(String),
 }
 
+impl Place {
+    /// The state directory.
+    pub(super) fn state(&self) -> String {
+        format!("{}/.damodel/{}", self.workspace, self.port)
+    }
+}
+
 impl Job {
     /// All secrets of the job, for [`super::Report::parse`].
     pub(crate) fn secrets(&self) -> Vec<SecretString> {

@@ -11,8 +11,10 @@
 mod facts;
 mod fingerprint;
 mod job;
+mod listeners;
 mod program;
 mod question;
+mod record;
 mod report;
 mod settings;
 mod settle;
@@ -20,6 +22,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod told;
+mod wire;
 
 #[cfg(test)]
 pub(super) use self::report::Process;
@@ -27,8 +30,10 @@ pub(super) use self::{
     facts::{Facts, Toolkit},
     fingerprint::Fingerprint,
     job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
+    listeners::Listener,
     program::{Form, Verb, is_passable, program},
     question::Question,
     report::{Failure, Former, Kind, Malformed, Phase, Report},
     start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
+    told::{no_room, room_question},
 };

@@ -4,7 +4,8 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
 use super::{
-    job::{Job, Place},
+    job::Place,
+    listeners,
     question::Question,
     report::NO_PROGRAM,
     settings::Settings,
@@ -13,26 +14,23 @@ use super::{
 
 /// The program, part by part in the order in which it is read.
 pub(super) const SCRIPT: &str = concat!(
-    include_str!("script/basics.sh"),
     include_str!("script/records.sh"),
     include_str!("script/processes.sh"),
     include_str!("script/look.sh"),
     include_str!("script/compile.sh"),
-    include_str!("script/former.sh"),
     include_str!("script/serve.sh"),
-    include_str!("script/worker.sh"),
     include_str!("script/verbs.sh"),
 );
 
 /// What the program shall do. Each answers with a [`super::Report`] of what is then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb<'a> {
-    /// Asks these questions. Refused where the records of this job could not be written. Changes nothing.
+    /// Asks these questions beside the look. Changes nothing.
     Check {
-        /// The job.
-        job: &'a Job,
         /// What is to be known; the answers are [`super::Report::facts`].
         questions: &'a [Question],
+        /// [`Start::moved_from`].
+        moved_from: Option<&'a Place>,
     },
     /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and
     /// packages stay.
@@ -40,10 +38,9 @@ pub(crate) enum Verb<'a> {
         /// [`Start::owner`].
         owner: &'a str,
     },
-    /// Makes the job so: resumes what is under way or runs with this fingerprint, else begins anew. Answers at once:
-    /// what takes long goes on detached. A server that has served goes on until its successor is about to start, and
-    /// can be brought back with [`Verb::RollBack`] until [`Verb::Ready`]. What is refused at once (a missing model, a
-    /// port in use, a full disk) leaves everything as it was, and is the report's failure.
+    /// Begins a run of the job. Answers at once: what takes long goes on detached. A server that has served goes on
+    /// until its successor is about to start, and can be brought back with [`Verb::RollBack`] until [`Verb::Ready`].
+    /// [`super::Kind::Changed`] where the run of now is not the one that was seen.
     Ensure(&'a Start<'a>),
     /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the
     /// server is another process by now.
@@ -55,8 +52,10 @@ pub(crate) enum Verb<'a> {
     },
     /// What is there now. Changes nothing.
     Look,
-    /// From now on this resource ends the server, and no other.
+    /// From now on this resource ends the server, and no other. Refused as [`Verb::Ensure`] is.
     Own {
+        /// [`super::Report::run`].
+        seen: &'a str,
         /// [`Start::owner`].
         owner: &'a str,
         /// [`Job::restarts`].
@@ -67,11 +66,9 @@ pub(crate) enum Verb<'a> {
         /// [`super::Process::identity`].
         process: &'a str,
     },
-    /// Ends this process and starts the server again as it was, with the options and the environment that its
-    /// supervisor holds. Without effect when another process serves by now, so that a restart whose answer was lost
-    /// is not made twice. Refused before anything is ended where the server could not come back: its model is gone,
-    /// or the disk is full. A server that nobody supervises any more (a reboot) is [`super::Kind::NotRunning`]: it
-    /// takes an apply.
+    /// Ends this process and starts the server again as it was, with the options and the environment that its work
+    /// holds. Without effect when another process serves by now, so that a restart whose answer was lost is not made
+    /// twice. A server whose work does not live any more (a reboot) is [`super::Kind::NotRunning`]: it takes an apply.
     Restart {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,
@@ -105,11 +102,12 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
     if form == Form::Whole {
         settings.set("PROGRAM", SCRIPT.trim_end());
     }
+    let mut questions = vec![listeners::question(place.port)];
     let word = match verb {
-        Verb::Check { job, questions } => {
-            start::identify(job, &mut settings);
-            settings.set("QUESTIONS", &questions.iter().map(Question::statement).collect::<String>());
-            "check"
+        Verb::Check { questions: further, moved_from } => {
+            questions.extend_from_slice(further);
+            start::former(*moved_from, &mut settings);
+            "look"
         }
         Verb::Destroy { owner } => {
             settings.set("OWNER", owner);
@@ -125,7 +123,8 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
             "failed"
         }
         Verb::Look => "look",
-        Verb::Own { owner, restarts } => {
+        Verb::Own { seen, owner, restarts } => {
+            settings.set("SEEN", seen);
             settings.set("OWNER", owner);
             settings.set("RESTART_POLICY", start::policy(*restarts));
             "own"
@@ -144,6 +143,7 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
             "stop"
         }
     };
+    settings.set("QUESTIONS", &questions.iter().map(Question::statement).collect::<String>());
     let mut text = format!("{UNSET}{}set -- {word}\n", settings.end());
     match form {
         Form::Hash => text.push_str(&run_by_hash(place)),

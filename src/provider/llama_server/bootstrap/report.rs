@@ -1,20 +1,19 @@
 //! What the program answers.
 
-use std::{collections::HashMap, str::FromStr};
+use std::str::FromStr;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     facts::Facts,
-    job::Build,
+    job::{Build, Place},
+    listeners::Listener,
     question::PREFIX,
-    settle::{self, Settled},
+    record::Record,
+    settle::{Settled, settle},
     told,
+    wire::{self, Values},
 };
-
-/// What a line of the report begins with. A login that prints things of its own does not print this.
-const MARK: &str = "damodel-report/1 ";
 
 /// The whole answer where the program was only named by its hash, and is not there.
 pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
@@ -31,6 +30,10 @@ const LONGEST_LINE: usize = 300;
 /// How things stand in the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
+    /// The run of now; empty where nothing was begun.
+    pub(crate) run: String,
+    /// Where an update has begun that is to replace it, when that is another workspace.
+    pub(crate) moved_to: Option<Place>,
     /// How far it is.
     pub(crate) phase: Phase,
     /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
@@ -63,12 +66,8 @@ pub(crate) struct Report {
     pub(crate) restarts: i64,
     /// How it ended before the last of these.
     pub(crate) last_exit: Option<String>,
-    /// Who else listens on the server's port, for people.
-    pub(crate) rival: Option<String>,
-    /// Its process, where it may be seen.
-    pub(crate) rival_pid: Option<u32>,
-    /// The arguments of that one, where it is another llama-server of the same user; without its secrets.
-    pub(crate) rival_command_line: Vec<String>,
+    /// Who else listens on the server's port.
+    pub(crate) rival: Option<Listener>,
     /// "prebuilt" or "source": what runs, or ran last.
     pub(crate) build_used: Option<String>,
     /// As the binary says it: "4748 (c392e5094)".
@@ -181,6 +180,8 @@ kinds! {
     Compile = "compile",
     /// The server ended after it had been ready.
     Died = "died",
+    /// Another run has begun, or returned to the former server, since the caller looked.
+    Changed = "changed",
     /// No space is left in the workspace.
     DiskFull = "disk_full",
     /// The server ended before it was ready.
@@ -235,6 +236,8 @@ pub(crate) struct Process {
     pub(crate) started: i64,
     /// Whether it lives; a zombie does not.
     pub(crate) is_alive: bool,
+    /// The file of its model.
+    pub(crate) model: String,
     /// The arguments with which it runs; empty when dead. Secrets are redacted.
     pub(crate) command_line: Vec<String>,
 }
@@ -298,8 +301,7 @@ pub(crate) enum Malformed {
 impl Report {
     /// That of an instance in which nothing was begun.
     pub(crate) fn absent() -> Self {
-        let text = format!("{MARK}begin\n{MARK}phase=absent\n{MARK}end\n");
-        Self::parse(text.as_bytes(), &[]).unwrap()
+        Self::parse(b"damodel-report/1 begin\ndamodel-report/1 end\n", &[]).unwrap()
     }
 }
 
@@ -308,7 +310,7 @@ impl Report {
     /// the instance holds, are replaced wherever they appear.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
-        let (values, is_whole) = values(&text);
+        let (values, is_whole) = wire::read(&text);
         if !is_whole && text.lines().any(|line| line == NO_PROGRAM) {
             return Err(Malformed::NoProgram);
         }
@@ -316,137 +318,114 @@ impl Report {
             let last = text.lines().next_back().unwrap_or_default();
             return Err(Malformed::Incomplete { last: redacted(last, secrets) });
         }
-        let found = |key: &str| values.get(key).filter(|value| !value.is_empty());
-        let text = |key: &str| found(key).map(|value| redacted(value, secrets));
-        let is_yes = |key: &str| found(key).is_some_and(|value| value == "yes");
+        Self::of(&values, |text| redacted(text, secrets))
+    }
+
+    fn of(values: &Values, redacted: impl Fn(&str) -> String) -> Result<Self, Malformed> {
+        let text = |key: &str| values.text(key).map(&redacted);
         let lines = |key: &str| -> Vec<String> {
             text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
         };
-        let failure = |key: &str, text_key: &str| match found(key) {
+        let record = Record::read(&text("job_record").unwrap_or_default());
+        let is_former = values.text("former") == Some("serving");
+        let is_alive = values.is_yes("server_alive");
+        let process = Process::of(values, &redacted)?;
+        let settled = settle(values, is_alive && !is_former)?;
+        let Settled { phase, interrupted, is_unsettled } = settled;
+        let failure = |kind_key: &str, text_key: &str| match values.text(kind_key) {
             None => Ok(None),
-            Some(kind) => told::parse(kind, text(text_key).unwrap_or_default()).map(Some),
+            Some(kind) => kind.parse().map(|kind| Some(Failure { kind, text: text(text_key).unwrap_or_default() })),
         };
-        let words = |key: &str| -> Vec<String> {
-            let line = found(key).map(|line| line.strip_suffix('\0').unwrap_or(line)).filter(|line| !line.is_empty());
-            line.into_iter().flat_map(|line| line.split('\0')).map(|word| redacted(word, secrets)).collect()
+        let refused = failure("refused", "refused_text")?;
+        let is_refused = refused.is_some();
+        let recorded = failure("status_kind", "status_text")?.filter(|_| phase == Phase::Failed);
+        let facts = Facts::of(values.beginning(PREFIX));
+        let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
+        // One that has ended while we looked was replaced by its successor.
+        let is_seen = own.is_none() || values.is_yes("server_goes_on");
+        let boot = values.text("boot").unwrap_or_default();
+        let rival = Listener::beside(own, &facts, boot).filter(|_| is_seen);
+        let (command_line, own) = (process.iter().flat_map(|process| &process.command_line), own.is_some());
+        let command_line: Vec<&String> = command_line.collect();
+        let binary = text("server_binary").unwrap_or_default();
+        let too_old = |flag: &String| {
+            let server = format!("the server {binary} ({})", text("server_version").unwrap_or_default());
+            format!("{server} is too old for {flag}, and runs without")
         };
-        let process = match number(&values, "server_pid")? {
-            None => None,
-            Some(pid) => Some(Process {
-                pid,
-                identity: text("server_identity").unwrap_or_default(),
-                started: number(&values, "server_started")?.unwrap_or_default(),
-                is_alive: is_yes("server_alive"),
-                command_line: words("command_line"),
+        let lacks = |flag: &&String| own && !is_former && !command_line.contains(flag);
+        let log_path = text("status_compile_log");
+        let mut report = Self {
+            run: values.text("run").unwrap_or_default().to_owned(),
+            moved_to: values.text("successor").and_then(|folder| {
+                let (workspace, port) = folder.split_once("/.damodel/")?;
+                Some(Place { workspace: workspace.to_owned(), port: port.parse().ok()? })
             }),
-        };
-        let is_refused = is_yes("refused");
-        let Settled { phase, interrupted, is_unsettled } = settle::settle(&values)?;
-        let failure_now = failure("failure", "failure_text")?;
-        let interrupted = match text("room") {
-            Some(room) if interrupted.is_some() => Some(told::parse(told::ROOM, room)?),
-            _ => interrupted,
-        };
-        let failure_now = failure_now.filter(|_| is_refused || phase == Phase::Failed).or(interrupted);
-        let compile = text("compile_log").map(|log_path| Compile::read(log_path, &lines("compile_tail")));
-        Ok(Self {
             phase,
-            failure: failure_now.map(|failure| told::failure(failure, text)),
+            failure: None,
             is_refused,
             is_unsettled,
-            fingerprint: text("fingerprint"),
-            owner: text("owner"),
-            begun: match found("begun").map(String::as_str) {
-                Some("prebuilt") => Some(Build::Prebuilt),
-                Some("source") => Some(Build::Source),
-                _ => None,
-            },
-            because: failure("because", "because_text")?,
-            hardware: text("hardware"),
+            owner: text("owner_token"),
+            begun: record.begun(),
+            because: record.because(),
             is_same_hardware: false,
-            facts: Facts::of(
-                values
-                    .iter()
-                    .filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.to_owned(), value.clone())))
-                    .collect(),
-            ),
-            former: match found("former").map(String::as_str) {
+            former: match values.text("former") {
                 Some("serving") => Some(Former::Serving),
                 Some(_) => Some(Former::Ended),
                 None => None,
             },
-            process,
-            is_proved: is_yes("proved"),
-            restarts: number(&values, "restarts")?.unwrap_or_default(),
-            last_exit: text("last_exit").map(|code| format!("{code}{}", told::meaning(&code))),
-            rival: text("rival"),
-            rival_pid: number(&values, "rival_pid").ok().flatten(),
-            rival_command_line: of_a_server(words("rival_command_line")),
+            is_proved: values.text("status_proved") == Some("yes"),
+            restarts: values.number("restarts_count")?.unwrap_or_default(),
+            last_exit: text("restarts_last").map(|code| format!("{code}{}", told::meaning(&code))),
+            rival,
             build_used: text("server_build"),
             server_version: text("server_version"),
-            package: text("package"),
-            compile,
+            compile: log_path.map(|log_path| Compile::read(log_path, &lines("compile_tail"))),
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             log_path: text("log_path"),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
-            notes: lines("notes")
-                .into_iter()
+            notes: record
+                .notes
+                .iter()
+                .cloned()
+                .chain(record.flags.iter().filter(lacks).map(too_old))
                 .chain(text("log_cpu_only").map(|line| format!("the server uses no GPU: {line}")))
                 .collect(),
-        })
+            fingerprint: record.fingerprint.clone(),
+            hardware: record.hardware.clone(),
+            package: record.package.clone(),
+            facts,
+            process,
+        };
+        let told = |failure| told::failure(failure, &record, &report, text);
+        report.failure = refused.or(recorded).map(told).or(interrupted);
+        Ok(report)
     }
 }
 
-/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
-/// `:`.
-fn values(text: &str) -> (HashMap<String, String>, bool) {
-    let mut values = HashMap::new();
-    let mut is_whole = false;
-    for line in text.lines() {
-        let Some(line) = line.strip_prefix(MARK) else { continue };
-        match line.split_once(['=', ':']) {
-            None => {
-                is_whole = line == "end";
-                if line == "begin" {
-                    values.clear();
-                }
-            }
-            Some((key, value)) => {
-                let is_plain = line.as_bytes().get(key.len()) == Some(&b'=');
-                let decoded = || STANDARD.decode(value).unwrap_or_default();
-                let value = if is_plain { value.to_owned() } else { String::from_utf8_lossy(&decoded()).into_owned() };
-                values.insert(key.to_owned(), value);
-            }
-        }
+impl Report {
+    /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.
+    pub(crate) fn may_lack_room(&self) -> bool {
+        use Kind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
+        let kind = self.failure.as_ref().map(|failure| failure.kind);
+        matches!(kind, Some(Compile | Exited | Interrupted | NoPackage | NoSource | Workspace))
     }
-    (values, is_whole)
 }
 
-pub(super) fn number<T: FromStr>(values: &HashMap<String, String>, key: &str) -> Result<Option<T>, Malformed> {
-    values
-        .get(key)
-        .filter(|value| !value.is_empty())
-        .map(|value| value.parse().map_err(|_| Malformed::Value { key: key.to_owned() }))
-        .transpose()
-}
-
-/// The command line of a server that is not ours, without the keys that may stand on it; that of another program is
-/// not shown.
-fn of_a_server(words: Vec<String>) -> Vec<String> {
-    if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
-        return Vec::new();
+impl Process {
+    fn of(values: &Values, redacted: impl Fn(&str) -> String) -> Result<Option<Self>, Malformed> {
+        let Some(identity) = values.text("server_identity") else { return Ok(None) };
+        let unknown = || Malformed::Value { key: "server_identity".to_owned() };
+        let words = values.text("command_line").unwrap_or_default().split_terminator('\0');
+        Ok(Some(Self {
+            pid: identity.split('.').next().and_then(|pid| pid.parse().ok()).ok_or_else(unknown)?,
+            identity: identity.to_owned(),
+            started: values.number("server_started")?.unwrap_or_default(),
+            is_alive: values.is_yes("server_alive"),
+            model: redacted(values.text("server_model").unwrap_or_default()),
+            command_line: words.map(redacted).collect(),
+        }))
     }
-    let mut is_key = false;
-    let hide = |word: String| {
-        let hidden = if is_key { "(redacted)".to_owned() } else { word.clone() };
-        is_key = ["--api-key", "--api_key"].contains(&word.as_str());
-        match hidden.split_once('=') {
-            Some((name @ ("--api-key" | "--api_key"), _)) => format!("{name}=(redacted)"),
-            _ => hidden,
-        }
-    };
-    words.into_iter().map(hide).collect()
 }
 
 fn redacted(text: &str, secrets: &[SecretString]) -> String {

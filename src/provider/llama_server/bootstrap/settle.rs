@@ -1,8 +1,9 @@
 //! How far the work is, by its records and by which processes live.
 
-use std::collections::HashMap;
-
-use super::report::{Failure, Kind, Malformed, Phase};
+use super::{
+    report::{Failure, Kind, Malformed, Phase},
+    wire::Values,
+};
 
 /// What the records come to.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,16 +15,17 @@ pub(super) struct Settled {
     pub(super) is_unsettled: bool,
 }
 
-/// Judges the recorded phase by what lives. A phase that no process works on any more is a failure.
-pub(super) fn settle(values: &HashMap<String, String>) -> Result<Settled, Malformed> {
-    let value = |key: &str| values.get(key).map_or("", String::as_str);
-    let (is_at_work, is_alive) = (value("work") == "alive", value("server_alive") == "yes");
-    let recorded = value("phase");
+/// Judges the recorded phase by what lives: the work, and the server of this run. A phase that no process works on any
+/// more is a failure.
+pub(super) fn settle(values: &Values, is_alive: bool) -> Result<Settled, Malformed> {
+    let is_at_work = values.is_yes("worker_alive");
+    let recorded = values.text("status_phase").unwrap_or("absent");
     let phase: Phase = recorded.parse()?;
     let as_it_is = |phase| Ok(Settled { phase, interrupted: None, is_unsettled: false });
     let interrupted = |what: &str| {
-        let why = match value("rebooted") {
-            "yes" => "the instance was rebooted",
+        let (work, boot) = (values.text("worker_identity"), values.text("boot"));
+        let why = match work.zip(boot) {
+            Some((work, boot)) if !work.ends_with(boot) => "the instance was rebooted",
             _ => "it was killed, or memory ran out",
         };
         let failure = Failure { kind: Kind::Interrupted, text: format!("{what}: {why}") };
@@ -31,7 +33,7 @@ pub(super) fn settle(values: &HashMap<String, String>) -> Result<Settled, Malfor
     };
     match phase {
         Phase::Find | Phase::Compile | Phase::Start if is_at_work => as_it_is(phase),
-        Phase::Start if is_alive && value("server_run") == value("work_run") => as_it_is(Phase::Load),
+        Phase::Start if is_alive => as_it_is(Phase::Load),
         Phase::Find | Phase::Compile | Phase::Start => {
             interrupted(&format!("the work ended in the phase \"{recorded}\""))
         }
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::at_work("compile", "alive", "", "", Phase::Compile, "")]
+    #[case::at_work("compile", "yes", "", "", Phase::Compile, "")]
     #[case::killed("compile", "", "", "", Phase::Failed, "the work ended in the phase \"compile\": it was killed")]
     #[case::rebooted(
         "compile",
@@ -64,9 +66,9 @@ mod tests {
         "the work ended in the phase \"compile\": the instance was rebooted"
     )]
     #[case::killed_while_it_started("start", "", "yes", "", Phase::Load, "")]
-    #[case::serves("ready", "alive", "yes", "", Phase::Ready, "")]
+    #[case::serves("ready", "yes", "yes", "", Phase::Ready, "")]
     #[case::without_supervisor("ready", "", "yes", "", Phase::Ready, "")]
-    #[case::about_to_be_judged("ready", "alive", "", "", Phase::Start, "")]
+    #[case::about_to_be_judged("ready", "yes", "", "", Phase::Start, "")]
     #[case::nobody_judges("load", "", "", "", Phase::Failed, "the server ended before it was ready")]
     #[case::failed("failed", "", "yes", "", Phase::Failed, "")]
     fn a_phase_is_judged_by_what_lives(
@@ -77,9 +79,9 @@ mod tests {
         #[case] settled: Phase,
         #[case] text: &str,
     ) {
-        let values = [("phase", phase), ("work", work), ("server_alive", alive), ("rebooted", rebooted)];
-        let values = values.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let seen = settle(&values).unwrap();
+        let boot = if rebooted == "yes" { "another" } else { "this" };
+        let values = [("status_phase", phase), ("worker_alive", work), ("worker_identity", "1.2.this"), ("boot", boot)];
+        let seen = settle(&values.into_iter().collect(), alive == "yes").unwrap();
         assert_eq!((seen.phase, seen.is_unsettled), (settled, settled == Phase::Start));
         let interrupted = seen.interrupted.map(|failure| failure.text).unwrap_or_default();
         assert!(interrupted.starts_with(text) && interrupted.is_empty() == text.is_empty(), "{interrupted}");

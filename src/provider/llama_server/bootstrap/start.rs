@@ -1,11 +1,11 @@
 //! How a job is begun: everything that the detached work is told.
 
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    fingerprint::Fingerprint,
-    job::{Build, Job},
-    program::quote,
+    job::{Build, Job, Place},
+    program::{path, quote},
+    record::Record,
     report::{Failure, Kind},
     settings::Settings,
 };
@@ -25,8 +25,12 @@ pub(crate) struct Start<'a> {
     pub(crate) owner: &'a str,
     /// Whether a server that served before stays at hand after its successor has been started.
     pub(crate) rolls_back: bool,
-    /// The llama-server that was started by hand on the port, and is ended.
-    pub(crate) ends_rival: Option<u32>,
+    /// The llama-server that was started by hand on the port, and is ended: [`super::Listener::identity`].
+    pub(crate) ends_rival: Option<&'a str>,
+    /// The run that was seen, which this one replaces: [`super::Report::run`].
+    pub(crate) seen: &'a str,
+    /// Where the server serves that this one replaces, when its records are in another workspace.
+    pub(crate) moved_from: Option<&'a Place>,
 }
 
 /// Which binary serves.
@@ -134,94 +138,100 @@ pub(super) fn policy(restarts: bool) -> &'static str {
     if restarts { "on_failure" } else { "" }
 }
 
-/// What tells one job from another.
-pub(super) fn identify(job: &Job, settings: &mut Settings) {
-    settings.hand("FINGERPRINT", &Fingerprint::of(job).to_string());
-    settings.hand_path("MODEL", &job.model);
+/// Where the server is that is to be replaced, when its records are in another workspace.
+pub(super) fn former(place: Option<&Place>, settings: &mut Settings) {
+    if let Some(place) = place {
+        settings.set_path("FORMER", &place.state());
+    }
 }
 
 /// All of a start. The API key is not handed over: the program writes it to its file, and the work reads that.
 pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
     let job = start.job;
     let key = job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
-    settings.set("API_KEY", key);
-    settings.set("OWNER", start.owner);
-    settings.set("RESTART_POLICY", policy(job.restarts));
-    settings.set("END_RIVAL", &start.ends_rival.map(|pid| pid.to_string()).unwrap_or_default());
-    settings.set("SCOPE", &start.login.scope);
-    identify(job, settings);
+    for (name, value) in [
+        ("API_KEY", key),
+        ("OWNER", start.owner),
+        ("RESTART_POLICY", policy(job.restarts)),
+        ("END_RIVAL", start.ends_rival.unwrap_or_default()),
+        ("SCOPE", &start.login.scope),
+        ("SEEN", start.seen),
+        ("RECORD", &Record::of(start).to_string()),
+    ] {
+        settings.set(name, value);
+    }
+    former(start.moved_from, settings);
     for name in ["WORKSPACE", "PORT"] {
         settings.hand_over(name);
     }
+    settings.hand_path("MODEL", &job.model);
     settings.hand("BUILD", start.binary.build().as_str());
-    settings.hand("BECAUSE", start.because.map_or("", |failure| failure.kind.as_str()));
-    settings.hand("BECAUSE_TEXT", start.because.map_or("", |failure| &failure.text));
     settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
     settings.hand("OPTIONS", &options(job));
     settings.hand("EXTRA_ARGS", &list(&job.extra_args));
     // Newer servers take a line with # for a comment, and would serve everyone.
     let fits_file = !key.lines().any(|line| line.starts_with('#'));
     settings.hand("KEY_FITS_FILE", if fits_file { "yes" } else { "" });
-    let note = match start.binary {
+    let libraries = job.environment.get(LIBRARIES).map(ExposeSecret::expose_secret);
+    settings.hand("LIBRARIES", libraries.unwrap_or_default());
+    settings.hand("ENVIRONMENT", &environment(job));
+    match start.binary {
         Binary::Prebuilt(prebuilt) => {
-            settings.hand("HARDWARE", &prebuilt.hardware);
             settings.hand_path("BINARY", &prebuilt.path);
             settings.hand("NVCC", "");
             provide(prebuilt.provided.as_ref(), Kind::NoPackage, settings);
-            None
         }
         Binary::Source(recipe) => {
-            compile(recipe, settings);
-            recipe.note.clone()
+            settings.hand_path("SOURCE", &recipe.source.folder);
+            settings.hand("SOURCE_NAME", &recipe.source.name);
+            settings.hand("NVCC", &recipe.nvcc);
+            settings.hand("JOBS", &recipe.jobs.to_string());
+            settings.hand("BUILD_KEY", &recipe.key);
+            settings.hand("CMAKE", &list(&recipe.cmake));
+            settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
+            provide(recipe.source.provided.as_ref(), Kind::NoSource, settings);
         }
-    };
-    let notes: Vec<String> = note.into_iter().chain(start.login.note.clone()).collect();
-    settings.set("NOTES", &notes.join("\n"));
-    let variables = || job.environment.iter().filter(|(name, _)| is_name(name));
-    settings.hand("VARIABLES", &variables().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" "));
-    for (name, value) in variables() {
-        settings.hand(&format!("VARIABLE_{name}"), value.expose_secret());
     }
 }
 
-fn compile(recipe: &Recipe, settings: &mut Settings) {
-    settings.hand("HARDWARE", &recipe.hardware);
-    settings.hand("BINARY", "");
-    settings.hand_path("SOURCE", &recipe.source.folder);
-    settings.hand("SOURCE_NAME", &recipe.source.name);
-    settings.hand("ARCHITECTURES", &recipe.architectures);
-    settings.hand("NVCC", &recipe.nvcc);
-    settings.hand("JOBS", &recipe.jobs.to_string());
-    settings.hand("BUILD_KEY", &recipe.key);
-    settings.hand("CMAKE", &list(&recipe.cmake));
-    settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
-    provide(recipe.source.provided.as_ref(), Kind::NoSource, settings);
+/// Where the server's libraries are looked for first; the program adds the folders beside the server to it.
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
+/// What exports the server's own variables. A few names are the shell's own, and cannot be set.
+fn environment(job: &Job) -> String {
+    let variables = job.environment.iter().filter(|(name, _)| is_name(name) && *name != LIBRARIES);
+    let export = |(name, value): (&String, &SecretString)| {
+        format!("(eval '{name}=') 2>/dev/null && export {name}={}\n", quote(value.expose_secret()))
+    };
+    variables.map(export).collect()
 }
 
-/// What is fetched or unpacked first, and what it is when that fails.
+/// What is fetched or unpacked first, and what it is when that fails. The command finds its folder in `$provided`, and
+/// asks nothing that nobody would answer.
 fn provide(provided: Option<&Provided>, kind: Kind, settings: &mut Settings) {
     settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
     let Some(provided) = provided else { return };
     settings.hand("PROVIDE_KIND", kind.as_str());
-    match &provided.from {
-        Supply::Archive(archive) => {
-            settings.hand("PROVIDE_TEXT", &format!("the archive {archive} cannot be unpacked"));
-            settings.hand_path("ARCHIVE", archive);
-            settings.hand("REFERENCE_FILE", "");
+    let (fetch, file) = match &provided.from {
+        Supply::Archive(archive) if archive.ends_with(".zip") => {
+            (format!("unzip -q {} -d \"$provided\"", path(archive)), "")
         }
+        Supply::Archive(archive) => (format!("tar -xf {} -C \"$provided\"", path(archive)), ""),
         Supply::Git { url, reference, commit, file } => {
-            settings.hand("PROVIDE_TEXT", &format!("{url} at {reference} (commit {commit}) could not be fetched"));
-            settings.hand("ARCHIVE", "");
-            settings.hand("SOURCE_URL", url);
-            settings.hand("SOURCE_REF", reference);
-            settings.hand("SOURCE_COMMIT", commit);
-            settings.hand_path("REFERENCE_FILE", file);
+            let git = "GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode=yes' git -C \"$provided\" -c \
+                       http.lowSpeedLimit=1000 -c http.lowSpeedTime=60";
+            let fetch = |what: &str| format!("{git} fetch -q --depth 1 -- {} {}", quote(url), quote(what));
+            let (commit, reference) = (fetch(commit), fetch(reference));
+            let all = format!("{git} init -q && {{ {commit} || {reference}; }} && {git} checkout -q FETCH_HEAD");
+            (all, file.as_str())
         }
-    }
+    };
+    settings.hand("FETCH", &fetch);
+    settings.hand_path("REFERENCE_FILE", file);
 }
 
-/// The server's options, four words each: a pattern, the words where the server's help matches it, those where it
-/// does not, and what that deserves to be noted.
+/// The server's options, three words each: a pattern, the words where the server's help matches it, and those where it
+/// does not.
 fn options(job: &Job) -> String {
     // A name might be resolved to the other loopback address, which is not the one that is asked.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
@@ -237,22 +247,25 @@ fn options(job: &Job) -> String {
     let bare = if job.flash_attention == "off" { "" } else { "-fa" };
     let caches = format!("-ctk {} -ctv {}", quote(&job.cache_type_k), quote(&job.cache_type_v));
     let mut options = vec![
-        ["", &base, "", ""].map(str::to_owned),
-        [r"^ *-fa.*\[on\|off\|auto\]", &format!("-fa {}", quote(&job.flash_attention)), bare, ""].map(str::to_owned),
-        ["", &caches, "", ""].map(str::to_owned),
+        ["", &base, ""].map(str::to_owned),
+        [r"^ *-fa.*\[on\|off\|auto\]", &format!("-fa {}", quote(&job.flash_attention)), bare].map(str::to_owned),
+        ["", &caches, ""].map(str::to_owned),
     ];
-    for (flag, is_set) in [("--jinja", job.jinja), ("--metrics", job.metrics)] {
-        if is_set {
-            let pattern = format!("(^|[ ,]){flag}([ ,]|$)");
-            let note = format!("is too old for {flag}, and runs without");
-            options.push([&pattern, flag, "", &note].map(|word: &str| word.to_owned()));
-        }
+    for flag in flags(job) {
+        let pattern = format!("(^|[ ,]){flag}([ ,]|$)");
+        options.push([&pattern, flag, ""].map(|word: &str| word.to_owned()));
     }
     // On by default in newer servers.
     if !job.jinja {
-        options.push(["--no-jinja", "--no-jinja", "", ""].map(str::to_owned));
+        options.push(["--no-jinja", "--no-jinja", ""].map(str::to_owned));
     }
     list(options.as_flattened())
+}
+
+/// The flags that a server is given where it knows them.
+pub(super) fn flags(job: &Job) -> Vec<&'static str> {
+    let flags = [("--jinja", job.jinja), ("--metrics", job.metrics)];
+    flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect()
 }
 
 fn list(words: &[String]) -> String {

@@ -4,10 +4,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::report::{Failure, Kind, Malformed};
-
-/// The program's word for a workspace that cannot be written, for whatever reason.
-pub(super) const ROOM: &str = "room";
+use super::{
+    facts::Facts,
+    job::Place,
+    question::Question,
+    record::Record,
+    report::{Failure, Kind, Report},
+};
 
 /// The least space, in KiB, with which a workspace is not full.
 const LEAST: u64 = 1024;
@@ -21,71 +24,106 @@ static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern")
 });
 
-/// Reads a kind and its text.
-pub(super) fn parse(kind: &str, text: String) -> Result<Failure, Malformed> {
-    if kind == ROOM {
-        return Ok(room(&text));
-    }
-    Ok(Failure { kind: kind.parse()?, text })
-}
-
-/// The failure of a server that ended or of a compile, with its log. `value` gives the other values of the report.
-/// What a version of before has recorded is complete.
-pub(super) fn failure(failure: Failure, value: impl Fn(&str) -> Option<String>) -> Failure {
+/// What the program sends of a failure, in words. `value` gives the other values of the report.
+pub(super) fn failure(
+    failure: Failure,
+    record: &Record,
+    report: &Report,
+    value: impl Fn(&str) -> Option<String>,
+) -> Failure {
     let value = |key: &str| value(key).unwrap_or_default();
-    match failure.kind {
-        Kind::Compile if !failure.text.contains('\n') => {
-            let log = value("compile_tail");
-            let kind = if log.contains("No space left on device") { Kind::DiskFull } else { Kind::Compile };
-            let text = format!("{}; its log {} says:\n{}", failure.text, value("compile_log"), decisive(&log));
-            Failure { kind, text }
+    let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
+    let text = match failure.kind {
+        Kind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
+        Kind::Busy => "another run has been working on its records for a minute".to_owned(),
+        Kind::Changed => "another run has changed it meanwhile".to_owned(),
+        Kind::Compile => format!(
+            "the compile of {} failed; its log {} says:\n{}",
+            record.source,
+            value("status_compile_log"),
+            decisive(&value("compile_tail"))
+        ),
+        Kind::Foreign => "another resource has taken the server over".to_owned(),
+        Kind::MissingModel => format!("the model {} cannot be read", value("server_model")),
+        Kind::NoPackage | Kind::NoSource => format!("{}: {}", record.supply, failure.text),
+        Kind::NotRunning => "no server runs here that could be started again as it was".to_owned(),
+        Kind::PortInUse => taken(report),
+        Kind::Unsupported => {
+            format!("{} takes this API key neither from a file nor from its environment", server())
+        }
+        Kind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
+        Kind::Workspace => format!("the detached work did not start: {}", failure.text),
+        // Another process was faster, though the port was free a moment ago.
+        Kind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
+            return Failure { kind: Kind::PortInUse, text: taken(report) };
         }
         Kind::Died | Kind::Exited => {
-            let seen = if failure.text.is_empty() { decisive(&value("log_tail")) } else { failure.text.clone() };
-            let code = value("exit");
-            if code.is_empty() {
-                return Failure { text: seen, ..failure };
-            }
-            let more = match (failure.kind, value("restarts").as_str()) {
+            let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
+            let more = match (failure.kind, report.restarts) {
                 (Kind::Exited, _) => ", before it was ready".to_owned(),
-                (_, "" | "0") => String::new(),
+                (_, 0) => String::new(),
                 (_, restarts) => format!(". It had been started again {restarts} times"),
             };
-            let text = format!(
+            format!(
                 "the {} server {} ended with {code}{} after {} s{more}; its log {} says:\n{seen}",
                 value("server_build"),
                 value("server_binary"),
                 meaning(&code),
-                value("seconds"),
+                value("status_seconds"),
                 value("log_path"),
-            );
-            Failure { text, ..failure }
+            )
         }
-        _ => failure,
-    }
+        _ => failure.text,
+    };
+    Failure { text, ..failure }
+}
+
+fn taken(report: &Report) -> String {
+    let who = report.rival.as_ref().map_or("a process that has ended since", |rival| &rival.about);
+    format!("its port is in use by {who}")
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(400).collect()
 }
 
 /// The lines of a log that tell what went wrong, or its end.
 fn decisive(log: &str) -> String {
     let last = |lines: Vec<&str>, most: usize| -> Vec<String> {
         let lines = lines.into_iter().rev().take(most).rev();
-        lines.map(|line| line.chars().take(400).collect()).collect()
+        lines.map(shortened).collect()
     };
     let found = last(log.lines().filter(|line| DECISIVE.is_match(line)).collect(), 5);
     if found.is_empty() { last(log.lines().collect(), 3).join("\n") } else { found.join("\n") }
 }
 
-/// The folder, why it cannot be written, and what `df` says of it.
-fn room(text: &str) -> Failure {
-    let (folder, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let (error, table) = rest.find("Filesystem ").map_or((rest, ""), |at| rest.split_at(at));
+/// Writes a mebibyte into the state directory; where that fails, why, and what `df` says.
+const ROOM: &str = "{ LC_ALL=C mkdir -p \"$1\" && LC_ALL=C head -c 1048576 /dev/zero >\"$1/probe.$$\"; } 2>&1 || \
+                    df -Pk \"$2\" || df -Pk \"$HOME\"; rm -f \"$1/probe.$$\"";
+
+/// Asks whether the workspace takes what will be written.
+pub(crate) fn room_question(place: &Place) -> Question {
+    Question::line(ROOM_KEY, ROOM).on(&place.state()).on(&place.workspace)
+}
+
+/// The name of the fact.
+const ROOM_KEY: &str = "room";
+
+/// Why it does not, where it does not.
+pub(crate) fn no_room(place: &Place, facts: &Facts) -> Option<Failure> {
+    let (error, table) = match facts.text(ROOM_KEY) {
+        "" => return None,
+        text => text.find("Filesystem ").map_or((text, ""), |at| text.split_at(at)),
+    };
+    let folder = &place.workspace;
     let left = table.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
     let is_full = ["No space left", "quota"].iter().any(|words| error.contains(words));
     if is_full || left.is_some_and(|left| left < LEAST) {
         let text = format!("no space is left in the workspace {folder}:\n{}", table.trim());
-        return Failure { kind: Kind::DiskFull, text };
+        return Some(Failure { kind: Kind::DiskFull, text });
     }
-    Failure { kind: Kind::Workspace, text: format!("the workspace {folder} cannot be written: {}", error.trim()) }
+    let text = format!("the workspace {folder} cannot be written: {}", error.trim());
+    Some(Failure { kind: Kind::Workspace, text })
 }
 
 /// What an exit code says that the server does not choose itself.
@@ -107,12 +145,11 @@ pub(super) fn meaning(code: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn words(kind: Kind, code: &str, restarts: &str) -> String {
+    fn words(kind: Kind, code: &str, restarts: i64) -> String {
         let value = |key: &str| {
             let value = match key {
-                "exit" => code,
-                "seconds" => "3",
-                "restarts" => restarts,
+                "status_exit" => code,
+                "status_seconds" => "3",
                 "server_build" => "prebuilt",
                 "server_binary" => "/b/llama-server",
                 "log_path" => "/l/server.log",
@@ -121,25 +158,19 @@ mod tests {
             };
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        failure(Failure { kind, text: String::new() }, value).text
+        let report = Report { restarts, ..Report::absent() };
+        failure(Failure { kind, text: String::new() }, &Record::default(), &report, value).text
     }
 
     #[test]
     fn an_end_is_told_with_its_code_its_time_and_its_log() {
         let log = "its log /l/server.log says:\nmore\nand more\nits last line";
         let begin = "the prebuilt server /b/llama-server ended with";
-        assert_eq!(words(Kind::Exited, "1", ""), format!("{begin} 1 after 3 s, before it was ready; {log}"));
+        assert_eq!(words(Kind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
-        assert_eq!(words(Kind::Died, "137", "0"), format!("{begin} {killed}; {log}"));
+        assert_eq!(words(Kind::Died, "137", 0), format!("{begin} {killed}; {log}"));
         let again = "It had been started again 5 times";
-        assert_eq!(words(Kind::Died, "139", "5"), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
-    }
-
-    /// What another failure says is its own, and so is what a version of before has recorded.
-    #[test]
-    fn other_failures_are_told_as_they_are() {
-        let as_it_is = |kind| failure(Failure { kind, text: "its text".to_owned() }, |_| None).text;
-        assert_eq!([Kind::PortInUse, Kind::Exited].map(as_it_is), ["its text"; 2]);
+        assert_eq!(words(Kind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
     }
 
     #[test]
@@ -160,7 +191,9 @@ mod tests {
             ("head: write error", 12, Kind::DiskFull),
             ("mkdir: cannot create directory: Not a directory", 4096, Kind::Workspace),
         ] {
-            let failure = parse(ROOM, format!("/w\n{error}\n{}", table(left))).unwrap();
+            let answer = format!("{error}\n{}", table(left));
+            let place = Place { workspace: "/w".to_owned(), port: 1 };
+            let failure = no_room(&place, &Facts::of([(ROOM_KEY.to_owned(), answer)].into())).unwrap();
             assert_eq!(failure.kind, kind, "{error}");
             assert!(failure.text.contains(if kind == Kind::DiskFull { "tmpfs" } else { error }), "{failure:?}");
         }

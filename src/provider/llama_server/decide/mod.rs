@@ -81,6 +81,8 @@ pub(super) enum Step {
     Leave(String),
     /// The failure of this process is recorded.
     Record(String, String),
+    /// The job is under way, or served: this resource takes it over.
+    Own,
     /// The former server serves again.
     RollBack,
     /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself
@@ -95,7 +97,7 @@ pub(super) enum Step {
 /// What is done next.
 pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
     if let (false, Some(build)) = (history.is_begun, goal.build) {
-        return first(build, seen);
+        return if is_under_way(goal, seen) { Step::Own } else { first(build, seen) };
     }
     if let (Some(own), Some(there)) = (&goal.fingerprint, &seen.fingerprint)
         && own != there
@@ -116,6 +118,17 @@ pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
         }
         _ => Step::Wait,
     }
+}
+
+/// Whether the instance works on this very job, or serves it with the model as it is now.
+pub(super) fn is_under_way(goal: &Goal, seen: &Report) -> bool {
+    seen.fingerprint.is_some()
+        && seen.fingerprint == goal.fingerprint
+        && match seen.phase {
+            Phase::Find | Phase::Compile | Phase::Start => true,
+            Phase::Load | Phase::Ready => seen.model_fingerprint == seen.model_now,
+            Phase::Absent | Phase::Failed => false,
+        }
 }
 
 /// What follows a failure or a refusal when nothing else is tried.

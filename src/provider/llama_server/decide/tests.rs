@@ -28,7 +28,14 @@ fn failure(kind: Kind) -> Failure {
 }
 
 fn process(identity: &str) -> Process {
-    Process { pid: 1, identity: identity.to_owned(), started: 0, is_alive: true, command_line: Vec::new() }
+    Process {
+        pid: 1,
+        identity: identity.to_owned(),
+        started: 0,
+        is_alive: true,
+        model: "/m".to_owned(),
+        command_line: Vec::new(),
+    }
 }
 
 fn begun() -> History {
@@ -57,6 +64,34 @@ fn the_card_decides_what_is_tried_first() {
         let report = Report { facts, ..Report::absent() };
         let step = decide(&goal(build, true), &report, &History::default());
         assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
+    }
+}
+
+/// What is under way for this very job is taken over, and nothing is begun.
+#[test]
+fn the_same_job_is_taken_over() {
+    let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
+    let report = |phase, fingerprint: &str, model: &str| Report {
+        fingerprint: Some(fingerprint.to_owned()),
+        model_fingerprint: Some("1".to_owned()),
+        model_now: Some(model.to_owned()),
+        ..seen(phase, None, Build::Source)
+    };
+    let begins = Step::Begin(Build::Prebuilt, None);
+    for (phase, fingerprint, model, expected) in [
+        (Phase::Find, "own", "", Step::Own),
+        (Phase::Compile, "own", "", Step::Own),
+        (Phase::Start, "own", "", Step::Own),
+        (Phase::Load, "own", "1", Step::Own),
+        (Phase::Ready, "own", "1", Step::Own),
+        // It serves the file as it was before.
+        (Phase::Ready, "own", "2", begins.clone()),
+        (Phase::Compile, "another", "", begins.clone()),
+        (Phase::Failed, "own", "1", begins.clone()),
+        (Phase::Absent, "own", "1", begins),
+    ] {
+        let step = decide(&own, &report(phase, fingerprint, model), &History::default());
+        assert_eq!(step, expected, "{phase:?} {fingerprint} {model}");
     }
 }
 

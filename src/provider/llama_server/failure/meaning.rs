@@ -45,6 +45,7 @@ pub(super) fn meaning(
             None,
             "Another apply holds the records of this server. Wait until it has ended, then apply again.",
         ),
+        Kind::Changed => ("another run works on it", None, "Wait until the other run has ended, then apply again."),
         Kind::Compile => (
             "the compile failed",
             Some("source"),

@@ -5,7 +5,7 @@ mod meaning;
 use self::meaning::meaning;
 use super::{
     argv::as_text,
-    bootstrap::{Job, Kind, Phase, Report},
+    bootstrap::{Job, Kind, Listener, Phase, Report},
     machine::Trouble,
     model::LlamaServer,
     work::Return,
@@ -140,13 +140,13 @@ pub(super) fn slow(server: &LlamaServer, what: &str) -> Diagnostic {
 }
 
 /// Another llama-server serves on its port.
-pub(super) fn displaced(server: &LlamaServer, report: &Report) -> Diagnostic {
+pub(super) fn displaced(server: &LlamaServer, rival: &Listener) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was replaced by hand", title_of(server)),
         format!(
             "On its port runs {}, started as: {}. The apply ends it and starts the server of this resource.",
-            report.rival.as_deref().unwrap_or("another llama-server"),
-            as_text(&report.rival_command_line)
+            rival.about,
+            as_text(&rival.command_line)
         ),
     )
 }
@@ -198,7 +198,8 @@ pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
         notes.push(Diagnostic::warning(
             format!("{title} shares its port"),
             format!(
-                "Another process listens on the same port, and gets a part of the requests: {rival}. Stop one of them."
+                "Another process listens on the same port, and gets a part of the requests: {}. Stop one of them.",
+                rival.about
             ),
         ));
     }

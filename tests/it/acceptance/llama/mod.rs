@@ -16,7 +16,11 @@ mod secrets;
 mod update;
 mod validation;
 
-use std::{collections::BTreeMap, fmt, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    path::{Path, PathBuf},
+};
 
 use damodel::sandbox::Options;
 use nix::{
@@ -168,12 +172,23 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     wait_for(what, || done().then_some(()));
 }
 
+/// A record of the run of now, below the folder of a port.
+pub(super) fn record(state: &Path, name: &str) -> PathBuf {
+    let run = fs::read_to_string(state.join("run")).unwrap_or_default();
+    PathBuf::from(run.trim_end()).join(name)
+}
+
 /// Waits until the work in the instance is in a phase.
 pub(super) fn until_phase(site: &Site, phase: &str) {
+    until_phase_in(site, "workspace", phase);
+}
+
+/// The same for records in this workspace.
+pub(super) fn until_phase_in(site: &Site, workspace: &str, phase: &str) {
     until(phase, || {
         let machines = site.sandbox().machines();
         machines.iter().any(|machine| {
-            let status = machine.home.join("workspace/.damodel/8000/status");
+            let status = record(&machine.home.join(workspace).join(".damodel/8000"), "status");
             fs::read_to_string(status).is_ok_and(|status| status.contains(phase))
         })
     });

@@ -13,7 +13,7 @@ use nix::{
     unistd::{Pid, User, geteuid},
 };
 
-use super::{Server, X, pid, runs, slay, until};
+use super::{Server, X, pid, record, runs, slay, until};
 use crate::support::{
     plugin::BINARY,
     sshd::{Agent, Cable, Sshd, free_port},
@@ -82,8 +82,8 @@ impl Host {
     }
 
     fn phase(&self) -> String {
-        let status = self.sshd.home().join(format!("workspace/.damodel/{}/status", self.port));
-        fs::read_to_string(status).unwrap_or_default()
+        let state = self.sshd.home().join(format!("workspace/.damodel/{}", self.port));
+        fs::read_to_string(record(&state, "status")).unwrap_or_default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use super::{Server, X, home, servers, site};
+use super::{Server, X, home, record, servers, site};
 use crate::{
     acceptance::secrets::{leaks, leaks_below},
     support::terraform::{Workspace, config, each_cli},
@@ -30,7 +30,7 @@ fn secrets_reach_the_server_and_nothing_else() {
         let with = |server: &Server| format!("{}{variable}", server.config());
         workspace.apply_ok(&with(&server));
         let machine = home(&site);
-        let file = machine.join("workspace/.damodel/8000/api_key");
+        let file = record(&machine.join("workspace/.damodel/8000"), "api_key");
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), KEY);
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions()) & 0o777, 0o600);
         for server in servers(&site) {
@@ -54,7 +54,7 @@ fn secrets_reach_the_server_and_nothing_else() {
         // State and backups; the plan file is an archive, whose readable form was printed.
         found.extend(leaks_below(&workspace.directory(), &[], &secrets));
         // In the instance: the key's own file alone.
-        found.extend(leaks_below(&machine.join("workspace"), &["/8000/api_key"], &secrets));
+        found.extend(leaks_below(&machine.join("workspace"), &["/api_key"], &secrets));
         assert_eq!(found, Vec::<String>::new());
         workspace.finish();
     });

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::{
     Server, X, builds, pid,
     plain::{self, Host},
-    runs, servers, site, slay, until,
+    records, runs, servers, site, slay, until, until_phase_in,
 };
-use crate::support::terraform::{Severity, Site, Workspace, config, each_cli, refusal, says};
+use crate::support::terraform::{Severity, Site, Started, Workspace, config, each_cli, refusal, says};
 
 #[test]
 fn a_probe_that_does_not_match_changes_nothing() {
@@ -67,6 +67,54 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
         }
         // The corrected change applies.
         workspace.apply_ok(&former.model("slow-1s").config());
+        workspace.finish();
+    });
+}
+
+/// The records move, and the former server serves until its successor is about to start.
+#[test]
+fn a_move_to_another_workspace_that_fails_leads_back() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let former = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
+        workspace.apply_ok(&former.config());
+        let (mut server, before) = (pid(&workspace.state()), workspace.state());
+        let moved = former.clone().text("workspace", "~/elsewhere");
+        let cases = [
+            (moved.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
+            (moved.clone().model("nowhere"), "model not found", true),
+            (moved.clone().model("crash-on-load"), "it ended before it was ready", false),
+            (moved.clone().model("error-on-chat"), "it does not infer", false),
+        ];
+        for (changed, words, is_same) in cases {
+            workspace.write(&changed.config());
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(!done, "{words}");
+            refusal(&said, &[words]);
+            assert_eq!(runs(server), is_same, "{words}: {said:#?}");
+            let state = workspace.state();
+            let x = state.resource(X);
+            assert_eq!((x.is_tainted(), x.value("status")), (false, &json!("ready")), "{words}: {said:#?}");
+            assert_eq!(x.value("workspace"), before.resource(X).value("workspace"), "{words}");
+            server = pid(&state);
+            assert_eq!(servers(&site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
+            workspace.write(&former.config());
+            workspace.settled();
+        }
+        // An apply that is killed, and whose change is taken back.
+        workspace.write(&moved.clone().model("slow-60s").text("ready_timeout", "100s").config());
+        let started = Started::apply(&workspace);
+        until_phase_in(&site, "elsewhere", "load");
+        assert!(!runs(server));
+        started.kill();
+        started.ended(true);
+        workspace.apply_ok(&former.config());
+        assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
+        // The move that succeeds leaves nothing behind.
+        workspace.apply_ok(&moved.config());
+        assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
+        assert!(!records(&site).exists());
         workspace.finish();
     });
 }

@@ -1,4 +1,63 @@
-# ---- Records and locks ----
+# shellcheck shell=sh
+# Runs an inference server (llama.cpp) in this instance, for the Terraform resource damodel_llama_server.
+#
+# Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. What is to be done is decided
+# by who sends it; what works here alone, while nobody follows, is that a job is done, a server that dies is started
+# again, and a former server comes back. It needs a POSIX shell, coreutils, grep, sed, awk, flock and setsid; ss is used
+# where it is. What is kept:
+#
+#   workspace/.damodel/PORT/runs/RUN/   a run is a job and who works on it:
+#      job, owner, worker, status,      records, each a list of quoted assignments, written by rename
+#      server, restarts
+#      api_key                          the key that the server asks for, mode 0600
+#      successor                        the PORT/ folder in which an update has begun that is to replace this run
+#   workspace/.damodel/PORT/
+#      run, former                      the folder of the run of now; of the one that serves or served before, while
+#                                       there is a way back to it
+#      restart                          the process that is ended to be started again
+#      attended                         its time is when somebody last followed an update
+#      server.log, work.log             the logs of the server and of the detached work
+#      bootstrap.sh                     this program, for the detached work; it holds no setting and no secret
+#   workspace/.damodel/builds/          KEY/ the build folder, KEY.log the compile's log, KEY.done the mark of a finished one
+#   workspace/.damodel/sources/, packages/   what was fetched or unpacked
+#
+# Whatever is killed at whatever moment, the next run takes it up. The exit code means nothing: the report does.
+
+unset IFS
+login_umask=${DAMODEL_UMASK:-$(umask)}
+umask 077
+: "${HOME:=/root}"
+workspace=$DAMODEL_WORKSPACE
+port=$DAMODEL_PORT
+base=$workspace/.damodel
+state=$base/$port
+boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
+
+# A line in the log of the detached work.
+say() {
+    printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*"
+}
+
+# within TENTHS COMMAND...: waits until the command succeeds, for so many tenths of a second.
+within() {
+    within_tenths=$1
+    shift
+    until "$@"; do
+        [ "$within_tenths" -gt 0 ] || return 1
+        within_tenths=$((within_tenths - 1))
+        # Where sleep knows fractions.
+        sleep 0.1 2>/dev/null || sleep 1
+    done
+}
+
+# quote TEXT: sets $quoted, one word of the shell whatever the text holds. The dot keeps newlines at its end.
+quote() {
+    quoted=$1.
+    case $1 in
+    *\'*) quoted=$(printf '%s.' "$1" | sed "s/'/'\\\\''/g") ;;
+    esac
+    quoted="'${quoted%.}'"
+}
 
 # save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing
 # was cut off.
@@ -25,13 +84,9 @@ load() {
     [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
 }
 
-# write FILE TEXT: a word in a file of its own, whole or not at all; no file for no text.
+# write FILE TEXT: a text in a file of its own, whole or not at all.
 write() {
-    if [ -z "$2" ]; then
-        rm -f "$1"
-    elif [ "$(word "$1")" != "$2" ]; then
-        printf '%s\n' "$2" 2>/dev/null >"$1.$$" && mv -f "$1.$$" "$1"
-    fi
+    [ "$(word "$1")" = "$2" ] || { printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"; } 2>/dev/null
 }
 
 # word FILE: the text of such a file.
@@ -39,51 +94,27 @@ word() {
     cat "$1" 2>/dev/null
 }
 
-# hold DESCRIPTOR FILE [TENTHS]: takes the lock, and waits so long for it. The kernel releases it when the last
-# process that has the descriptor ends.
-hold() {
-    (: >>"$2") 2>/dev/null || return 1
-    eval "exec $1>>\"\$2\""
-    hold_tenths=${3-}
-    until flock -n "$1"; do
-        [ "$hold_tenths" != 0 ] || return 1
-        hold_tenths=${hold_tenths:+$((hold_tenths - 1))}
-        pause
-    done
-}
-
 # take_lock: for the short moments in which records change. A minute is longer than any verb holds it.
 take_lock() {
-    { mkdir -p "$state" && (: >>"$state.lock"); } 2>/dev/null || unwritten
-    hold 9 "$state.lock" 600 || refuse busy "another run has been working on $state for a minute"
+    { mkdir -p "$state" && (: >>"$state.lock"); } 2>/dev/null || refuse workspace
+    exec 9>>"$state.lock"
+    within 600 flock -n 9 || refuse busy
 }
 
-# set_status PHASE [KIND TEXT]; $status_proved says whether this server has served before.
+# lock_build FILE: waits until nobody else works on what is made once for all servers. Those that work on it inherit
+# the lock: while one of them lives, nobody else begins.
+lock_build() {
+    mkdir -p "${1%/*}" && (: >>"$1") 2>/dev/null && exec 7>>"$1" && flock 7
+}
+
+# fail KIND [TEXT]: why the work cannot go on, in $failed_kind and $failed_text.
+fail() {
+    failed_kind=$1 failed_text=${2-}
+    return 1
+}
+
+# set_status PHASE [KIND TEXT]: how far this run is; $status_proved says whether its server has served before.
 set_status() {
-    status_phase=$1 status_kind=${2-} status_text=${3-} status_run=$worker_run
-    save "$state/status" status_run status_phase status_kind status_text status_exit status_seconds status_package status_source status_compile_log status_proved
+    status_phase=$1 status_kind=${2-} status_text=${3-}
+    save "$folder/status" status_phase status_kind status_text status_exit status_seconds status_compile_log status_proved
 }
-
-# note TEXT: something that deserves a warning.
-note() {
-    say "note: $1"
-    printf '%s\n' "$1" >>"$state/notes"
-}
-
-# check_room: whether the workspace takes what will be written.
-check_room() {
-    room_probe=$state/probe.$$
-    room_error=$({ LC_ALL=C mkdir -p "$state" && LC_ALL=C head -c 1048576 /dev/zero >"$room_probe"; } 2>&1)
-    room_result=$?
-    rm -f "$room_probe"
-    [ "$room_result" = 0 ] || fail room "$workspace
-$room_error
-$(df -Pk "$workspace" 2>/dev/null || df -Pk "$HOME" 2>/dev/null)"
-}
-
-# unwritten: the verb ends here, since a record cannot be written.
-unwritten() {
-    check_room && failed_kind=workspace failed_text="the records in $state cannot be written"
-    refuse "$failed_kind" "$failed_text"
-}
-

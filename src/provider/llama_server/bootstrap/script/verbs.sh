@@ -1,137 +1,177 @@
+
+# ---- The detached work ----
+
+# start_worker: sends the work off, and waits until it has written itself down. It outlives this shell and the login.
+start_worker() {
+    write "$state/bootstrap.sh" "$DAMODEL_PROGRAM" && : >"$state/attended" && write "$state/run" "$folder" || return 1
+    [ ! -f "$state/work.log" ] || mv -f "$state/work.log" "$state/work.log.1"
+    (
+        # The subshell's copies alone are exported.
+        for start_name in $DAMODEL_HANDED_OVER; do
+            export "DAMODEL_$start_name"
+        done
+        export DAMODEL_RUN="${folder##*/}" DAMODEL_UMASK="$login_umask"
+        trap '' HUP
+        # A scope of its own where systemd runs: the end of the login ends what is in the login's. It inherits the
+        # environment, which a service's properties would show.
+        # shellcheck disable=SC2086
+        exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
+    ) </dev/null >>"$state/work.log" 2>&1 9>&- &
+    # A machine that compiles for another server is slow to start a shell.
+    within 300 load "$folder/worker"
+}
+
+# work: the whole of it, in a session of its own. Nobody need be there.
+work() {
+    folder=$state/runs/$DAMODEL_RUN
+    # The server's own variables are for the server: no compiler inherits them.
+    environment=$DAMODEL_ENVIRONMENT
+    unset DAMODEL_ENVIRONMENT
+    read_process "$$"
+    worker_identity=$process_identity
+    load "$folder/status" && save "$folder/worker" worker_identity || exit 1
+    case $DAMODEL_BUILD in
+    prebuilt) provide && use "$DAMODEL_BINARY" && serve ;;
+    source) provide && build_server && serve ;;
+    esac
+    say "failed: $failed_kind: $failed_text"
+    set_status failed "$failed_kind" "$failed_text"
+    exit 0
+}
+
 # ---- The verbs ----
 
-# is_meant: whether the server is the process that the caller speaks of, and lives.
-is_meant() {
-    look
-    [ "$DAMODEL_PROCESS" = "$server_identity" ] && [ "$server_alive" ]
-}
-
-# is_under_way: whether the same job is being worked on, or served with the same model.
-is_under_way() {
-    look
-    [ "$worker_job" = "$DAMODEL_FINGERPRINT" ] || return 1
-    case $status_phase:$worker_alive:$server_alive in
-    find:yes:* | compile:yes:* | start:yes:*) ;;
-    load:*:yes | ready:*:yes | start::yes) [ "$server_run" = "$worker_run" ] && [ "$server_model_fingerprint" = "$(model_fingerprint "$DAMODEL_MODEL")" ] ;;
-    # Its supervisor is about to judge the end of it.
-    load:yes: | ready:yes:) ;;
-    *) return 1 ;;
-    esac
-}
-
-# check: whether the job could be begun, and what the instance has. Changes nothing.
-check() {
+# check_seen: the verb ends here where the run of now is another than the one that the caller has decided about.
+check_seen() {
     take_lock
-    is_under_way || check_room || refuse "$failed_kind" "$failed_text"
-}
-
-ensure() {
-    take_lock
-    if is_under_way; then
-        own
-        return
-    fi
-    check_room || refuse "$failed_kind" "$failed_text"
-    # A llama-server that was started by hand: the operator has seen in a plan that it will be ended.
-    if [ "$DAMODEL_END_RIVAL" ] && rival "$server_pid" && [ "$rival_pid" = "$DAMODEL_END_RIVAL" ] && read_process "$rival_pid"; then
-        end_process "$rival_pid" "$process_start" "$boot" || refuse stuck "the server, process $rival_pid, does not end"
-    fi
-    check_port || refuse "$failed_kind" "$failed_text"
-    keep_former || end_all
-    own
-    write "$state/api_key" "$DAMODEL_API_KEY"
-    if ! start_worker; then
-        # The server that serves keeps what it has.
-        restore_words
-        check_room && fail workspace "the detached work did not start within 30 s: $(tail -n 3 "$state/work.log" 2>/dev/null)"
-        refuse "$failed_kind" "$failed_text"
-    fi
+    look
+    [ "$folder" = "$DAMODEL_SEEN" ] || refuse changed
 }
 
 # own: from now on this resource alone ends the server.
 own() {
-    write "$state/owner" "$DAMODEL_OWNER" && write "$state/policy" "$DAMODEL_RESTART_POLICY" || unwritten
+    owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
+    save "$folder/owner" owner_token owner_policy
 }
 
-# end_all: the work first, or it would see the server's end as a failure and go on to compile.
+# end_all: the work first, or it would start the server again.
 end_all() {
-    end_run "$worker_run"
-    end_run "$(run_of "$state/former/worker")"
-    drop_former
+    end_run "$folder"
+    end_run "$former"
     # It may have started a server since we looked.
     look
     end_server
+    rm -f "$state/former"
+}
+
+# ensure: begins a run. It is complete before anything is ended for it, and it is the run of now before it works.
+ensure() {
+    check_seen
+    # A llama-server that was started by hand: the operator has seen in a plan that it will be ended.
+    end_process "$DAMODEL_END_RIVAL" || refuse stuck "the server, process ${DAMODEL_END_RIVAL%%.*}, does not end"
+    begun=$state/runs/$boot-$$-$(date +%s) job_record=$DAMODEL_RECORD status_proved=''
+    mkdir -p "$begun" && (
+        folder=$begun status_exit='' status_seconds='' status_compile_log=''
+        save "$folder/job" job_record && own && set_status find && { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
+    ) 2>/dev/null || unbegun
+    look
+    if [ "$former" ]; then
+        end_run "$folder"
+        look
+        is_former_serving || end_server
+    elif [ "$server_alive" ] && [ "$server_folder" = "$folder" ] && [ "$worker_alive" ] && [ "$status_proved" ]; then
+        former=$folder
+    else
+        end_all
+    fi
+    [ -z "$former" ] || { write "$state/former" "$former" && write "$former/successor" "$state"; } || unbegun
+    before=$folder folder=$begun
+    start_worker || { end_run "$begun" && write "$state/run" "$before" && unbegun; }
+    for run in "$state"/runs/*; do
+        [ "$run" = "$begun" ] || [ "$run" = "$former" ] || rm -rf "$run"
+    done
+}
+
+# unbegun: the verb ends here, and the run is none.
+unbegun() {
+    rm -rf "$begun"
+    refuse workspace "$(tail -n 3 "$state/work.log" 2>/dev/null)"
 }
 
 # judge PHASE [KIND TEXT]: the caller saw that the server infers, or that it does not.
 judge() {
     take_lock
-    is_meant || return
+    look
+    [ "$DAMODEL_PROCESS" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
     [ "$1" != ready ] || status_proved=yes
-    set_status "$@" || check_room || refuse "$failed_kind" "$failed_text"
-    [ "$1" != ready ] || drop_former
+    set_status "$@" || refuse workspace
+    [ "$1" != ready ] || rm -f "$state/former"
 }
 
-# is_restarting: whether the process that the caller speaks of was ended for this, and the next one is on its way.
-is_restarting() {
-    [ "$DAMODEL_PROCESS" ] && [ "$worker_alive" ] && [ -z "$server_alive" ] || return 1
-    load "$state/restart" || restart_identity=''
-    [ "$restart_identity" = "$DAMODEL_PROCESS" ] && return
-    restart_identity=$DAMODEL_PROCESS
-    [ "$status_phase" = start ]
-}
-
+# restart: ends the process that the caller speaks of, to be started again by its work; one that is gone already is on
+# its way.
 restart() {
     take_lock
     look
-    # The first answer was lost, and this is the second request.
-    [ -z "$server_alive" ] || [ "$server_identity" = "$DAMODEL_PROCESS" ] || return
-    if ! is_restarting; then
-        [ "$server_alive" ] && [ "$worker_alive" ] || refuse not_running 'no server runs here that could be started again as it was'
-        # A server that could not come back is not ended.
-        [ -r "$server_model" ] || refuse missing_model "the model $server_model cannot be read"
-        check_room || refuse "$failed_kind" "$failed_text"
-        restart_identity=$server_identity
-        save "$state/restart" restart_identity || unwritten
-    fi
+    [ "$server_identity" = "$DAMODEL_PROCESS" ] || [ -z "$server_alive" ] || return
+    [ "$server_identity" = "$DAMODEL_PROCESS" ] && [ "$worker_alive" ] && [ "$server_folder" = "$folder" ] || refuse not_running
+    write "$state/restart" "$server_identity" || refuse workspace
     exec 9>&-
     end_server
-    restart_tenths=100
-    while [ "$restart_tenths" -gt 0 ]; do
-        look
-        [ "$server_identity" = "$restart_identity" ] && [ "$worker_alive" ] || break
-        restart_tenths=$((restart_tenths - 1))
-        pause
-    done
+}
+
+# roll_back: the former server serves again. Each step may be repeated; the run of now is the last.
+roll_back() {
+    take_lock
+    look
+    [ "$former" ] || return
+    if [ "${DAMODEL_UNATTENDED-}" ]; then
+        is_unattended "$state" || return
+        # The successor still has its chance.
+        [ "$status_phase" = failed ] || [ -z "$worker_alive$server_alive" ] || return
+    fi
+    end_run "$folder"
+    look
+    rolled_phase=ready
+    is_former_serving || { end_server && rolled_phase=start; }
+    folder=$former
+    load "$folder/status"
+    status_proved=yes
+    set_status "$rolled_phase" || refuse workspace
+    case $former in
+    "$state"/*) write "$state/run" "$former" || refuse workspace ;;
+    # It serves from another workspace, whose run it never ceased to be.
+    *) rm -f "$state/run" ;;
+    esac
+    rm -f "$former/successor" "$state/former"
 }
 
 # stop: also where nothing can be written any more.
 stop() {
     [ -d "$state" ] || return 0
-    hold 9 "$state.lock" 600 || refuse busy "another run has been working on $state for a minute"
+    take_lock
     look
     # One without an owner may be ended by whoever has it in a state.
-    [ ! -s "$state/owner" ] || [ "$(word "$state/owner")" = "$DAMODEL_OWNER" ] || refuse foreign 'another resource has taken the server over'
+    [ -z "$owner_token" ] || [ "$owner_token" = "$DAMODEL_OWNER" ] || refuse foreign
     end_all
-    rm -f "$state/restart"
     # No status says the same.
-    set_status absent || rm -f "$state/status"
+    set_status absent || rm -f "$folder/status"
 }
 
+: "${DAMODEL_FORMER=}"
 # Who follows an update decides about the way back.
-if [ "${1-}" != work ] && [ -z "${DAMODEL_UNATTENDED-}" ] && [ -d "$state/former" ]; then
+if [ "${1-}" != work ] && [ -z "${DAMODEL_UNATTENDED-}" ] && [ -f "$state/former" ]; then
     : >"$state/attended"
 fi 2>/dev/null
 case ${1-} in
 work) work ;;
-check) check ;;
 ensure) ensure ;;
 failed) judge failed no_inference "$DAMODEL_REASON" ;;
 ready) judge ready ;;
 restart) restart ;;
 rollback) roll_back ;;
 stop) stop ;;
-own) take_lock && own ;;
+own) check_seen && { own || refuse workspace; } ;;
 destroy) stop && rm -rf "$state" ;;
 esac
 report

@@ -24,11 +24,11 @@ impl Home {
     fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> Report {
         let mut questions = survey::questions(job, of_the_source, &facts);
         loop {
-            let mut report = self.run_at(&job.place, &Verb::Check { job, questions: &questions });
+            let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions, moved_from: None });
             facts.learn(std::mem::take(&mut report.facts));
             questions = survey::questions(job, of_the_source, &facts);
-            if report.is_refused || questions.is_empty() {
-                return survey::judged(job, facts, report);
+            if questions.is_empty() {
+                return survey::judged(job, facts, report, false);
             }
         }
     }
@@ -40,17 +40,20 @@ impl Home {
             return report;
         }
         match decide(&goal(job), &report, &History::default()) {
-            Step::Begin(build, because) => match self.begin_with(job, build, because, report.facts.clone()) {
+            Step::Begin(build, because) => match self.begin_with(job, build, because, &report) {
                 Ok(report) => report,
                 Err((failure, because)) => Report { failure: Some(failure), because, is_refused: true, ..report },
             },
+            Step::Own => {
+                self.run_at(&job.place, &Verb::Own { seen: &report.run, owner: "owner", restarts: job.restarts })
+            }
             step => panic!("{step:?}"),
         }
     }
 
     /// Begins a job with this binary.
     pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
-        self.begin_with(job, build, because.cloned(), self.check(job).facts).unwrap()
+        self.begin_with(job, build, because.cloned(), &self.check(job)).unwrap()
     }
 
     fn begin_with(
@@ -58,16 +61,19 @@ impl Home {
         job: &Job,
         build: Build,
         because: Option<Failure>,
-        facts: Facts,
+        seen: &Report,
     ) -> Result<Report, (Failure, Option<Failure>)> {
+        let facts = seen.facts.clone();
         let facts = if build == Build::Source { self.survey(job, true, facts).facts } else { facts };
         let (binary, because) = match choose(job, build, because, &facts) {
             Err((failure, _)) if build != Build::Source && is_cured_by_source(&goal(job), failure.kind) => {
-                return self.begin_with(job, Build::Source, Some(failure), facts);
+                return self.begin_with(job, Build::Source, Some(failure), &Report { facts, ..seen.clone() });
             }
             chosen => chosen?,
         };
-        let start = Start { binary: &binary, login: &outliving::login(&facts), ..start(job, because.as_ref()) };
+        let begun = start(self, job);
+        let login = outliving::login(&facts);
+        let start = Start { binary: &binary, login: &login, because: because.as_ref(), seen: &seen.run, ..begun };
         Ok(self.run_at(&job.place, &Verb::Ensure(&start)))
     }
 
@@ -95,18 +101,26 @@ impl Home {
     pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
         let mut history = History::default();
         let facts = report.facts.clone();
+        let with_facts = |report: &Report| Report { facts: facts.clone(), ..report.clone() };
         for _ in 0..steps {
             let step = decide(&goal(job), &report, &history);
             report = match &step {
-                Step::Begin(build, because) => match self.begin_with(job, *build, because.clone(), facts.clone()) {
-                    Ok(report) => {
-                        history.is_begun = true;
-                        report
+                Step::Begin(build, because) => {
+                    match self.begin_with(job, *build, because.clone(), &with_facts(&report)) {
+                        Ok(report) => {
+                            history.is_begun = true;
+                            report
+                        }
+                        Err((failure, because)) => {
+                            return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
+                        }
                     }
-                    Err((failure, because)) => {
-                        return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
-                    }
-                },
+                }
+                Step::Own => {
+                    history.is_begun = true;
+                    let own = Verb::Own { seen: &report.run, owner: "owner", restarts: job.restarts };
+                    self.run_at(&job.place, &own)
+                }
                 Step::Confirm(process) => {
                     let ready = self.run_at(&job.place, &Verb::Ready { process });
                     if ready.phase == Phase::Ready {
@@ -132,8 +146,8 @@ impl Home {
     }
 }
 
-/// How a job is begun by a resource whose token is "owner": with the prebuilt server that every home has.
-pub(super) fn start<'a>(job: &'a Job, because: Option<&'a Failure>) -> Start<'a> {
+/// How a job is begun in place of the run of now by a resource whose token is "owner": with the prebuilt server that every home has.
+pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
     static PREBUILT: LazyLock<Binary> = LazyLock::new(|| {
         Binary::Prebuilt(Prebuilt {
             path: "~/public-storage/package/llama-cuda/llama-server".to_owned(),
@@ -142,7 +156,17 @@ pub(super) fn start<'a>(job: &'a Job, because: Option<&'a Failure>) -> Start<'a>
         })
     });
     static LOGIN: LazyLock<Login> = LazyLock::new(Login::default);
-    Start { job, binary: &PREBUILT, login: &LOGIN, because, owner: "owner", rolls_back: true, ends_rival: None }
+    Start {
+        job,
+        binary: &PREBUILT,
+        login: &LOGIN,
+        because: None,
+        owner: "owner",
+        rolls_back: true,
+        ends_rival: None,
+        seen: home.run_folder().leak(),
+        moved_from: None,
+    }
 }
 
 fn goal(job: &Job) -> Goal {

@@ -36,7 +36,7 @@ fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
     assert_eq!(report.build_used.as_deref(), Some("source"));
     assert_eq!(report.server_version.as_deref(), Some("5070 (fixture)"));
     assert_eq!(home.compiles(), ["70"]);
-    assert!(home.recorded("status", "status_source").starts_with("tree-"));
+    assert!(home.recorded("job", "job_record").contains("(tree-"));
     assert_eq!(report.compile.unwrap().percent, Some(100));
     assert_eq!(report.notes, [""; 0]);
 }
@@ -87,7 +87,7 @@ fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
     assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
     fs::write(home.path("bin/cards"), "NVIDIA GeForce RTX 4090, 8.9, 570\n").unwrap();
     home.ensure(&Job { context_size: 1024, ..home.job() });
-    assert_eq!(home.recorded("worker", "worker_build"), "prebuilt");
+    assert_eq!(home.look().begun, Some(Build::Prebuilt));
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn changed_source_is_compiled_again() {
     let home = Home::new().with_cuda(RTX);
     let mut job = from_source(&home);
     home.serve(&job);
-    let first = home.recorded("status", "status_source");
+    let first = home.binary();
     let server = home.path("source/tools/server/server.c");
     let changed = fs::read_to_string(&server).unwrap().replace("(fixture)", "(changed)");
     fs::write(server, changed).unwrap();
     job.triggers.insert("source".to_owned(), "2".to_owned());
     let second = home.serve(&job);
     assert_eq!(second.server_version.as_deref(), Some("5089 (changed)"));
-    assert_ne!(home.recorded("status", "status_source"), first);
+    assert_ne!(home.binary(), first);
     assert_eq!(home.compiles(), ["89", "89"]);
 }
 
@@ -287,7 +287,10 @@ fn source_comes_from_a_repository() {
     job.source.origin = from("b5000");
     let source = |job: &Job| {
         let report = home.serve(job);
-        (home.recorded("status", "status_source"), report.notes)
+        let record: serde_json::Value = serde_json::from_str(&home.recorded("job", "job_record")).unwrap();
+        let source = record["source"].as_str().unwrap().to_owned();
+        let (_, named) = source.split_once('(').unwrap();
+        (named.split(')').next().unwrap().to_owned(), report.notes)
     };
     assert_eq!(source(&job).0, commit);
     // The commit by its name is the same source, and the same build.
@@ -318,7 +321,7 @@ fn archive_in_the_package_folder_is_the_default_source() {
     let mut job = from_source(&home);
     job.source.origin = Origin::Default;
     home.serve(&job);
-    assert!(home.recorded("status", "status_source").starts_with("archive-"));
+    assert!(home.recorded("job", "job_record").contains("(archive-"));
     // By its path, it is the same.
     job.source.origin = Origin::Path(archive.to_str().unwrap().to_owned());
     home.serve(&job);

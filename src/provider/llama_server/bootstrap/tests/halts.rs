@@ -24,15 +24,12 @@ impl Home {
 
     /// Waits until the program has halted, or this job has come to a server or to nothing: whether it has halted.
     pub(super) fn halts_before(&self, run: &mut Child, job: &Fingerprint) -> bool {
-        let record = |name: &str| fs::read_to_string(self.state().join(name)).unwrap_or_default();
+        let record = |name: &str| fs::read_to_string(self.record(name)).unwrap_or_default();
         until("it neither halts nor ends", || {
             if self.path("halted").exists() {
                 return Some(true);
             }
-            let run_of =
-                |record: &str| record.lines().find_map(|line| line.split_once("_run=")).map(|(_, run)| run.to_owned());
-            let (worker, status) = (record("worker"), record("status"));
-            let is_own = worker.contains(&job.to_string()) && run_of(&worker) == run_of(&status);
+            let (is_own, status) = (record("job").contains(&job.to_string()), record("status"));
             let is_over =
                 ["load", "ready", "failed"].iter().any(|phase| status.contains(&format!("status_phase='{phase}'")));
             (is_own && is_over && run.try_wait().unwrap().is_some()).then_some(false)

@@ -16,7 +16,7 @@ use std::{
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::{Build, Form, Job, Origin, Phase, Place, Report, Source, Verb, program};
+use super::super::{Build, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question};
 pub(super) use super::{
     apply::start,
     processes::{is_running, kill},
@@ -282,7 +282,11 @@ impl Home {
     }
 
     pub(super) fn run_at(&self, place: &Place, verb: &Verb<'_>) -> Report {
-        let report = answer(self.spawn(place, verb));
+        let mut report = answer(self.spawn(place, verb));
+        if report.may_lack_room() {
+            let asked = Verb::Check { questions: &[room_question(place)], moved_from: None };
+            report.failure = no_room(place, &answer(self.spawn(place, &asked)).facts).or(report.failure);
+        }
         if report.is_refused || !report.is_unsettled {
             return report;
         }
@@ -347,9 +351,19 @@ impl Home {
         fs::read_to_string(self.state().join("work.log")).unwrap_or_default()
     }
 
+    /// The folder of the run of now; empty where nothing was begun.
+    pub(super) fn run_folder(&self) -> String {
+        fs::read_to_string(self.state().join("run")).unwrap_or_default().trim_end().to_owned()
+    }
+
+    /// A record of the run of now.
+    pub(super) fn record(&self, record: &str) -> PathBuf {
+        PathBuf::from(self.run_folder()).join(record)
+    }
+
     /// A value of a record.
     pub(super) fn recorded(&self, record: &str, name: &str) -> String {
-        let text = fs::read_to_string(self.state().join(record)).unwrap();
+        let text = fs::read_to_string(self.record(record)).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}='"))).unwrap();
         line.trim_end_matches('\'').to_owned()
     }
@@ -361,7 +375,7 @@ impl Home {
 
     /// The number of the detached work's shell.
     pub(super) fn worker(&self) -> u32 {
-        self.recorded("worker", "worker_pid").parse().unwrap()
+        self.recorded("worker", "worker_identity").split('.').next().unwrap().parse().unwrap()
     }
 
     /// The servers that run in this home, as their numbers.

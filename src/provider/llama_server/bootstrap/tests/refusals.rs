@@ -222,15 +222,12 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     small.clear();
     let before = home.serve(&home.job());
     small.fill();
-    let again = home.ensure(&home.job());
-    assert_eq!((again.phase, again.failure), (Phase::Ready, None));
+    let again = home.check(&home.job());
+    assert_eq!((again.phase, again.is_refused, again.failure), (Phase::Ready, false, None));
     let mut job = home.job();
     job.context_size = 1;
     assert_eq!(refusal(&home, &job).0, Kind::DiskFull);
-    let before = before.process.unwrap();
-    let restart = home.run(&Verb::Restart { process: &before.identity });
-    assert_eq!((restart.is_refused, restart.failure.unwrap().kind), (true, Kind::DiskFull));
-    assert_eq!(home.look().process.unwrap(), before);
+    assert_eq!(home.look().process, before.process);
     assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert_eq!(home.servers(), [0; 0]);
 }

@@ -194,35 +194,28 @@ fn restart_that_is_on_its_way_is_waited_for() {
     // As the request leaves it whose answer is lost: marked, and the process is gone. The supervisor has not seen it
     // yet.
     kill(home.worker(), "STOP");
-    let marked = format!("restart_identity='{}'\n# end\n", first.identity);
-    fs::write(home.state().join("restart"), marked).unwrap();
+    fs::write(home.state().join("restart"), format!("{}\n", first.identity)).unwrap();
     kill(first.pid, "KILL");
     until("it lives", || (!is_running(first.pid)).then_some(()));
-    let request = home.spawn(&home.place(), &Verb::Restart { process: &first.identity });
-    let waits = || home.processes().iter().any(|(_, words)| *words == ["sleep", "0.1"]);
-    until("nobody waits", || waits().then_some(()));
+    let report = answer(home.spawn(&home.place(), &Verb::Restart { process: &first.identity }));
+    assert_eq!((report.phase, report.failure), (Phase::Start, None));
     kill(home.worker(), "CONT");
-    let report = answer(request);
-    assert_eq!(report.failure, None);
     let second = home.until_ready(&home.place()).process.unwrap();
     assert_ne!(first.identity, second.identity);
     assert_eq!(home.servers(), [second.pid]);
 }
 
 #[test]
-fn server_whose_model_is_gone_is_not_ended_for_a_restart() {
+fn model_that_is_gone_is_seen_before_and_after_a_restart() {
     let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
     let before = home.serve(&home.job()).process.unwrap();
     let model = home.path("public-storage/model/tiny.gguf");
     fs::rename(&model, home.path("public-storage/model/other.gguf")).unwrap();
-    let report = home.run(&Verb::Restart { process: &before.identity });
-    let failure = report.failure.unwrap();
-    assert_eq!((report.is_refused, report.phase, failure.kind), (true, Phase::Ready, Kind::MissingModel));
-    assert!(failure.text.ends_with("/public-storage/model/tiny.gguf cannot be read"), "{}", failure.text);
-    assert_eq!(home.look().process.unwrap().identity, before.identity);
+    // Who asks for a restart sees that.
+    assert_eq!(home.look().model_now, None);
     // Gone only when the server has ended already: no compile cures that either.
     kill(home.worker(), "STOP");
-    fs::write(home.state().join("restart"), format!("restart_identity='{}'\n# end\n", before.identity)).unwrap();
+    fs::write(home.state().join("restart"), &before.identity).unwrap();
     kill(before.pid, "KILL");
     kill(home.worker(), "CONT");
     assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::MissingModel);
@@ -312,7 +305,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home.job(), None)), Form::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&start(&home, &home.job())), Form::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -326,7 +319,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
-    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&job, None) };
+    let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&home, &job) };
     let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));

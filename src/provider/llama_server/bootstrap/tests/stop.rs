@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    super::{Build, Job, Kind, Phase, Start, Verb},
-    home::{Home, is_running, kill, start, until},
+    super::{Build, Job, Kind, Phase, Verb},
+    home::{Home, is_running, kill, until},
     http::http,
 };
 
@@ -169,8 +169,8 @@ fn only_the_owner_ends_a_server() {
     }
     // A successor takes over what runs as it shall, and the former owner ends nothing.
     let job = home.job();
-    let taken = Start { owner: "another", ..start(&job, None) };
-    let report = home.run(&Verb::Ensure(&taken));
+    let seen = home.run_folder();
+    let report = home.run(&Verb::Own { seen: &seen, owner: "another", restarts: job.restarts });
     assert_eq!((report.phase, report.owner.as_deref()), (Phase::Ready, Some("another")));
     assert_eq!(report.process.unwrap().identity, process.identity);
     assert!(home.run(&Verb::Destroy { owner: "owner" }).is_refused && is_running(process.pid));
@@ -198,7 +198,7 @@ fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
 
 /// Rewrites a value of a record, as time would have.
 fn rewrite(home: &Home, record: &str, name: &str, value: &str) {
-    let path = home.state().join(record);
+    let path = home.record(record);
     let old = format!("{name}='{}'", home.recorded(record, name));
     let text = fs::read_to_string(&path).unwrap().replace(&old, &format!("{name}='{value}'"));
     fs::write(path, text).unwrap();
@@ -214,8 +214,10 @@ fn process_that_has_the_number_by_now_is_left_alone() {
         until("it lives", || (!is_running(pid)).then_some(()));
     }
     let mut stranger = Command::new("sleep").arg("100").spawn().unwrap();
-    for (record, name) in [("server", "server_pid"), ("worker", "worker_pid")] {
-        rewrite(&home, record, name, &stranger.id().to_string());
+    for (record, name) in [("server", "server_identity"), ("worker", "worker_identity")] {
+        let identity = home.recorded(record, name);
+        let (_, rest) = identity.split_once('.').unwrap();
+        rewrite(&home, record, name, &format!("{}.{rest}", stranger.id()));
     }
     let report = home.look();
     assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Failed, Kind::Interrupted));
@@ -240,8 +242,8 @@ fn zombie_is_dead() {
     let server = home.servers()[0];
     kill(home.worker(), "KILL");
     kill(server, "KILL");
-    rewrite(&home, "server", "server_pid", &zombie.id().to_string());
-    rewrite(&home, "server", "server_start", started);
+    let boot = home.recorded("server", "server_identity").rsplit('.').next().unwrap().to_owned();
+    rewrite(&home, "server", "server_identity", &format!("{}.{started}.{boot}", zombie.id()));
     let report = home.look();
     assert!(!report.process.unwrap().is_alive);
     assert_eq!(report.phase, Phase::Failed);

@@ -36,7 +36,7 @@ fn nul_passes_nowhere() {
 #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
 fn program_is_clean_in_the_eyes_of_shellcheck() {
     // What follows is either meant, or seen by one part of the program alone.
-    let meant = "SC2015,SC2088,SC2317,SC2003,SC2013,SC2034,SC2030,SC2031,SC2153,SC2154";
+    let meant = "SC2015,SC2088,SC2317,SC2003,SC2013,SC2034,SC2030,SC2031,SC2119,SC2120,SC2153,SC2154";
     let mut command = Command::new("shellcheck");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), SCRIPT).unwrap();
@@ -55,11 +55,11 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&job, None)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), Form::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
-    assert!(text.expose_secret().contains("DAMODEL_VARIABLE_NAME='planted-2'"));
+    assert!(text.expose_secret().contains("planted-2"));
     assert!(!text.expose_secret().contains("planted-3"));
-    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&job, None)))] {
+    for shown in [format!("{text:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start(&home, &job)))] {
         assert!(!shown.contains("planted"), "{shown}");
     }
     // What knows no job sends none.
@@ -120,23 +120,24 @@ fn parse(text: &str) -> Result<Report, Malformed> {
 #[test]
 fn report_is_read_between_other_lines() {
     let report = parse(
-        "hello\ndamodel-report/1 begin\ndamodel-report/1 phase=failed\nnoise\ndamodel-report/1 failure=port_in_use\n\
-         damodel-report/1 failure_text:YSBwbGFudGVkIGI=\ndamodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
+        "hello\ndamodel-report/1 begin\ndamodel-report/1 status_phase=failed\nnoise\ndamodel-report/1 status_kind=no_inference\n\
+         damodel-report/1 status_text:YSBwbGFudGVkIGI=\ndamodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
     )
     .unwrap();
     assert_eq!(report.phase, Phase::Failed);
-    assert_eq!(report.failure, Some(Failure { kind: Kind::PortInUse, text: "a (redacted) b".to_owned() }));
+    assert_eq!(report.failure, Some(Failure { kind: Kind::NoInference, text: "a (redacted) b".to_owned() }));
 }
 
 #[test]
 fn what_is_no_report_is_told_with_its_last_line() {
-    for text in
-        ["sh: planted: not found", "damodel-report/1 begin\ndamodel-report/1 phase=ready\nsh: planted: not found"]
-    {
+    for text in [
+        "sh: planted: not found",
+        "damodel-report/1 begin\ndamodel-report/1 status_phase=ready\nsh: planted: not found",
+    ] {
         assert_eq!(parse(text).unwrap_err(), Malformed::Incomplete { last: "sh: (redacted): not found".to_owned() });
     }
     assert!(matches!(parse(""), Err(Malformed::Incomplete { .. })));
-    for (line, key) in [("phase=dancing", "phase"), ("phase=ready\ndamodel-report/1 server_pid=x", "server_pid")] {
+    for (line, key) in [("status_phase=dancing", "phase"), ("server_identity=x.1.2", "server_identity")] {
         let text = format!("damodel-report/1 begin\ndamodel-report/1 {line}\ndamodel-report/1 end\n");
         assert_eq!(parse(&text).unwrap_err(), Malformed::Value { key: key.to_owned() });
     }
@@ -154,7 +155,7 @@ fn progress_of_a_compile_is_that_of_make_or_ninja() {
     ] {
         let tail = STANDARD.encode(tail);
         let text = format!(
-            "damodel-report/1 begin\ndamodel-report/1 phase=compile\ndamodel-report/1 compile_log=/log\n\
+            "damodel-report/1 begin\ndamodel-report/1 status_phase=compile\ndamodel-report/1 worker_alive=yes\ndamodel-report/1 status_compile_log=/log\n\
              damodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
         );
         let compile = parse(&text).unwrap().compile.unwrap();

@@ -121,7 +121,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
 fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let (home, job, former) = served();
     let changed = Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job };
-    let begun = Start { rolls_back: false, ..start(&changed, None) };
+    let begun = Start { rolls_back: false, ..start(&home, &changed) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
     assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
@@ -134,25 +134,15 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
 #[test]
 fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     let (home, job, former) = served();
-    let changed = Job { context_size: 4096, ..job };
-    let (state, worker) = (home.state(), home.state().join("worker"));
-    let own = fs::read_to_string(&worker).unwrap();
-    fs::create_dir(state.join("former")).unwrap();
-    for record in ["status", "worker", "owner", "api_key"] {
-        fs::copy(state.join(record), state.join("former").join(record)).unwrap();
-    }
-    let mut killed = String::new();
-    for line in own.lines() {
-        let value = match line.split_once('=').map(|(name, _)| name) {
-            Some("worker_pid") => "worker_pid='1'".to_owned(),
-            Some("worker_run") => "worker_run='killed'".to_owned(),
-            Some("worker_job") => format!("worker_job='{}'", Fingerprint::of(&changed)),
-            _ => line.to_owned(),
-        };
-        killed.push_str(&value);
-        killed.push('\n');
-    }
-    fs::write(&worker, killed).unwrap();
+    let changed = Job { context_size: 4096, ..job.clone() };
+    // As the begun run was killed before its work was sent off.
+    home.script("bin/setsid", "#!/bin/sh\nexit 1\n");
+    let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&home, &changed)));
+    let is_begun = || home.recorded("job", "job_record").contains(&Fingerprint::of(&changed).to_string());
+    until("it is not begun", || is_begun().then_some(()));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    fs::remove_file(home.path("bin/setsid")).unwrap();
     let report = home.look();
     assert_eq!((report.phase, report.former), (Phase::Failed, Some(Former::Serving)));
     assert_eq!(report.failure.unwrap().kind, Kind::Interrupted);
@@ -172,12 +162,13 @@ fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
     loop {
         rename += 1;
         home.halt_at(rename);
-        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&changed, None)));
+        let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&home, &changed)));
         // A status that is still the former one's says nothing of the successor.
         let is_halted = home.halts_before(&mut run, &Fingerprint::of(&changed));
-        let worker = home.recorded("worker", "worker_pid").parse().unwrap();
-        if home.recorded("worker", "worker_job") == Fingerprint::of(&changed).to_string() {
-            kill(worker, "KILL");
+        if home.recorded("job", "job_record").contains(&Fingerprint::of(&changed).to_string())
+            && home.record("worker").exists()
+        {
+            kill(home.worker(), "KILL");
         }
         run.kill().unwrap();
         run.wait().unwrap();
@@ -235,7 +226,7 @@ fn random_updates_leave_a_server_that_serves() {
         } else if random.random_ratio(1, 3) {
             // The connection is lost, and its shell killed, while the job is begun.
             home.halt_at(random.random_range(1..16));
-            let mut shell = home.spawn(&job.place, &Verb::Ensure(&start(&job, None)));
+            let mut shell = home.spawn(&job.place, &Verb::Ensure(&start(&home, &job)));
             home.halts_before(&mut shell, &Fingerprint::of(&job));
             shell.kill().unwrap();
             shell.wait().unwrap();

@@ -1,0 +1,118 @@
+//! The lines of a report: values, and the records of the instance as they are.
+
+use std::{collections::HashMap, str::FromStr};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::report::Malformed;
+
+/// What a line of the report begins with. A login that prints things of its own does not print this.
+const MARK: &str = "damodel-report/1 ";
+
+/// What the name of a record begins with.
+const RECORD: &str = "record_";
+
+/// The values of a report, by their names; those of records have the names of the program's variables.
+#[derive(Debug, Default)]
+pub(super) struct Values(HashMap<String, String>);
+
+impl Values {
+    /// A value; none where it is empty.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn is_yes(&self, key: &str) -> bool {
+        self.text(key) == Some("yes")
+    }
+
+    pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, Malformed> {
+        let unknown = |_| Malformed::Value { key: key.to_owned() };
+        self.text(key).map(|value| value.parse().map_err(unknown)).transpose()
+    }
+
+    /// All whose names begin so, by the rest of the names.
+    pub(super) fn beginning(&self, prefix: &str) -> HashMap<String, String> {
+        let values = self.0.iter();
+        values.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()))).collect()
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Values {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(values: T) -> Self {
+        Self(values.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+}
+
+/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
+/// `:`.
+pub(super) fn read(text: &str) -> (Values, bool) {
+    let mut values = HashMap::new();
+    let mut is_whole = false;
+    for line in text.lines() {
+        let Some(line) = line.strip_prefix(MARK) else { continue };
+        match line.split_once(['=', ':']) {
+            None => {
+                is_whole = line == "end";
+                if line == "begin" {
+                    values.clear();
+                }
+            }
+            Some((key, value)) => {
+                let is_plain = line.as_bytes().get(key.len()) == Some(&b'=');
+                let decoded = || STANDARD.decode(value).unwrap_or_default();
+                let value = if is_plain { value.to_owned() } else { String::from_utf8_lossy(&decoded()).into_owned() };
+                match key.strip_prefix(RECORD) {
+                    Some(_) => values.extend(assignments(&value).unwrap_or_default()),
+                    None => drop(values.insert(key.to_owned(), value)),
+                }
+            }
+        }
+    }
+    (Values(values), is_whole)
+}
+
+/// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. None of one that was cut off.
+fn assignments(record: &str) -> Option<Vec<(String, String)>> {
+    let mut rest = record.strip_suffix("# end\n")?;
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (name, quoted) = rest.split_once("='")?;
+        let mut value = String::new();
+        let mut after = quoted;
+        loop {
+            let (part, next) = after.split_once('\'')?;
+            value.push_str(part);
+            match next.strip_prefix("\\''") {
+                Some(more) => {
+                    value.push('\'');
+                    after = more;
+                }
+                None => {
+                    rest = next.strip_prefix('\n')?;
+                    break;
+                }
+            }
+        }
+        found.push((name.to_owned(), value));
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_the_shell_wrote_it() {
+        let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let read = assignments("a='it'\\''s\nb='\\'''\nb=''\n# end\n");
+        assert_eq!(read, Some(pairs(&[("a", "it's\nb='"), ("b", "")])));
+        for cut in ["a='b'\n", "a='b\n# end\n", "a=\0# end\n", "", "a='b'# end\n"] {
+            assert_eq!(assignments(cut), None, "{cut:?}");
+        }
+        assert_eq!(assignments("# end\n"), Some(Vec::new()));
+    }
+}
