@@ -190,7 +190,9 @@ impl Machine {
     /// The deadline, and the operator's end of it all.
     pub(super) async fn pause(&self, duration: Duration) -> Result<(), Trouble> {
         tokio::select! {
-            () = self.cancel.cancelled() => Err(ssh::Error::Cancelled { doing: "the wait for the server".to_owned() }.into()),
+            () = self.cancel.cancelled() => {
+                Err(ssh::Error::Cancelled { doing: "the wait for the server".to_owned() }.into())
+            }
             waited = timeout_at(self.deadline, sleep(duration)) => waited.map_err(|_| self.time_ran_out()),
         }
     }
