@@ -1,6 +1,6 @@
 //! What can go wrong between here and a command that ran.
 
-use crate::ssh::{HostKey, target::address};
+use super::{HostKey, address};
 
 /// Every failure of this layer. Its text is a lowercase fragment that names the server, and never holds a secret.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -2,10 +2,20 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use russh::keys::{self, Algorithm, Certificate, HashAlg, PrivateKey, decode_secret_key};
+use russh::{
+    AgentAuthError, Signer,
+    keys::{
+        self, Algorithm, Certificate, HashAlg, PrivateKey,
+        agent::{
+            AgentIdentity,
+            client::{AgentClient, AgentStream},
+        },
+        decode_secret_key,
+    },
+};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::ssh::{Credentials, Error};
+use super::{Credentials, Error, error::said, login::Login};
 
 /// What the keys of a target are, read.
 pub(super) struct Identities {
@@ -133,6 +143,115 @@ fn bad_certificate(reason: &str) -> Error {
     Error::BadKey { what: "certificate".to_owned(), reason: reason.to_owned() }
 }
 
+/// Servers hang up after six refused credentials (sshd's MaxAuthTries): some are left for what follows.
+const MOST: usize = 4;
+
+/// Offers the agent's keys, one after the other. An agent that cannot be asked is noted: another credential may do.
+pub(super) async fn offer(
+    login: &mut Login<'_>,
+    socket: &Path,
+    certificate: Option<&Certificate>,
+) -> Result<bool, russh::Error> {
+    let (mut agent, identities) = match open(login, socket).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            login.note(format!("agent at {}, which failed: {}", socket.display(), said(&error.to_string())));
+            return Ok(false);
+        }
+    };
+    if identities.is_empty() {
+        login.note(format!("agent at {}, which holds no key", socket.display()));
+    }
+    for (index, identity) in identities.iter().enumerate() {
+        if index == MOST {
+            login.note(format!("the agent's other {} keys were not tried", identities.len() - MOST));
+            break;
+        }
+        if offer_one(login, &mut agent, identity, certificate).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn open(login: &mut Login<'_>, socket: &Path) -> Result<(Client, Vec<AgentIdentity>), keys::Error> {
+    let mut agent = client(socket).await?;
+    let (handle, _) = login.handle();
+    if let Some(binding) = handle.agent_session_binding().cloned() {
+        // Lets it use keys that are limited to certain hosts; agents before OpenSSH 8.9 do not know the question.
+        let _ = agent.bind_session(&binding, false).await;
+    }
+    let identities = agent.request_identities().await?;
+    Ok((agent, identities))
+}
+
+async fn offer_one(
+    login: &mut Login<'_>,
+    agent: &mut Client,
+    identity: &AgentIdentity,
+    certificate: Option<&Certificate>,
+) -> Result<bool, russh::Error> {
+    let key = identity.public_key().into_owned();
+    let name = format!("agent's key {} {}", key.algorithm(), key.fingerprint(HashAlg::Sha256));
+    let certificate = match identity {
+        AgentIdentity::Certificate { certificate, .. } => Some(certificate),
+        AgentIdentity::PublicKey { .. } => certificate.filter(|given| given.public_key() == key.key_data()),
+    };
+    let mut holder = Holder { agent, identity };
+    let (answer, tried) = match certificate {
+        Some(certificate) => {
+            let tried = format!("{name} with certificate {:?}", said(certificate.key_id()));
+            (login.offer_certificate(certificate, &mut holder).await, tried)
+        }
+        None => {
+            let hash = login.hash(&key.algorithm()).await?;
+            let (handle, user) = login.handle();
+            (handle.authenticate_publickey_with(user, key, hash, &mut holder).await, name)
+        }
+    };
+    match answer {
+        Ok(answer) => Ok(login.is_in(answer, Some(tried))),
+        Err(AgentAuthError::Send(_)) => Err(russh::Error::SendError),
+        // Locked away, or its owner said no: the next one may do.
+        Err(AgentAuthError::Key(error)) => {
+            login.note(format!("{tried}, which the agent did not sign with: {}", said(&error.to_string())));
+            Ok(false)
+        }
+    }
+}
+
+/// Signs as the key that the agent holds, even for a certificate that it does not know.
+struct Holder<'a> {
+    agent: &'a mut Client,
+    identity: &'a AgentIdentity,
+}
+
+impl Signer for Holder<'_> {
+    type Error = AgentAuthError;
+
+    async fn auth_sign(
+        &mut self,
+        _: &AgentIdentity,
+        hash: Option<HashAlg>,
+        to_sign: Vec<u8>,
+    ) -> Result<Vec<u8>, Self::Error> {
+        Ok(self.agent.sign_request(self.identity, hash, to_sign).await?)
+    }
+}
+
+/// A client of any agent.
+type Client = AgentClient<Box<dyn AgentStream + Send + Unpin>>;
+
+#[cfg(unix)]
+async fn client(socket: &Path) -> Result<Client, keys::Error> {
+    Ok(AgentClient::connect_uds(socket).await?.dynamic())
+}
+
+#[cfg(windows)]
+async fn client(pipe: &Path) -> Result<Client, keys::Error> {
+    Ok(AgentClient::connect_named_pipe(pipe).await?.dynamic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,13 +259,13 @@ mod tests {
     /// RFC 8410, section 10.3: the private half alone, and both.
     const PKCS8: [&str; 2] = [
         "-----BEGIN PRIVATE KEY-----
-MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
------END PRIVATE KEY-----",
+    MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
+    -----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----
-MHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
-oB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB
-Z9w7lshQhqowtrbLDFw4rXAxZuE=
------END PRIVATE KEY-----",
+    MHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
+    oB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB
+    Z9w7lshQhqowtrbLDFw4rXAxZuE=
+    -----END PRIVATE KEY-----",
     ];
 
     fn with_key(text: &str) -> Credentials {

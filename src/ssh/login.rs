@@ -11,11 +11,11 @@ use russh::{
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
-use crate::ssh::{
-    Error, Limits, Target, agent,
+use super::{
+    Error, Limits, Target,
     error::said,
     handler::{Facts, Handler},
-    identity::{Identities, Identity},
+    identity::{self, Identities, Identity},
 };
 
 /// Tries what is given, each where the server takes its method.
@@ -72,7 +72,7 @@ impl Login<'_> {
         }
         if let Some(socket) = &credentials.agent
             && self.takes(MethodKind::PublicKey)
-            && agent::offer(self, socket, identities.certificate.as_ref()).await?
+            && identity::offer(self, socket, identities.certificate.as_ref()).await?
         {
             return Ok(true);
         }

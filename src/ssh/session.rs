@@ -1,11 +1,14 @@
 //! A login that lasts: commands, channels, over one connection.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::ssh::{Error, HostKey, Limits, Output, Stream, connection::Connection};
+use super::{Error, HostKey, Limits, Output, Pin, Stream, Target, connection::Connection, log_in};
 
 /// What sshd takes of sessions at a time is ten (MaxSessions); more have to wait here.
 const SESSIONS: usize = 8;
@@ -104,5 +107,56 @@ impl Session {
 impl fmt::Debug for Session {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Session").field("address", &self.connection.address).finish_non_exhaustive()
+    }
+}
+
+/// A login that lasts until it is dropped: whoever needs a session gets the one there is, or a new one when that was
+/// lost. It runs no command.
+pub struct Link {
+    target: Target,
+    pub(super) limits: Limits,
+    patience: Duration,
+    pub(super) cancel: CancellationToken,
+    session: Mutex<Arc<Session>>,
+}
+
+impl Link {
+    /// Logs in. Each later login may take as long, shows the same host keys, and is made when a session is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`](crate::ssh::connect).
+    pub async fn open(
+        mut target: Target,
+        limits: Limits,
+        patience: Duration,
+        cancel: CancellationToken,
+    ) -> Result<Self, Error> {
+        let session = log_in(&target, &limits, Instant::now() + patience, &cancel).await?;
+        target.pin = Some(Pin::from(session.host_key().clone()));
+        if let (Some(bastion), Some(key)) = (&mut target.bastion, session.bastion_host_key()) {
+            bastion.pin = Some(Pin::from(key.clone()));
+        }
+        Ok(Self { target, limits, patience, cancel, session: Mutex::new(Arc::new(session)) })
+    }
+
+    /// A session whose connection was there a moment ago.
+    ///
+    /// # Errors
+    ///
+    /// Those of a login, where one is needed.
+    pub async fn session(&self) -> Result<Arc<Session>, Error> {
+        let mut session = self.session.lock().await;
+        if session.is_lost() {
+            let deadline = Instant::now() + self.patience;
+            *session = Arc::new(log_in(&self.target, &self.limits, deadline, &self.cancel).await?);
+        }
+        Ok(session.clone())
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Link").field("address", &self.target.address()).finish_non_exhaustive()
     }
 }

@@ -9,9 +9,8 @@ use super::{
     failure,
     follow::Follow,
     machine::Machine,
-    model::LlamaServer,
-    records::Records as _,
-    status,
+    model::{LlamaServer, Records as _},
+    read,
     trial::{Trial, question},
     work::{Ended, Served, Work},
 };
@@ -103,7 +102,7 @@ impl LlamaServer {
             job,
             goal: Goal { build: Some(job.build), fingerprint, rolls_back },
             owner,
-            ends_rival: prior.status.as_str() == Some(status::DISPLACED),
+            ends_rival: prior.status.as_str() == Some(read::DISPLACED),
             moved_from: None,
             trial: self.trial(self.key(config)),
             former_trial: Trial {
@@ -127,7 +126,7 @@ impl LlamaServer {
     /// Takes over a server that serves, and tells what is worth knowing about it.
     pub(super) fn take_served(&mut self, served: Served) -> Diagnostics {
         self.take_report(&served.report);
-        self.status = status::READY.into();
+        self.status = read::READY.into();
         self.tokens_per_second = served.tokens_per_second.into();
         let mut notes = Diagnostics::new();
         failure::notes(self, &served.report).into_iter().for_each(|note| notes.push(note));
@@ -144,7 +143,7 @@ impl LlamaServer {
         next: &str,
     ) -> Diagnostics {
         self.take_report(report);
-        self.status = status::FAILED.into();
+        self.status = read::FAILED.into();
         if policy.as_str() != Some("stop") {
             return failure::failed(self, report, &failure::left_alone(job, next)).into();
         }

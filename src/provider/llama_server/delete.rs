@@ -4,9 +4,8 @@ use super::{
     bootstrap::{Kind, Report, Verb},
     enter::{Attempt, NoEntrance},
     failure,
-    model::LlamaServer,
+    model::{LlamaServer, Records as _},
     read::subject,
-    records::Records as _,
 };
 use crate::{
     api::{Account, InstanceUid, Presence},

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{machine::Machine, model::LlamaServer, records::Records};
+use super::{
+    machine::Machine,
+    model::{LlamaServer, Records},
+};
 use crate::{
     api::InstanceUid,
     framework::{Attr, Context, Diagnostic, Private},

@@ -12,7 +12,6 @@
 //! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
 //! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure` is what the operator reads.
 
-mod argv;
 mod bootstrap;
 mod create;
 mod decide;
@@ -20,7 +19,6 @@ mod delete;
 mod enter;
 mod failure;
 mod follow;
-mod health;
 mod import;
 mod job;
 mod machine;
@@ -33,13 +31,10 @@ mod package;
 mod plan;
 mod read;
 mod recipe;
-mod records;
 mod restart;
 mod schema;
 mod source;
-mod status;
 mod survey;
-mod take;
 mod trial;
 mod tunnel;
 mod update;

@@ -1,24 +1,23 @@
-//! Refreshes: what the server in the instance does now.
+//! Refreshes: what the server in the instance does now, and how it reaches the attributes.
 
 use super::{
-    bootstrap::{Fingerprint, Phase, Report, Verb},
+    bootstrap::{Fingerprint, Kind, Phase, Report, Verb},
     enter::{Attempt, NoEntrance, witness_key},
     failure::{self, as_warning},
-    health::{self, Seen},
+    import::{as_text, take_path},
     machine::Machine,
-    model::LlamaServer,
-    records::Records as _,
-    status,
-    take::status_of,
+    model::{LlamaServer, Records as _},
+    trial::{self, Seen},
 };
 use crate::{
     api::{InstanceUid, Presence},
-    framework::{Context, Outcome, State},
+    framework::{Attr, Context, Outcome, State},
     provider::{
         Client,
         access::Access,
         client::limits,
         lifecycle::absence::{self, Subject},
+        words::time,
     },
 };
 
@@ -108,29 +107,29 @@ pub(super) async fn refresh(
     }
     let mut seen = status_of(report);
     let mut notes = Vec::new();
-    if seen == status::READY {
+    if seen == READY {
         match health {
             Some(Seen::Serves) if serves_with_other_secrets(state, &current.private, report) => {
-                seen = status::OUTDATED;
+                seen = OUTDATED;
             }
             None | Some(Seen::Serves) => {}
             Some(Seen::Slow(what)) => notes.push(failure::slow(state, &what)),
-            Some(Seen::Loading) => seen = status::STARTING,
+            Some(Seen::Loading) => seen = STARTING,
             // One that has just been started may not have its port yet.
-            Some(Seen::Dead) if report.phase == Phase::Load => seen = status::STARTING,
-            Some(Seen::Dead) => seen = status::UNRESPONSIVE,
+            Some(Seen::Dead) if report.phase == Phase::Load => seen = STARTING,
+            Some(Seen::Dead) => seen = UNRESPONSIVE,
         }
         if report.restarts > restarts {
             notes.push(failure::restarted(state, report));
         }
     }
     state.status = seen.into();
-    if let Some(rival) = report.rival.as_ref().filter(|_| seen == status::DISPLACED) {
+    if let Some(rival) = report.rival.as_ref().filter(|_| seen == DISPLACED) {
         state.take_command_line(&rival.command_line, None);
         notes.push(failure::displaced(state, rival));
     }
     // Told once: afterwards it is in the state.
-    if before.as_deref() == Some(status::READY) && report.phase == Phase::Failed && seen != status::DISPLACED {
+    if before.as_deref() == Some(READY) && report.phase == Phase::Failed && seen != DISPLACED {
         notes.push(as_warning(failure::died(state, report)));
     }
     notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
@@ -139,18 +138,18 @@ pub(super) async fn refresh(
 /// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended
 /// since, or another may have taken its place, and `report` is of what is there then.
 async fn health_of(server: &LlamaServer, report: &mut Report, machine: &mut Machine) -> Option<Seen> {
-    if status_of(report) != status::READY {
+    if status_of(report) != READY {
         return None;
     }
-    let seen = health::of(server, machine).await;
+    let seen = trial::of(server, machine).await;
     if seen == Seen::Dead
         && let Ok(now) = machine.run(&Verb::Look).await
     {
         let identity = |report: &Report| report.process.as_ref().map(|process| process.identity.clone());
         let is_same = identity(&now) == identity(report);
         *report = now;
-        if !is_same && status_of(report) == status::READY {
-            return Some(health::of(server, machine).await);
+        if !is_same && status_of(report) == READY {
+            return Some(trial::of(server, machine).await);
         }
     }
     Some(seen)
@@ -171,4 +170,99 @@ fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Pr
     let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
     let here = state.job(state, None).ok().map(|job| Fingerprint::of(&job).secrets);
     matches!((there, here), (Some((_, there)), Some(here)) if there != here)
+}
+
+/// It serves.
+pub(super) const READY: &str = "ready";
+/// There is no process.
+pub(super) const STOPPED: &str = "stopped";
+/// The work in the instance goes on.
+pub(super) const STARTING: &str = "starting";
+/// The last start did not lead to a server that serves.
+pub(super) const FAILED: &str = "failed";
+/// It does not run, and another program listens on its port.
+pub(super) const BLOCKED: &str = "blocked";
+/// It does not run, and a llama-server that was started by hand serves on its port.
+pub(super) const DISPLACED: &str = "displaced";
+/// It runs, and does not answer.
+pub(super) const UNRESPONSIVE: &str = "unresponsive";
+/// It serves a file that has been replaced since.
+pub(super) const OUTDATED: &str = "outdated";
+
+impl LlamaServer {
+    /// What follows from the arguments.
+    pub(super) fn take_place(&mut self) {
+        self.id = self.place().into();
+        self.endpoint = self.port.known().map(|port| format!("http://127.0.0.1:{port}/v1")).into();
+    }
+
+    /// Takes over what a report shows, but for the options and for `status`. A server that is not there has no process.
+    pub(super) fn take_report(&mut self, report: &Report) {
+        let process = report.process.as_ref().filter(|process| process.is_alive);
+        self.pid = process.map(|process| i64::from(process.pid)).into();
+        self.started_at = process.and_then(|process| time(Some(process.started))).into();
+        self.command_line = process.map(|process| as_text(&process.command_line)).into();
+        self.build_used = report.build_used.clone().into();
+        self.server_version = report.server_version.clone().into();
+        self.log_path = report.log_path.clone().into();
+        self.model_fingerprint = report.model_fingerprint.clone().into();
+        self.restarts = Attr::Known(report.restarts);
+        self.last_exit = report.last_exit.clone().into();
+        if self.package.known().is_none() {
+            self.package = report.package.clone().into();
+        }
+    }
+
+    /// Takes over the options with which the server runs, as far as its command line tells them.
+    pub(super) fn take_options(&mut self, report: &Report) {
+        let home = self.home(report);
+        if let Some(process) = report.process.as_ref().filter(|process| process.is_alive) {
+            self.take_command_line(&process.command_line, home.as_deref());
+        }
+        if let Some(package) = &report.package {
+            take_path(&mut self.package, package, None);
+        }
+    }
+
+    /// The home directory there: what stands for `~` in the path of the log.
+    fn home(&self, report: &Report) -> Option<String> {
+        let in_home = self.workspace.as_str()?.strip_prefix('~')?.trim_end_matches('/');
+        let (home, _) = report.log_path.as_deref()?.split_once(&format!("{in_home}/.damodel/"))?;
+        Some(home.to_owned())
+    }
+}
+
+/// The status of a server that a look found so; [`READY`] is what its health check has yet to confirm.
+pub(super) fn status_of(report: &Report) -> &'static str {
+    let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
+    let kind = report.failure.as_ref().map(|failure| failure.kind);
+    if let Some(rival) = report.rival.as_ref().filter(|_| !is_alive && is_over(report)) {
+        return if rival.command_line.is_empty() { BLOCKED } else { DISPLACED };
+    }
+    match report.phase {
+        Phase::Absent => STOPPED,
+        // Started again by itself: whether it serves shows when it is asked.
+        Phase::Load if is_alive && report.is_proved => READY,
+        Phase::Find | Phase::Compile | Phase::Start | Phase::Load => STARTING,
+        Phase::Ready if !is_alive => STOPPED,
+        Phase::Ready if report.model_now != report.model_fingerprint => OUTDATED,
+        Phase::Ready => READY,
+        Phase::Failed if !is_alive && matches!(kind, Some(Kind::Died | Kind::Interrupted)) => STOPPED,
+        Phase::Failed => FAILED,
+    }
+}
+
+/// Whether nothing is under way any more.
+fn is_over(report: &Report) -> bool {
+    matches!(report.phase, Phase::Absent | Phase::Ready | Phase::Failed)
+}
+
+impl LlamaServer {
+    /// There is no process any more.
+    pub(super) fn take_stop(&mut self) {
+        self.status = STOPPED.into();
+        self.pid = Attr::Null;
+        self.started_at = Attr::Null;
+        self.command_line = Attr::Null;
+    }
 }

@@ -4,13 +4,11 @@ use super::{
     bootstrap::{Fingerprint, Job, Place, Report, Verb},
     enter::enter,
     failure::{self, as_warning},
-    health::{self, Seen},
     machine::{Machine, Trouble},
-    model::LlamaServer,
+    model::{LlamaServer, Records as _},
     plan::Effect,
-    records::Records as _,
-    status,
-    take::status_of,
+    read::{self, status_of},
+    trial::{self, Seen},
     work::{Check, Ended, Return},
 };
 use crate::{
@@ -83,7 +81,7 @@ impl Change<'_> {
             Ok(serves) => former.clone().filter(|_| serves),
             Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
         };
-        let ends_rival = self.prior.status.as_str() == Some(status::DISPLACED);
+        let ends_rival = self.prior.status.as_str() == Some(read::DISPLACED);
         if let Some((place, verb)) = self.ends_before(former.clone().filter(|_| moved_from.is_none()), &owner).await {
             let check = Check { job: self.job, ends_rival, moved_from: moved_from.as_ref() };
             // What would be refused is told while the server still runs.
@@ -128,13 +126,13 @@ impl Change<'_> {
             }
             Err(Ended::RolledBack(report, now, returned)) => {
                 // A refresh may have seen the successor's options.
-                if self.prior.status.as_str() == Some(status::STARTING) {
+                if self.prior.status.as_str() == Some(read::STARTING) {
                     self.prior.take_options(&now);
                 }
                 self.prior.take_report(&now);
                 self.prior.status = match &returned {
-                    Return::GoesOn | Return::Serves(_) => status::READY,
-                    Return::Fails(_) => status::FAILED,
+                    Return::GoesOn | Return::Serves(_) => read::READY,
+                    Return::Fails(_) => read::FAILED,
                 }
                 .into();
                 let diagnostic = failure::rolled_back(&self.state, &report, &now, &returned);
@@ -152,20 +150,20 @@ impl Change<'_> {
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
             Err(Ended::Unseen(trouble, None)) => {
-                self.prior.status = status::STARTING.into();
+                self.prior.status = read::STARTING.into();
                 self.unheard(&trouble, NOT_HEARD)
             }
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
             Err(Ended::Unseen(trouble, Some(report))) if report.former.is_some() || moved_from.is_some() => {
                 self.prior.take_report(&report);
-                self.prior.status = status::STARTING.into();
+                self.prior.status = read::STARTING.into();
                 let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
             Err(Ended::Unseen(trouble, Some(report))) => {
                 self.private.note_settings(&fingerprint.settings);
                 self.state.take_report(&report);
-                self.state.status = status::STARTING.into();
+                self.state.status = read::STARTING.into();
                 // A refresh sees a server that serves, and not that nobody has answered the probe: it stays to be
                 // asked.
                 self.state.probe = self.prior.probe;
@@ -189,9 +187,9 @@ impl Change<'_> {
     async fn ends_before<'a>(&self, former: Option<Place>, owner: &'a str) -> Option<(Place, Verb<'a>)> {
         match former {
             Some(place) => Some((place, Verb::Destroy { owner })),
-            None if self.prior.status.as_str() == Some(status::UNRESPONSIVE)
+            None if self.prior.status.as_str() == Some(read::UNRESPONSIVE)
                 && self.prior.records().as_ref() == Some(&self.job.place)
-                && health::of(&self.prior, self.machine).await == Seen::Dead =>
+                && trial::of(&self.prior, self.machine).await == Seen::Dead =>
             {
                 Some((self.job.place.clone(), Verb::Stop { owner }))
             }

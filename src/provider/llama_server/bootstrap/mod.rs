@@ -9,14 +9,9 @@
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
 mod facts;
-mod fingerprint;
 mod job;
-mod listeners;
 mod program;
-mod question;
-mod record;
 mod report;
-mod settings;
 mod settle;
 mod start;
 #[cfg(test)]
@@ -27,12 +22,9 @@ mod wire;
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
-    facts::{Facts, Toolkit},
-    fingerprint::Fingerprint,
-    job::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    listeners::Listener,
+    facts::{Facts, Listener, Question, Toolkit},
+    job::{Build, Fingerprint, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
     program::{Form, Verb, is_passable, program},
-    question::Question,
     report::{Failure, Former, Kind, Malformed, Phase, Report},
     start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
     told::{no_room, room_question},

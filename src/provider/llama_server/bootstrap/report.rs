@@ -5,14 +5,11 @@ use std::str::FromStr;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    facts::Facts,
+    facts::{Facts, Listener, PREFIX},
     job::{Build, Place},
-    listeners::Listener,
-    question::PREFIX,
-    record::Record,
     settle::{Settled, settle},
     told,
-    wire::{self, Values},
+    wire::{self, Record, Values},
 };
 
 /// The whole answer where the program was only named by its hash, and is not there.

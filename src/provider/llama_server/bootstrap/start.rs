@@ -4,10 +4,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     job::{Build, Job, Place},
-    program::{path, quote},
-    record::Record,
+    program::{Settings, path, quote},
     report::{Failure, Kind},
-    settings::Settings,
+    wire::Record,
 };
 
 /// How a job is begun.

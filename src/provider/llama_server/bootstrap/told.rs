@@ -5,11 +5,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{
-    facts::Facts,
+    facts::{Facts, Question},
     job::Place,
-    question::Question,
-    record::Record,
     report::{Failure, Kind, Report},
+    wire::Record,
 };
 
 /// The least space, in KiB, with which a workspace is not full.

@@ -2,17 +2,12 @@
 
 use std::sync::LazyLock;
 
-use super::{
-    super::{
-        super::{
-            decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
-            outliving, recipe, survey,
-            work::choose,
-        },
-        Binary, Build, Facts, Failure, Fingerprint, Job, Login, Phase, Prebuilt, Recipe, Report, Start, Verb,
-    },
-    home::Home,
-    http::http,
+use super::home::{Home, http};
+use crate::provider::llama_server::{
+    bootstrap::{Binary, Build, Facts, Failure, Fingerprint, Job, Login, Phase, Prebuilt, Recipe, Report, Start, Verb},
+    decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
+    outliving, recipe, survey,
+    work::choose,
 };
 
 impl Home {

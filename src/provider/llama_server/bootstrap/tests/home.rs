@@ -4,8 +4,8 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     fs,
-    io::Write,
-    net::TcpListener,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -16,12 +16,11 @@ use std::{
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::{Build, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question};
-pub(super) use super::{
-    apply::start,
-    processes::{is_running, kill},
+use crate::provider::llama_server::bootstrap::{
+    Build, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question,
 };
-use super::{http::http, processes::processes};
+
+pub(super) use super::apply::start;
 
 /// How long anything may take on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
@@ -431,4 +430,88 @@ pub(super) fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
+}
+
+impl Home {
+    /// Has the program halt before the rename of this number: each record is written by one.
+    pub(super) fn halt_at(&self, rename: usize) {
+        self.script(
+            "bin/mv",
+            "#!/bin/sh\nexec 3>>~/renames\nflock 3\necho >>~/renames\n\
+             if [ \"$(wc -l <~/renames)\" -eq \"$(cat ~/halt)\" ]; then exec 3>&-; : >~/halted; \
+             while [ -e ~/halt ]; do sleep 0.02; done; exit 1; fi\nexec 3>&-\nexec /bin/mv \"$@\"\n",
+        );
+        for file in ["renames", "halted"] {
+            let _ = fs::remove_file(self.path(file));
+        }
+        fs::write(self.path("halt"), rename.to_string()).unwrap();
+    }
+
+    /// Waits until the program has halted, or this job has come to a server or to nothing: whether it has halted.
+    pub(super) fn halts_before(&self, run: &mut Child, job: &Fingerprint) -> bool {
+        let record = |name: &str| fs::read_to_string(self.record(name)).unwrap_or_default();
+        until("it neither halts nor ends", || {
+            if self.path("halted").exists() {
+                return Some(true);
+            }
+            let (is_own, status) = (record("job").contains(&job.to_string()), record("status"));
+            let is_over =
+                ["load", "ready", "failed"].iter().any(|phase| status.contains(&format!("status_phase='{phase}'")));
+            (is_own && is_over && run.try_wait().unwrap().is_some()).then_some(false)
+        })
+    }
+
+    /// Lets what has halted go on, without the rename.
+    pub(super) fn release(&self) {
+        fs::remove_file(self.path("halt")).unwrap();
+    }
+
+    /// Kills the detached work, whether it has written itself down or not.
+    pub(super) fn kill_works(&self) {
+        let works = || -> Vec<u32> {
+            let is_work = |words: &[String]| words.last().is_some_and(|word| word == "work");
+            self.processes().into_iter().filter(|(_, words)| is_work(words)).map(|(pid, _)| pid).collect()
+        };
+        until("it lives", || {
+            works().into_iter().for_each(|pid| kill(pid, "KILL"));
+            works().into_iter().all(|pid| !is_running(pid)).then_some(())
+        });
+    }
+}
+
+/// Asks a server over TCP: the status, or 0 when nobody answers, and the body.
+pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().unwrap_or_default();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
+
+/// Sends a signal, to a process that may be gone.
+pub(super) fn kill(pid: u32, signal: &str) {
+    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Whether a process is there and no zombie.
+pub(super) fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// All processes that may be seen.
+pub(super) fn processes() -> Vec<(u32, Vec<String>)> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line);
+        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
+    })
+    .collect()
 }

@@ -5,11 +5,7 @@ mod apply;
 mod compile;
 #[path = "../../../../../tests/it/support/damage.rs"]
 mod damage;
-mod fuzz;
-mod halts;
 mod home;
-mod http;
-mod processes;
 mod real;
 mod refusals;
 mod secrets;

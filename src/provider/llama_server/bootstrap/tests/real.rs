@@ -9,11 +9,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use super::{
-    super::{Build, Job, Phase, Report, Verb},
-    home::{Home, copy, until, until_in},
-    http::http,
-};
+use super::home::{Home, copy, http, until, until_in};
+use crate::provider::llama_server::bootstrap::{Build, Job, Phase, Report, Verb};
 
 /// How long a build may take on a busy machine.
 const BUILD: Duration = Duration::from_secs(90 * 60);

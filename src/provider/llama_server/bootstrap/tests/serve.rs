@@ -5,10 +5,10 @@ use std::fs;
 use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    super::{super::decide::Step, Binary, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
-    home::{Home, answer, is_running, kill, start, until},
-    http::http,
+use super::home::{Home, answer, http, is_running, kill, start, until};
+use crate::provider::llama_server::{
+    bootstrap::{Binary, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
+    decide::Step,
 };
 
 #[rstest]

@@ -7,11 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    super::{Build, Job, Kind, Phase, Verb},
-    home::{Home, is_running, kill, until},
-    http::http,
-};
+use super::home::{Home, http, is_running, kill, until};
+use crate::provider::llama_server::bootstrap::{Build, Job, Kind, Phase, Verb};
 
 #[test]
 fn stop_ends_the_server_and_keeps_its_log() {

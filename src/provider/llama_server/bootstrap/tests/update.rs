@@ -5,13 +5,10 @@ use std::fs;
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
 
-use super::{
-    super::{
-        super::decide::{Goal, History, Step, decide},
-        Build, Fingerprint, Former, Job, Kind, Phase, Start, Verb,
-    },
-    home::{Home, is_running, kill, start, until},
-    http::http,
+use super::home::{Home, http, is_running, kill, start, until};
+use crate::provider::llama_server::{
+    bootstrap::{Build, Fingerprint, Former, Job, Kind, Phase, Start, Verb},
+    decide::{Goal, History, Step, decide},
 };
 
 const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";

@@ -1,13 +1,11 @@
 //! What the operator reads when a server does not serve.
 
-mod meaning;
-
-use self::meaning::meaning;
 use super::{
-    argv::as_text,
-    bootstrap::{Job, Kind, Listener, Phase, Report},
+    bootstrap::{Failure, Job, Kind, Listener, Phase, Report},
+    import::as_text,
     machine::Trouble,
     model::LlamaServer,
+    options,
     work::Return,
 };
 use crate::{
@@ -250,5 +248,196 @@ fn log(report: &Report) -> Option<String> {
     }
 }
 
+/// The title, the argument to blame, and what to do: never what is set already.
+fn meaning(
+    server: &LlamaServer,
+    failure: Option<&Failure>,
+    report: &Report,
+) -> (String, Option<&'static str>, &'static str) {
+    let Some(failure) = failure else {
+        return (
+            format!("it is {}", doing(report)),
+            None,
+            "It was stopped by another run, or its records were removed. Apply again.",
+        );
+    };
+    let source = server.source.known();
+    let has_build = |word: &str| server.build.as_str() == Some(word);
+    let (title, argument, advice) = match failure.kind {
+        Kind::Architecture => (
+            "no CUDA toolkit there compiles for this card",
+            Some("source"),
+            if source.is_some_and(|source| !source.cuda_architectures.is_null()) {
+                "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
+            } else {
+                "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
+                 source.cuda_architectures."
+            },
+        ),
+        Kind::BadOption => (
+            "the server refuses its options",
+            options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args")),
+            "Correct the option, or use a server that knows it.",
+        ),
+        Kind::Busy => (
+            "another run works on it",
+            None,
+            "Another apply holds the records of this server. Wait until it has ended, then apply again.",
+        ),
+        Kind::Changed => ("another run works on it", None, "Wait until the other run has ended, then apply again."),
+        Kind::Compile => (
+            "the compile failed",
+            Some("source"),
+            "Correct what the compiler says, then apply again: what is compiled stays.",
+        ),
+        Kind::Died => ("it died after it had been ready", None, ""),
+        Kind::DiskFull => {
+            ("the disk is full", Some("workspace"), "Free space in the workspace, or put it on another disk.")
+        }
+        Kind::Exited => {
+            ("it ended before it was ready", None, "The log says why: correct the arguments, then apply again.")
+        }
+        Kind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
+        Kind::Interrupted => (
+            "the work was interrupted",
+            None,
+            "The instance was rebooted, or the work was killed. Apply again to resume it.",
+        ),
+        Kind::MissingModel => ("model not found", Some("model"), "Set model to a file that is there."),
+        Kind::MissingToolkit => (
+            "no CUDA toolkit to compile with",
+            Some("build"),
+            "Use an image with a CUDA toolkit (nvcc), or a card that the prebuilt server can use.",
+        ),
+        Kind::MissingTool => (
+            "a program that the compile needs is missing",
+            Some("build"),
+            "Install it in the instance, or use an image that has it.",
+        ),
+        Kind::NoGguf => {
+            ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
+        }
+        Kind::NoInference => ("it does not infer", None, "The log says why: correct the arguments, then apply again."),
+        Kind::NoPackage => (
+            "no prebuilt server found",
+            Some("package"),
+            match (server.package.known().is_none(), has_build("prebuilt")) {
+                (false, _) => "Correct package: the path of the server in the instance.",
+                (true, true) => "Set package to the server's path in the instance, or build = \"source\".",
+                (true, false) => "Set package to the server's path in the instance.",
+            },
+        ),
+        Kind::NoSource => (
+            "its source cannot be had",
+            Some("source"),
+            match source {
+                Some(source) if !source.path.is_null() => {
+                    "Correct source.path, or set source.url and source.ref instead."
+                }
+                Some(source) if !source.url.is_null() || !source.reference.is_null() => {
+                    "Correct source.url and source.ref, or set source.path to a source in the instance instead."
+                }
+                _ => "Set source.path to one in the instance, or source.url and source.ref.",
+            },
+        ),
+        Kind::NotRunning => ("nothing there can be restarted", None, "Apply to start it."),
+        Kind::PortInUse => {
+            ("the port is in use", Some("port"), "Stop what listens there, or choose another port. It was left alone.")
+        }
+        Kind::Stuck => (
+            "a process there does not end",
+            None,
+            "It outlives even SIGKILL, as one that waits for a device does. Reboot the instance, then apply again.",
+        ),
+        Kind::Unsupported => (
+            "this build cannot do what is asked",
+            Some(if server.api_key.is_null() { "api_key_wo" } else { "api_key" }),
+            if has_build("prebuilt") {
+                "Use a newer server: set package to one, or build = \"source\"."
+            } else {
+                "Use the source of a newer server: source.url and source.ref, or source.path."
+            },
+        ),
+        Kind::Workspace => (
+            "the workspace cannot be written",
+            Some("workspace"),
+            "Choose another workspace, or correct its permissions.",
+        ),
+    };
+    (title.to_owned(), argument, advice)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::{
+        super::{bootstrap::Failure, model::Source},
+        *,
+    };
+    use crate::framework::Attr;
+
+    fn failure(kind: Kind) -> Failure {
+        Failure { kind, text: format!("what was seen of {}", kind.as_str()) }
+    }
+
+    fn report(because: Option<Kind>, kind: Kind) -> Report {
+        Report { phase: Phase::Failed, failure: Some(failure(kind)), because: because.map(failure), ..Report::absent() }
+    }
+
+    fn server(build: &str) -> LlamaServer {
+        LlamaServer { build: build.into(), ..LlamaServer::default() }
+    }
+
+    fn blamed(diagnostic: &Diagnostic) -> Option<String> {
+        diagnostic.path.as_ref().map(ToString::to_string)
+    }
+
+    #[test]
+    fn of_several_causes_the_first_is_blamed_and_all_are_told() {
+        for second in [Kind::MissingToolkit, Kind::Architecture, Kind::Compile, Kind::NoSource] {
+            let told = failed(&server("auto"), &report(Some(Kind::Unsupported), second), "now");
+            assert!(told.summary.ends_with("this build cannot do what is asked"), "{}", told.summary);
+            assert_eq!(blamed(&told).as_deref(), Some("api_key_wo"));
+            let order = ["seen of unsupported", "Then a build from source was tried", second.as_str(), "now"];
+            let found: Vec<_> = order.iter().map(|words| told.detail.find(words).expect(words)).collect();
+            assert!(found.is_sorted(), "{}", told.detail);
+        }
+    }
+
+    /// What is set already is no advice.
+    #[test]
+    fn advice_never_names_what_is_set_already() {
+        let sets_build = "build = \"source\"";
+        for kind in Kind::ALL {
+            for build in ["source", "auto"] {
+                let told = failed(&server(build), &report(None, *kind), "");
+                assert!(!told.detail.contains(sets_build), "{kind:?} {build}: {}", told.detail);
+            }
+        }
+        let told = |server: &LlamaServer, kind| failed(server, &report(None, kind), "").detail;
+        assert!(told(&server("prebuilt"), Kind::Unsupported).contains(sets_build));
+        assert!(told(&server("prebuilt"), Kind::NoPackage).contains("Set package"));
+        let with_package = LlamaServer { package: "~/llama".into(), ..server("prebuilt") };
+        assert!(told(&with_package, Kind::NoPackage).contains("Correct package"));
+
+        let with_source = |source: Source| LlamaServer { source: Attr::Known(source), ..server("source") };
+        let path = with_source(Source { path: "~/source".into(), ..Source::default() });
+        assert!(told(&path, Kind::NoSource).contains("Correct source.path"));
+        let url = with_source(Source { url: "https://example.com".into(), ..Source::default() });
+        assert!(told(&url, Kind::NoSource).contains("Correct source.url"));
+        let architectures = Attr::Known(vec!["70".into()]);
+        let architectures = with_source(Source { cuda_architectures: architectures, ..Source::default() });
+        assert!(told(&architectures, Kind::Architecture).contains("Correct source.cuda_architectures"));
+    }
+
+    #[test]
+    fn a_refused_option_is_blamed_on_the_argument_that_sets_it() {
+        let refused = |server: &LlamaServer, text: &str| {
+            let failure = Some(Failure { kind: Kind::BadOption, text: text.to_owned() });
+            blamed(&failed(server, &Report { failure, ..report(None, Kind::BadOption) }, ""))
+        };
+        let extra = LlamaServer { extra_args: Attr::Known(vec!["--x".into()]), ..server("auto") };
+        assert_eq!(refused(&extra, "error while handling argument \"-ctk\": no").as_deref(), Some("cache_type_k"));
+        assert_eq!(refused(&extra, "error: invalid argument: --x").as_deref(), Some("extra_args"));
+        assert_eq!(refused(&server("auto"), "error: invalid argument: --x"), None);
+    }
+}

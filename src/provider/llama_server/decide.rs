@@ -1,0 +1,441 @@
+//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was
+//! tried.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::bootstrap::{Build, Failure, Former, Kind, Phase, Report};
+
+/// How often work that was interrupted, as by a restart of the machine, is resumed within one apply.
+const RESUMPTIONS: usize = 3;
+
+/// Cards that the prebuilt server cannot use (service API, In-instance inference server guide).
+static OLD_CARDS: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
+    Regex::new("(?i)(^|[^a-z0-9])(V100S?|P40)([^a-z0-9]|$)").expect("a pattern")
+});
+
+/// What a prebuilt server says that the card or its driver rules out: it fails so each time.
+const RULED_OUT: &[&str] = &[
+    "no kernel image is available for execution on the device",
+    "CUDA driver version is insufficient for CUDA runtime version",
+    "the provided PTX was compiled with an unsupported toolchain",
+];
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Goal {
+    /// Which binary may serve; none where nothing is begun, and what is there is followed.
+    pub(super) build: Option<Build>,
+    /// The job, as the instance tells jobs apart; none where it may be any.
+    pub(super) fingerprint: Option<String>,
+    /// Whether a server that served before is to serve again when the new one does not.
+    pub(super) rolls_back: bool,
+}
+
+impl Goal {
+    /// That of who begins nothing: what is there shall serve.
+    pub(super) fn seen() -> Self {
+        Self { build: None, fingerprint: None, rolls_back: false }
+    }
+}
+
+/// What was tried in this apply.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Whether the job was begun, or resumed.
+    pub(super) is_begun: bool,
+    /// How often interrupted work was resumed.
+    pub(super) resumptions: usize,
+    /// What the last trial of a server came to.
+    pub(super) verdict: Option<Verdict>,
+}
+
+impl History {
+    /// That of who has begun it some other way than with a job.
+    pub(super) fn begun() -> Self {
+        Self { is_begun: true, ..Self::default() }
+    }
+}
+
+/// What a health check and a probe came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// [`super::bootstrap::Process::identity`] of the process that was asked.
+    pub(super) process: String,
+    /// Why it does not infer; none when it does.
+    pub(super) failure: Option<String>,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The job is begun with this binary; and why it is not the prebuilt one.
+    Begin(Build, Option<Failure>),
+    /// The server infers.
+    Confirm(String),
+    /// It came to nothing.
+    Fail,
+    /// A server that serves does not answer the probe as expected. It goes on.
+    Leave(String),
+    /// The failure of this process is recorded.
+    Record(String, String),
+    /// The job is under way, or served: this resource takes it over.
+    Own,
+    /// The former server serves again.
+    RollBack,
+    /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself
+    /// when nobody follows an update.
+    Superseded,
+    /// This process is asked.
+    Try(String),
+    /// The work goes on.
+    Wait,
+}
+
+/// What is done next.
+pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
+    if let (false, Some(build)) = (history.is_begun, goal.build) {
+        return if is_under_way(goal, seen) { Step::Own } else { first(build, seen) };
+    }
+    if let (Some(own), Some(there)) = (&goal.fingerprint, &seen.fingerprint)
+        && own != there
+    {
+        return Step::Superseded;
+    }
+    match (seen.phase, &seen.process) {
+        (Phase::Failed | Phase::Absent, _) => after_failure(goal, seen, history),
+        (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
+            match history.verdict.as_ref().filter(|verdict| verdict.process == process.identity) {
+                None => Step::Try(process.identity.clone()),
+                Some(Verdict { failure: None, process }) => Step::Confirm(process.clone()),
+                Some(Verdict { failure: Some(reason), .. }) if seen.phase == Phase::Ready || goal.build.is_none() => {
+                    Step::Leave(reason.clone())
+                }
+                Some(Verdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
+            }
+        }
+        _ => Step::Wait,
+    }
+}
+
+/// Whether the instance works on this very job, or serves it with the model as it is now.
+pub(super) fn is_under_way(goal: &Goal, seen: &Report) -> bool {
+    seen.fingerprint.is_some()
+        && seen.fingerprint == goal.fingerprint
+        && match seen.phase {
+            Phase::Find | Phase::Compile | Phase::Start => true,
+            Phase::Load | Phase::Ready => seen.model_fingerprint == seen.model_now,
+            Phase::Absent | Phase::Failed => false,
+        }
+}
+
+/// What follows a failure or a refusal when nothing else is tried.
+pub(super) fn give_up(goal: &Goal, seen: &Report) -> Step {
+    match seen.former {
+        Some(Former::Serving) => Step::RollBack,
+        Some(Former::Ended) if goal.rolls_back => Step::RollBack,
+        _ => Step::Fail,
+    }
+}
+
+fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
+    let Some(build) = goal.build else { return Step::Fail };
+    let kind = seen.failure.as_ref().map(|failure| failure.kind);
+    if kind == Some(Kind::Interrupted) && history.resumptions < RESUMPTIONS {
+        return match seen.begun {
+            Some(begun) => Step::Begin(begun, seen.because.clone()),
+            None => first(build, seen),
+        };
+    }
+    let is_prebuilt = seen.begun == Some(Build::Prebuilt);
+    if is_prebuilt && !seen.is_proved && kind.is_some_and(|kind| is_cured_by_source(goal, kind)) {
+        return Step::Begin(Build::Source, seen.failure.clone());
+    }
+    give_up(goal, seen)
+}
+
+/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless
+/// it was the card or the driver, and both are what they were.
+fn first(build: Build, seen: &Report) -> Step {
+    let (build, because) = match build {
+        Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
+        Build::Auto => match &seen.because {
+            Some(because) if seen.is_same_hardware && RULED_OUT.iter().any(|words| because.text.contains(words)) => {
+                (Build::Source, Some(because.clone()))
+            }
+            _ => (Build::Prebuilt, None),
+        },
+        build => (build, None),
+    };
+    Step::Begin(build, because)
+}
+
+/// Whether a build of one's own is tried, and may serve, where the prebuilt server failed so.
+pub(super) fn is_cured_by_source(goal: &Goal, kind: Kind) -> bool {
+    goal.build == Some(Build::Auto)
+        && matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::bootstrap::{Facts, Process, Report},
+        *,
+    };
+
+    const AUTO: Goal = goal(Build::Auto, true);
+
+    const fn goal(build: Build, rolls_back: bool) -> Goal {
+        Goal { build: Some(build), fingerprint: None, rolls_back }
+    }
+
+    /// What a look shows: the phase, the failure, and which binary was begun with.
+    fn seen(phase: Phase, kind: Option<Kind>, begun: Build) -> Report {
+        let alive = matches!(phase, Phase::Load | Phase::Ready);
+        Report {
+            phase,
+            failure: kind.map(failure),
+            begun: Some(begun),
+            process: alive.then(|| process("1")),
+            ..Report::absent()
+        }
+    }
+
+    fn failure(kind: Kind) -> Failure {
+        Failure { kind, text: kind.as_str().to_owned() }
+    }
+
+    fn process(identity: &str) -> Process {
+        Process {
+            pid: 1,
+            identity: identity.to_owned(),
+            started: 0,
+            is_alive: true,
+            model: "/m".to_owned(),
+            command_line: Vec::new(),
+        }
+    }
+
+    fn begun() -> History {
+        History::begun()
+    }
+
+    fn said(failure: Option<&str>) -> History {
+        let verdict = Verdict { process: "1".to_owned(), failure: failure.map(str::to_owned) };
+        History { verdict: Some(verdict), ..begun() }
+    }
+
+    #[test]
+    fn the_card_decides_what_is_tried_first() {
+        use Build::{Auto, Prebuilt, Source};
+        for (build, card, first) in [
+            (Auto, "NVIDIA GeForce RTX 4090", Prebuilt),
+            (Auto, "Tesla V100-SXM2-16GB", Source),
+            (Auto, "NVIDIA-V100S", Source),
+            (Auto, "tesla p40", Source),
+            (Auto, "Quadro P4000", Prebuilt),
+            (Auto, "NVIDIA P400", Prebuilt),
+            (Prebuilt, "Tesla V100", Prebuilt),
+            (Source, "NVIDIA GeForce RTX 4090", Source),
+        ] {
+            let facts = Facts { cards: vec!["another".to_owned(), card.to_owned()], ..Facts::default() };
+            let report = Report { facts, ..Report::absent() };
+            let step = decide(&goal(build, true), &report, &History::default());
+            assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
+        }
+    }
+
+    /// What is under way for this very job is taken over, and nothing is begun.
+    #[test]
+    fn the_same_job_is_taken_over() {
+        let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
+        let report = |phase, fingerprint: &str, model: &str| Report {
+            fingerprint: Some(fingerprint.to_owned()),
+            model_fingerprint: Some("1".to_owned()),
+            model_now: Some(model.to_owned()),
+            ..seen(phase, None, Build::Source)
+        };
+        let begins = Step::Begin(Build::Prebuilt, None);
+        for (phase, fingerprint, model, expected) in [
+            (Phase::Find, "own", "", Step::Own),
+            (Phase::Compile, "own", "", Step::Own),
+            (Phase::Start, "own", "", Step::Own),
+            (Phase::Load, "own", "1", Step::Own),
+            (Phase::Ready, "own", "1", Step::Own),
+            // It serves the file as it was before.
+            (Phase::Ready, "own", "2", begins.clone()),
+            (Phase::Compile, "another", "", begins.clone()),
+            (Phase::Failed, "own", "1", begins.clone()),
+            (Phase::Absent, "own", "1", begins),
+        ] {
+            let step = decide(&own, &report(phase, fingerprint, model), &History::default());
+            assert_eq!(step, expected, "{phase:?} {fingerprint} {model}");
+        }
+    }
+
+    /// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same happens
+    /// to the build from source.
+    #[test]
+    fn only_what_a_compile_may_cure_leads_to_one() {
+        for kind in Kind::ALL {
+            let step = decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
+            let expected = match kind {
+                Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported => {
+                    Step::Begin(Build::Source, Some(failure(*kind)))
+                }
+                Kind::Interrupted => Step::Begin(Build::Prebuilt, None),
+                _ => Step::Fail,
+            };
+            assert_eq!(step, expected, "{kind:?}");
+            let expected = if *kind == Kind::Interrupted { Step::Begin(Build::Source, None) } else { Step::Fail };
+            assert_eq!(decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Source), &begun()), expected, "{kind:?}");
+            for build in [Build::Prebuilt, Build::Source] {
+                let step = decide(&goal(build, true), &seen(Phase::Failed, Some(*kind), build), &begun());
+                let is_resumed = *kind == Kind::Interrupted;
+                assert_eq!(step, if is_resumed { Step::Begin(build, None) } else { Step::Fail }, "{kind:?}");
+            }
+        }
+    }
+
+    /// The operator corrects the cause and applies again: what failed before is no reason to leave out the prebuilt server.
+    #[test]
+    fn each_apply_begins_anew_after_each_failure() {
+        for kind in Kind::ALL {
+            for begun in [Build::Prebuilt, Build::Source] {
+                let mut report = seen(Phase::Failed, Some(*kind), begun);
+                report.because = Some(failure(Kind::Exited));
+                let step = decide(&AUTO, &report, &History::default());
+                assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{kind:?}");
+            }
+        }
+    }
+
+    /// What the card or the driver rules out is not tried again until one of them, or the prebuilt server, is another.
+    #[test]
+    fn the_card_and_the_driver_rule_out_the_prebuilt_server() {
+        for (text, is_same_hardware, is_ruled_out) in [
+            ("its log says:\nCUDA error: no kernel image is available for execution on the device", true, true),
+            ("CUDA driver version is insufficient for CUDA runtime version", true, true),
+            ("CUDA error: no kernel image is available for execution on the device", false, false),
+            ("cudaMalloc failed: out of memory", true, false),
+        ] {
+            let because = Failure { kind: Kind::Exited, text: text.to_owned() };
+            let served = seen(Phase::Ready, None, Build::Source);
+            let report = Report { because: Some(because.clone()), is_same_hardware, ..served };
+            let ruled_out = Step::Begin(Build::Source, Some(because));
+            let expected = if is_ruled_out { ruled_out } else { Step::Begin(Build::Prebuilt, None) };
+            assert_eq!(decide(&AUTO, &report, &History::default()), expected, "{text} {is_same_hardware}");
+            // Who asks for the prebuilt server gets it.
+            let step = decide(&goal(Build::Prebuilt, true), &report, &History::default());
+            assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{text}");
+        }
+    }
+
+    /// A failed update that nobody followed has been rolled back by itself, or another run has begun its own job: what
+    /// serves then is not what was asked for.
+    #[test]
+    fn another_job_is_not_taken_for_the_own_one() {
+        let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
+        for phase in [Phase::Find, Phase::Start, Phase::Load, Phase::Ready, Phase::Failed] {
+            let report = |fingerprint: &str| Report {
+                fingerprint: Some(fingerprint.to_owned()),
+                ..seen(phase, (phase == Phase::Failed).then_some(Kind::Exited), Build::Source)
+            };
+            assert_eq!(decide(&own, &report("another"), &said(None)), Step::Superseded, "{phase:?}");
+            assert_ne!(decide(&own, &report("own"), &said(None)), Step::Superseded, "{phase:?}");
+        }
+    }
+
+    /// Who has no job follows what is there: nothing is begun, and nothing recorded as a failure.
+    #[test]
+    fn without_a_job_nothing_is_begun() {
+        let goal = Goal::seen();
+        for kind in Kind::ALL {
+            for begun in [Build::Prebuilt, Build::Source] {
+                let step = decide(&goal, &seen(Phase::Failed, Some(*kind), begun), &History::begun());
+                assert_eq!(step, Step::Fail, "{kind:?}");
+            }
+        }
+        let loading = seen(Phase::Load, None, Build::Prebuilt);
+        assert_eq!(decide(&goal, &loading, &begun()), Step::Try("1".to_owned()));
+        assert_eq!(decide(&goal, &loading, &said(Some("no"))), Step::Leave("no".to_owned()));
+        assert_eq!(decide(&goal, &loading, &said(None)), Step::Confirm("1".to_owned()));
+    }
+
+    #[test]
+    fn a_server_that_has_served_is_not_followed_by_a_compile() {
+        for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::Interrupted) {
+            let report = Report { is_proved: true, ..seen(Phase::Failed, Some(*kind), Build::Prebuilt) };
+            assert_eq!(decide(&AUTO, &report, &begun()), Step::Fail, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn interrupted_work_is_resumed_with_its_binary_and_its_reason_and_not_for_ever() {
+        let report = Report {
+            because: Some(failure(Kind::Exited)),
+            ..seen(Phase::Failed, Some(Kind::Interrupted), Build::Source)
+        };
+        let mut history = begun();
+        for _ in 0..RESUMPTIONS {
+            assert_eq!(decide(&AUTO, &report, &history), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+            history.resumptions += 1;
+        }
+        assert_eq!(decide(&AUTO, &report, &history), Step::Fail);
+    }
+
+    #[test]
+    fn a_server_is_asked_and_then_confirmed_or_recorded() {
+        let loading = seen(Phase::Load, None, Build::Prebuilt);
+        assert_eq!(decide(&AUTO, &loading, &begun()), Step::Try("1".to_owned()));
+        assert_eq!(decide(&AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
+        assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
+        // What was said of another process says nothing of this one.
+        let another = Report { process: Some(process("2")), ..loading };
+        assert_eq!(decide(&AUTO, &another, &said(None)), Step::Try("2".to_owned()));
+        for phase in [Phase::Find, Phase::Compile, Phase::Start] {
+            assert_eq!(decide(&AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");
+        }
+        // While a former server serves, its process is not the one that is asked.
+        let compiling = Report {
+            process: Some(process("1")),
+            former: Some(Former::Serving),
+            ..seen(Phase::Compile, None, Build::Source)
+        };
+        assert_eq!(decide(&AUTO, &compiling, &said(None)), Step::Wait);
+    }
+
+    #[test]
+    fn a_ready_server_that_does_not_match_the_probe_goes_on() {
+        let ready = seen(Phase::Ready, None, Build::Prebuilt);
+        for build in [Build::Auto, Build::Prebuilt, Build::Source] {
+            for rolls_back in [true, false] {
+                assert_eq!(decide(&goal(build, rolls_back), &ready, &said(Some("no"))), Step::Leave("no".to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn an_update_that_fails_leads_back_to_the_former_server() {
+        let failed = |former| Report { former, ..seen(Phase::Failed, Some(Kind::Exited), Build::Source) };
+        for (former, rolls_back, expected) in [
+            (None, true, Step::Fail),
+            (None, false, Step::Fail),
+            (Some(Former::Ended), true, Step::RollBack),
+            (Some(Former::Ended), false, Step::Fail),
+            // Nothing was ended yet: there is nothing to keep or to stop instead.
+            (Some(Former::Serving), true, Step::RollBack),
+            (Some(Former::Serving), false, Step::RollBack),
+        ] {
+            let goal = goal(Build::Auto, rolls_back);
+            assert_eq!(decide(&goal, &failed(former), &begun()), expected, "{former:?} {rolls_back}");
+            assert_eq!(give_up(&goal, &failed(former)), expected);
+        }
+        // The compile that may cure it comes first.
+        let prebuilt =
+            Report { former: Some(Former::Ended), ..seen(Phase::Failed, Some(Kind::Exited), Build::Prebuilt) };
+        assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+    }
+}
