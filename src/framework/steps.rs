@@ -93,7 +93,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 }
 
-const MISPLACED: &str = "a step of another kind of thing";
+const MISPLACED: &str = "a step of another kind of offer";
 
 fn misplaced<T>() -> Done<T> {
     Err(<ModelError as serde::de::Error>::custom(MISPLACED).into())

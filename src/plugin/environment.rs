@@ -21,6 +21,8 @@ and every other command loads them automatically.
 pub struct Environment {
     /// The only certificate a client may present; without one, nothing is encrypted.
     pub(super) client_certificate: Option<ClientCertificate>,
+    /// Whether the host reads a field about multiplexed connections in the handshake line.
+    pub(super) multiplex: bool,
     /// Ports to try where there are no unix sockets; 0 is any port.
     #[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
     pub(super) ports: RangeInclusive<u16>,
@@ -29,12 +31,14 @@ pub struct Environment {
     pub(super) socket: SocketPlace,
 }
 
-/// Where the unix socket goes.
+/// Where the unix socket goes, and who may use it.
 #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketPlace {
     /// The directory the host insists on.
     pub(super) directory: Option<PathBuf>,
+    /// The group, by name or number, that may connect besides the user.
+    pub(super) group: Option<String>,
     /// The user's directory for temporary files.
     pub(super) temporary: Option<PathBuf>,
 }
@@ -49,9 +53,11 @@ impl Environment {
         let text = |name: &str| raw(name).map(|value| value.to_string_lossy().into_owned());
         Ok(Self {
             client_certificate: text("PLUGIN_CLIENT_CERT").map(|pem| ClientCertificate::from_pem(&pem)).transpose()?,
+            multiplex: raw("PLUGIN_MULTIPLEX_GRPC").is_some(),
             ports: ports(text("PLUGIN_MIN_PORT"), text("PLUGIN_MAX_PORT"))?,
             socket: SocketPlace {
                 directory: raw("PLUGIN_UNIX_SOCKET_DIR").map(PathBuf::from),
+                group: text("PLUGIN_UNIX_SOCKET_GROUP"),
                 temporary: raw("TMPDIR").map(PathBuf::from),
             },
         })

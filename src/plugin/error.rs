@@ -32,6 +32,12 @@ pub enum Error {
         /// `PLUGIN_MAX_PORT` as it was given.
         maximum: String,
     },
+    /// `PLUGIN_UNIX_SOCKET_GROUP` names no group of this system.
+    #[error("find the group {name:?} of PLUGIN_UNIX_SOCKET_GROUP")]
+    Group {
+        /// The name, or the number, as it was given.
+        name: String,
+    },
     /// The runtime's threads could not be started.
     #[error("start the runtime")]
     Runtime(#[source] io::Error),

@@ -53,7 +53,8 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
     let identity = identity.map(Identity::for_client).transpose()?;
     let bound = listener::bind(environment)?;
     let certificate = identity.as_ref().map_or(&[][..], |own| &own.certificate);
-    write(&handshake(certificate, &bound.endpoint), io::stdout().lock()).map_err(Error::Output)?;
+    write(&handshake(certificate, &bound.endpoint, environment.multiplex), io::stdout().lock())
+        .map_err(Error::Output)?;
 
     let end = async {
         tokio::select! {
@@ -70,11 +71,13 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
 }
 
 /// The one line that a plugin writes on standard output (plugin protocol, the handshake line), with the server's
-/// certificate in DER form; that is empty without TLS. The server must be listening by then.
-fn handshake(certificate: &[u8], Endpoint { network, address }: &Endpoint) -> String {
+/// certificate in DER form; that is empty without TLS. The server must be listening by then. Only a host that asks for
+/// the seventh field gets it: an older one would take it for a part of the certificate.
+fn handshake(certificate: &[u8], Endpoint { network, address }: &Endpoint, multiplex: bool) -> String {
     // With padding the host fails: it decodes the standard alphabet without.
     let certificate = STANDARD_NO_PAD.encode(certificate);
-    format!("{HANDSHAKE_VERSION}|{PROTOCOL_VERSION}|{network}|{address}|grpc|{certificate}\n")
+    let multiplex = if multiplex { "|false" } else { "" };
+    format!("{HANDSHAKE_VERSION}|{PROTOCOL_VERSION}|{network}|{address}|grpc|{certificate}{multiplex}\n")
 }
 
 /// Writes a text in one piece and flushes it.
@@ -196,7 +199,11 @@ mod tests {
     #[test]
     fn the_certificate_has_the_standard_alphabet_and_no_padding() {
         let endpoint = Endpoint { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
-        assert_eq!(handshake(b"", &endpoint), "1|6|unix|/tmp/plugin1/socket|grpc|\n");
-        assert_eq!(handshake(&[0xfb, 0xff, 0xfe, 0xff], &endpoint), "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n");
+        assert_eq!(handshake(&[0], &endpoint, true), "1|6|unix|/tmp/plugin1/socket|grpc|AA|false\n");
+        assert_eq!(handshake(b"", &endpoint, false), "1|6|unix|/tmp/plugin1/socket|grpc|\n");
+        assert_eq!(
+            handshake(&[0xfb, 0xff, 0xfe, 0xff], &endpoint, false),
+            "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n"
+        );
     }
 }

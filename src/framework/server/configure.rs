@@ -92,7 +92,7 @@ impl<C> Configuration<C> {
             Self::Ready(client) => return Ok(client),
             Self::Missing => Diagnostic::error(
                 "The provider is not configured",
-                "The core asked for something that needs the service before it configured the provider.",
+                "Terraform called the provider before configuring it.",
             ),
             Self::Unknown(arguments) => Diagnostic::error(
                 "The provider's configuration is not known yet",

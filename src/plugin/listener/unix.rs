@@ -1,12 +1,13 @@
 //! A unix socket in a directory of its own (plugin protocol, socket details).
 
 use std::{
-    fs::Permissions,
+    fs::{Permissions, set_permissions},
     io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
+use nix::unistd::Group;
 use tokio::net::UnixListener;
 
 use super::{Bound, Endpoint, Error, Listener};
@@ -18,6 +19,7 @@ use crate::plugin::environment::SocketPlace;
 /// A directory that the host insists on is the only one tried. Otherwise the user's directory for temporary
 /// files comes first, and the system's takes its place where that one is missing or its name too long for a socket.
 pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
+    let group = place.group.as_deref().map(group_id).transpose()?;
     let candidates = match (&place.directory, &place.temporary) {
         (Some(only), _) => vec![only.clone()],
         (None, Some(own)) => vec![own.clone(), PathBuf::from(SYSTEM_DIRECTORY)],
@@ -25,7 +27,7 @@ pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
     };
     let mut refusal = Error::Socket { directory: PathBuf::new(), source: io::ErrorKind::NotFound.into() };
     for directory in candidates {
-        match bind_under(&directory) {
+        match bind_under(&directory, group) {
             Ok(bound) => return Ok(bound),
             Err(source) => refusal = Error::Socket { directory, source },
         }
@@ -33,7 +35,7 @@ pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
     Err(refusal)
 }
 
-fn bind_under(parent: &Path) -> io::Result<Bound> {
+fn bind_under(parent: &Path, group: Option<u32>) -> io::Result<Bound> {
     // The host may connect from another working directory.
     let parent = std::path::absolute(parent)?;
     let directory =
@@ -41,6 +43,12 @@ fn bind_under(parent: &Path) -> io::Result<Bound> {
     let path = directory.path().join("socket");
     let address = printable(&path)?;
     let listener = UnixListener::bind(&path)?;
+    if let Some(group) = group {
+        chown(directory.path(), None, Some(group))?;
+        chown(&path, None, Some(group))?;
+        set_permissions(directory.path(), Permissions::from_mode(0o710))?;
+        set_permissions(&path, Permissions::from_mode(0o660))?;
+    }
     Ok(Bound {
         directory: Some(directory),
         endpoint: Endpoint { network: "unix", address },
@@ -54,6 +62,16 @@ fn printable(path: &Path) -> io::Result<String> {
     text.map(str::to_owned).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path has characters that the handshake cannot carry")
     })
+}
+
+fn group_id(name: &str) -> Result<u32, Error> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(name) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) | Err(_) => Err(Error::Group { name: name.to_owned() }),
+    }
 }
 
 /// Short enough for a socket on every system.
@@ -129,5 +147,25 @@ mod tests {
                 if *directory == long && source.to_string().contains("SUN_LEN")),
             "{error:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_group_may_enter_when_the_host_wants_it() {
+        let temporary = tempfile::tempdir().unwrap();
+        let own = nix::unistd::getegid();
+        let name = Group::from_gid(own).unwrap().map(|group| group.name);
+        for group in [Some(own.to_string()), name].into_iter().flatten() {
+            let place = SocketPlace { group: Some(group), ..under(temporary.path()) };
+            let bound = bind(&place).unwrap();
+            let socket = PathBuf::from(&bound.endpoint.address);
+            assert_eq!(mode(&socket), 0o660);
+            assert_eq!(mode(socket.parent().unwrap()), 0o710);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unknown_group_is_an_error() {
+        let place = SocketPlace { group: Some("no such group".to_owned()), ..SocketPlace::default() };
+        assert!(matches!(bind(&place), Err(Error::Group { .. })));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is mended. If the machine is gone for good, \
+const STAYS: &str = "It stays in the state; destroy again when this is mended. If the instance no longer exists, \
                      remove it with: terraform state rm <address>.";
 
 /// What is known of the instance before anyone logs in to it.
@@ -112,7 +112,7 @@ fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str) -> Dia
     Diagnostic::warning(
         format!("{} was left running", capitalized(&server.title())),
         format!(
-            "{why} It has left the state. {stop}. Its records are in {}/.damodel.",
+            "{why} It was removed from the state. {stop}. Its records are in {}/.damodel.",
             server.workspace.as_str().unwrap_or("~/workspace")
         ),
     )

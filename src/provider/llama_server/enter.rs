@@ -1,4 +1,4 @@
-//! From a model to a machine that one is logged in to.
+//! From a model to an instance with a login.
 
 use std::time::Duration;
 

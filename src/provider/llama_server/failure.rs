@@ -161,7 +161,7 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Repo
     let detail = format!("{}{now}", last.map(last_seen).unwrap_or_default());
     match trouble {
         Trouble::Malformed(malformed) => Diagnostic::error(
-            format!("{title}: the machine's answer cannot be read"),
+            format!("{title}: the instance's answer cannot be read"),
             format!("{malformed}.\n\n{detail}"),
         ),
         _ if trouble.is_cancelled() => Diagnostic::error(format!("{title}: the wait was stopped"), detail),
@@ -183,7 +183,7 @@ pub(super) fn last_seen(report: &Report) -> String {
 /// What deserves the operator's attention although the server serves.
 pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
     let title = title_of(server);
-    let note = |note: &String| Diagnostic::warning(format!("{title}: worth knowing"), note.clone());
+    let note = |note: &String| Diagnostic::warning(format!("{title}: note"), note.clone());
     let mut notes: Vec<Diagnostic> = report.notes.iter().map(note).collect();
     if let Some(because) = &report.because {
         let text = because.text.trim();
@@ -290,7 +290,7 @@ fn meaning(
             Some("source"),
             "Correct what the compiler says, then apply again: what is compiled stays.",
         ),
-        Kind::Died => ("it died after it had been ready", None, ""),
+        Kind::Died => ("it exited after it had been ready", None, ""),
         Kind::DiskFull => {
             ("the disk is full", Some("workspace"), "Free space in the workspace, or put it on another disk.")
         }

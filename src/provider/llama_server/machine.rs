@@ -1,4 +1,4 @@
-//! One login to the machine, kept open and made again when it is lost, and the program that is run in it.
+//! One login to the instance, kept open and made again when it is lost, and the program that is run in it.
 
 use std::time::Duration;
 

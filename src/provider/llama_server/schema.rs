@@ -22,9 +22,9 @@ pub(super) fn schema() -> Schema {
     Schema::new(
         "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled \
          there. It is reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
-         The work in the instance goes on by itself: it survives a lost connection, Ctrl-C and a killed run, and the \
-         next apply takes it up where it is. A server that died, runs with other options or serves another model is \
-         drift, which the next plan repairs.",
+         The work continues in the instance after a lost connection, Ctrl-C or a killed run; the next apply resumes \
+         it. A server that exited, runs with other options or serves another model is drift, which the next apply \
+         repairs.",
         attributes,
     )
 }
@@ -289,9 +289,9 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "restart_policy",
             Type::String,
-            "`on_failure`: a server that dies after it has served is started again in the instance by itself, with \
-             growing pauses, at most five times in ten minutes; one that was asked to end is not. `never`: the next \
-             apply starts it. Default: `on_failure`.",
+            "`on_failure`: a server that exits after it has served is started again in the instance, with growing \
+             pauses, at most five times in ten minutes; one that was asked to end is not. `never`: the next apply \
+             starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]
@@ -302,7 +302,7 @@ fn reported() -> Vec<Attribute> {
     vec![
         text(
             "status",
-            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance goes on; \
+            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance continues; \
              `failed`; `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced \
              since it was loaded; `displaced` when a llama-server that was started by hand serves on its port \
              instead; `blocked` when another program listens there. Anything but `ready` and `blocked` is repaired by \

@@ -1,4 +1,4 @@
-//! The ephemeral resource `damodel_llama_tunnel`: a server's port on the machine that runs Terraform, for the run
+//! The ephemeral resource `damodel_llama_tunnel`: a server's port on the computer that runs Terraform, for the run
 //! alone.
 
 use std::{sync::Arc, time::Duration};
@@ -121,7 +121,7 @@ async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Diagn
         ..Login::default()
     };
     let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
-    let tried = format!("open a tunnel to port {port} of the machine");
+    let tried = format!("open a tunnel to port {port} of the instance");
     let tunnel = ssh::Tunnel { login: &login, access: access.as_ref() };
     let link = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
     let failed = |error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic());

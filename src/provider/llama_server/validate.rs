@@ -119,7 +119,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Some(Clash::ApiKey) => diagnostics.error_at(
                 path,
                 "A key on the command line",
-                "Everyone on the machine can read a command line, and the state would keep it. Set api_key instead.",
+                "Every user of the instance can read a command line, and the state would keep it. Set api_key instead.",
             ),
             Some(Clash::Forbidden(argument)) => diagnostics.error_at(
                 path,
