@@ -146,9 +146,7 @@ fn names(schema: &Schema) -> impl Iterator<Item = &str> {
 }
 
 fn reserved(schema: &Schema, reserved: &[&str]) -> impl Iterator<Item = String> {
-    names(schema)
-        .filter(|name| reserved.contains(name))
-        .map(|name| format!("the core keeps the name {name} for itself"))
+    names(schema).filter(|name| reserved.contains(name)).map(|name| format!("the name {name} is reserved by Terraform"))
 }
 
 /// Only what is managed may have write-only attributes (plugin protocol, sensitive, write-only, deprecated).

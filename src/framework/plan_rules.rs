@@ -182,7 +182,8 @@ mod tests {
     use super::*;
     use crate::framework::value::Type;
 
-    /// A machine with a name that changes in place, a size that does not, a pair of which either side decides, and disks.
+    /// A machine with a name that changes in place, a size that does not, a pair of which either side decides, and
+    /// disks.
     fn schema() -> Schema {
         let disks = vec![
             Attribute::required("id", Type::Number, "The disk."),

@@ -275,8 +275,8 @@ mod tests {
         }
     }
 
-    /// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same happens
-    /// to the build from source.
+    /// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same
+    /// happens to the build from source.
     #[test]
     fn only_what_a_compile_may_cure_leads_to_one() {
         for kind in Kind::ALL {
@@ -299,7 +299,8 @@ mod tests {
         }
     }
 
-    /// The operator corrects the cause and applies again: what failed before is no reason to leave out the prebuilt server.
+    /// The operator corrects the cause and applies again: what failed before is no reason to leave out the prebuilt
+    /// server.
     #[test]
     fn each_apply_begins_anew_after_each_failure() {
         for kind in Kind::ALL {

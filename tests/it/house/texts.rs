@@ -109,7 +109,7 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn each_page_reads_as_it_is_written_down() {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("texts");
+    settings.set_snapshot_path("pages");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {

@@ -186,19 +186,14 @@ pub(super) const PREFIX: &str = "fact_";
 
 /// Each process that listens there: its number, name, program, user, `/proc` line and arguments; `?` for one that this
 /// user may not see.
-const LISTENERS: &str = "\
-    said=$(ss -ltnpH \"sport = :$1\") || said=$(\
-        for inode in $(cat /proc/net/tcp /proc/net/tcp6 | awk -v port=\":$2\" \
-            '$4 == \"0A\" && substr($2, length($2) - 4) == port { print $10 }'); do \
-            ls -l /proc/[0-9]*/fd | awk -v socket=\"socket:[$inode]\" \
-                '/^\\/proc\\// { split($0, parts, \"/\") } $NF == socket { print \"pid=\" parts[3] }' | grep . || echo '?'; \
-        done); \
-    [ -z \"$said\" ] || for pid in $(echo \"$said\" | grep -o 'pid=[0-9]*' | sort -u | grep . || echo '?'); do \
-        process=/proc/${pid#pid=}; \
-        printf '%s\\0%s\\0%s\\0%s\\0%s\\0%s\\0' \"${pid#pid=}\" \"$(cat \"$process/comm\")\" \
-            \"$(readlink \"$process/exe\")\" \"$(stat -c %U \"$process\")\" \"$(cat \"$process/stat\")\" \
-            \"$(base64 <\"$process/cmdline\")\"; \
-    done";
+const LISTENERS: &str = "said=$(ss -ltnpH \"sport = :$1\") || said=$(for inode in $(cat /proc/net/tcp /proc/net/tcp6 \
+                         | awk -v port=\":$2\" '$4 == \"0A\" && substr($2, length($2) - 4) == port { print $10 }'); \
+                         do ls -l /proc/[0-9]*/fd | awk -v socket=\"socket:[$inode]\" '/^\\/proc\\// { split($0, \
+                         parts, \"/\") } $NF == socket { print \"pid=\" parts[3] }' | grep . || echo '?'; done); [ -z \
+                         \"$said\" ] || for pid in $(echo \"$said\" | grep -o 'pid=[0-9]*' | sort -u | grep . || echo \
+                         '?'); do process=/proc/${pid#pid=}; printf '%s\\0%s\\0%s\\0%s\\0%s\\0%s\\0' \"${pid#pid=}\" \
+                         \"$(cat \"$process/comm\")\" \"$(readlink \"$process/exe\")\" \"$(stat -c %U \"$process\")\" \
+                         \"$(cat \"$process/stat\")\" \"$(base64 <\"$process/cmdline\")\"; done";
 
 /// The name of the fact.
 const KEY: &str = "listeners";

@@ -141,7 +141,8 @@ impl Home {
     }
 }
 
-/// How a job is begun in place of the run of now by a resource whose token is "owner": with the prebuilt server that every home has.
+/// How a job is begun in place of the run of now by a resource whose token is "owner": with the prebuilt server that
+/// every home has.
 pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
     static PREBUILT: LazyLock<Binary> = LazyLock::new(|| {
         Binary::Prebuilt(Prebuilt {

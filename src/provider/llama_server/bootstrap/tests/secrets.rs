@@ -90,8 +90,8 @@ fn server_that_prints_its_secrets_does_not_bring_them_into_a_report() {
     home.script(
         "public-storage/package/llama-cuda/llama-server",
         "#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\ncat ~/workspace/.damodel/*/runs/*/api_key >&2\n\
-         echo \"error: the key is $(cat ~/workspace/.damodel/*/runs/*/api_key), twice $(cat ~/workspace/.damodel/*/runs/*/api_key)! \
-         $PLANTED\" >&2\nexit 3\n",
+         echo \"error: the key is $(cat ~/workspace/.damodel/*/runs/*/api_key), twice $(cat \
+         ~/workspace/.damodel/*/runs/*/api_key)! $PLANTED\" >&2\nexit 3\n",
     );
     let job = Job { build: Build::Prebuilt, ..job(&home) };
     home.ensure(&job);

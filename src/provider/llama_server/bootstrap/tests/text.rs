@@ -121,8 +121,9 @@ fn parse(text: &str) -> Result<Report, Malformed> {
 #[test]
 fn report_is_read_between_other_lines() {
     let report = parse(
-        "hello\ndamodel-report/1 begin\ndamodel-report/1 status_phase=failed\nnoise\ndamodel-report/1 status_kind=no_inference\n\
-         damodel-report/1 status_text:YSBwbGFudGVkIGI=\ndamodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
+        "hello\ndamodel-report/1 begin\ndamodel-report/1 status_phase=failed\nnoise\n\
+         damodel-report/1 status_kind=no_inference\ndamodel-report/1 status_text:YSBwbGFudGVkIGI=\n\
+         damodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
     )
     .unwrap();
     assert_eq!(report.phase, Phase::Failed);
@@ -156,8 +157,8 @@ fn progress_of_a_compile_is_that_of_make_or_ninja() {
     ] {
         let tail = STANDARD.encode(tail);
         let text = format!(
-            "damodel-report/1 begin\ndamodel-report/1 status_phase=compile\ndamodel-report/1 worker_alive=yes\ndamodel-report/1 status_compile_log=/log\n\
-             damodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
+            "damodel-report/1 begin\ndamodel-report/1 status_phase=compile\ndamodel-report/1 worker_alive=yes\n\
+             damodel-report/1 status_compile_log=/log\ndamodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
         );
         let compile = parse(&text).unwrap().compile.unwrap();
         assert_eq!((compile.percent, compile.line.as_str()), (percent, line));
