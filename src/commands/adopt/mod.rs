@@ -323,7 +323,7 @@ mod tests {
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
         let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\n\
-                        Left out 2 things of no known region, since --region was given.\n\
+                        Left out 2 things: their region is not known, and --region was given.\n\
                         Left out cloud disk 801: size\u{fffd}[2J\n";
         assert_eq!(summary, expected);
     }

@@ -292,44 +292,44 @@ mod tests {
         .with_block(timeouts);
         let expected = "## Schema
 
-    ### Required
+### Required
 
-    - `name` (String) The name.
+- `name` (String) The name.
 
-    ### Optional
+### Optional
 
-    - `disks` (Attributes List) Disks. (see [below for nested schema](#nestedatt--disks))
-    - `timeouts` (Block, Optional) Timeouts. (see [below for nested schema](#nestedblock--timeouts))
+- `disks` (Attributes List) Disks. (see [below for nested schema](#nestedatt--disks))
+- `timeouts` (Block, Optional) Timeouts. (see [below for nested schema](#nestedblock--timeouts))
 
-    ### Read-Only
+### Read-Only
 
-    - `id` (String) The id.
+- `id` (String) The id.
 
-    <a id=\"nestedatt--disks\"></a>
-    ### Nested Schema for `disks`
+<a id=\"nestedatt--disks\"></a>
+### Nested Schema for `disks`
 
-    Required:
+Required:
 
-    - `size` (Number) Size.
+- `size` (Number) Size.
 
-    Optional:
+Optional:
 
-    - `deep` (Attributes List) Deep. (see [below for nested schema](#nestedatt--disks--deep))
+- `deep` (Attributes List) Deep. (see [below for nested schema](#nestedatt--disks--deep))
 
-    <a id=\"nestedatt--disks--deep\"></a>
-    ### Nested Schema for `disks.deep`
+<a id=\"nestedatt--disks--deep\"></a>
+### Nested Schema for `disks.deep`
 
-    Required:
+Required:
 
-    - `x` (Boolean) X.
+- `x` (Boolean) X.
 
-    <a id=\"nestedblock--timeouts\"></a>
-    ### Nested Schema for `timeouts`
+<a id=\"nestedblock--timeouts\"></a>
+### Nested Schema for `timeouts`
 
-    Optional:
+Optional:
 
-    - `create` (String) Create.
-    ";
+- `create` (String) Create.
+";
         assert_eq!(page::text(&schema::section(&schema)), expected);
     }
 

@@ -32,7 +32,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
     let public = |id: u32| Instance::new("").set("image_id", id);
     let with = |name: &str, value: &str| Instance::new("").set(name, value);
     let cases: Vec<(Instance, &str, &[&str])> = vec![
-        (private(952), "image_id", &["still being made (42 % pushed)"]),
+        (private(952), "image_id", &["still being created (42 % pushed)"]),
         (private(954), "image_id", &["image_id 954 is not a private image of this account", "damodel_private_images"]),
         (private(902), "image_id", &["not a private image"]),
         (public(951), "image_id", &["image_id 951 is not a public image", "damodel_public_images"]),
@@ -42,7 +42,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
             "image",
             &["model_library/pytorch:0.1\" is not a public image", "The nearest is", "model_library/pytorch:2"],
         ),
-        (address("user_private/main/half-pushed:v952"), "image", &["still being made"]),
+        (address("user_private/main/half-pushed:v952"), "image", &["still being created"]),
         (public(902).set("spec_id", 105), "image_id", &["CUDA 12.4", "at most 12.2"]),
         (public(901).set("spec_id", 106), "spec_id", &["sold out", "Available now", "103"]),
         (

@@ -220,7 +220,7 @@ fn filters_choose_and_flags_reach_the_configuration() {
         assert!(first(&["--name", "^(web|scratch)$"]).contains("Wrote 1 instance, 1 cloud disk to"));
         let here = counts(&["--region", "cn-east-1", "--kind", "instance", "--kind", "cloud_disk"]);
         assert!(
-            here.contains("Wrote 1 instance to") && here.contains("Left out 4 things of no known region"),
+            here.contains("Wrote 1 instance to") && here.contains("Left out 4 things: their region is not known"),
             "{here}"
         );
         for nothing in [&["--name", "^nobody$"][..], &["--region", "elsewhere", "--kind", "instance"]] {
