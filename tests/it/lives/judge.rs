@@ -84,6 +84,11 @@ fn live(site: &Site) -> BTreeSet<String> {
     [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().flat_map(|thing| ledger.live(thing)).collect()
 }
 
+/// What a marker says of the configuration: four digits behind the name.
+fn key_of(name: &str) -> &str {
+    name.rsplit('-').next().and_then(|marker| marker.get(..4)).unwrap_or(name)
+}
+
 impl Story {
     pub(super) fn begin(site: &Site, has_foreign: bool) -> Self {
         let seed = live(site);
@@ -196,10 +201,15 @@ impl Story {
             let thing = account(uid);
             let is_excused = match self.excused.get(uid) {
                 Some(Excuse::Answered) => true,
-                // A create that could have met it was made only where a warning is all that is wanted.
+                // A create that could have met it was made only where a warning is all that is wanted. One of another
+                // configuration does not take it for its own: it was made in this account by mistake, with its token.
                 Some(Excuse::Lost { events }) => {
+                    let born = ledger.life.iter().find(|event| event.uid == *uid && event.kind == LifeKind::Created);
+                    let key = born.map(|event| key_of(&event.name));
                     let of_its_kind = |event: &&LifeEvent| {
-                        event.kind == LifeKind::Created && Some((event.thing, event.account == "other")) == thing
+                        event.kind == LifeKind::Created
+                            && Some((event.thing, event.account == "other")) == thing
+                            && Some(key_of(&event.name)) == key
                     };
                     let is_told_apart = wanted.on_leftover == OnLeftover::Warn || self.is_renamed(site, uid);
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
