@@ -40,7 +40,7 @@ pub use self::{
     stream::Stream,
 };
 
-/// The limits of a session. All have a safe default; the deadline of [`connect`](crate::ssh::connect) stands above
+/// The limits of a session. All have a safe default; the deadline of [`connect`] stands above
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
