@@ -6,7 +6,7 @@ use damodel::sandbox::Mutation;
 use nix::sys::signal::{Signal, kill};
 use serde_json::json;
 
-use super::{Server, X, home, pid, processes, records, runs, servers, site, slay, until};
+use super::{Server, X, home, pid, records, runs, servers, site, slay_for_good};
 use crate::support::terraform::{Severity, Workspace, each_cli, says};
 
 #[test]
@@ -16,7 +16,7 @@ fn a_dead_server_is_started_again() {
         let workspace = Workspace::new(cli, &site);
         let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
-        slay(pid(&workspace.state()));
+        slay_for_good(pid(&workspace.state()));
         let plan = workspace.plan(&[]);
         let change = plan.change(X);
         assert_eq!(change.actions(), "update");
@@ -141,9 +141,7 @@ fn records_that_are_gone_are_written_again() {
         let workspace = Workspace::new(cli, &site);
         let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
-        slay(pid(&workspace.state()));
-        // The worker still writes down how its server ended.
-        until("the worker has ended", || processes(&site, "bootstrap.sh\0work").is_empty());
+        slay_for_good(pid(&workspace.state()));
         fs::remove_dir_all(records(&site)).unwrap();
         let plan = workspace.apply_ok(&config);
         assert_eq!(plan.change(X).before("status"), "stopped");
@@ -187,7 +185,7 @@ fn a_port_that_somebody_else_took_is_left_alone() {
         let workspace = Workspace::new(cli, &site);
         let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
-        slay(pid(&workspace.state()));
+        slay_for_good(pid(&workspace.state()));
         // The machine's own port space: a socket for each port that somebody listens on.
         let ports = home(&site).parent().unwrap().join("ports");
         let socket = ports.join("8000.sock");

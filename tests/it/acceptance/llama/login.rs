@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use damodel::sandbox::{Mutation, Options};
 
-use super::{Server, X, options, pid, runs, servers, site, slay};
+use super::{Server, X, options, pid, runs, servers, site, slay_for_good};
 use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
 
 #[test]
@@ -108,7 +108,7 @@ fn write_only_credentials_alone_are_for_applies() {
         let server = Server::new().without("instance_id").set("ssh", ssh).text("ssh_password_wo", &password);
         let server = server.text("restart_policy", "never");
         workspace.apply_ok(&server.config());
-        slay(pid(&workspace.state()));
+        slay_for_good(pid(&workspace.state()));
         // Nobody can look: the state stays, in silence.
         workspace.settled();
         assert!(!workspace.try_plan(&[]).iter().any(|said| said.text().contains("llama")));

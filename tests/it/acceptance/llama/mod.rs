@@ -153,6 +153,14 @@ pub(super) fn slay(pid: Pid) {
     until("the process is gone", || !runs(pid));
 }
 
+/// The same for a server that is not started again: its worker writes down how it ended, and ends as well.
+pub(super) fn slay_for_good(pid: Pid) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok()).unwrap();
+    slay(pid);
+    until("its worker has ended", || !runs(Pid::from_raw(parent)));
+}
+
 /// The processes of the only machine whose command line holds this.
 pub(super) fn processes(site: &Site, word: &str) -> Vec<u32> {
     let of_machine = site.sandbox().machines().into_iter().flat_map(|machine| machine.processes);

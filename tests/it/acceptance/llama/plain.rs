@@ -13,7 +13,7 @@ use nix::{
     unistd::{Pid, User, geteuid},
 };
 
-use super::{Server, X, pid, record, runs, slay, until};
+use super::{Server, X, pid, record, runs, slay_for_good, until};
 use crate::support::{
     plugin::BINARY,
     sshd::{Agent, Cable, Sshd, free_port},
@@ -158,7 +158,7 @@ fn an_agent_logs_in_and_a_killed_server_is_repaired() {
         let server = host.server().text("restart_policy", "never");
         let config = config(&server.set("ssh", host.ssh("agent = true")));
         workspace.apply_ok(&config);
-        slay(pid(&workspace.state()));
+        slay_for_good(pid(&workspace.state()));
         let plan = workspace.apply_ok(&config);
         assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &"stopped".into()));
         assert_eq!(host.servers(), [pid(&workspace.state())]);

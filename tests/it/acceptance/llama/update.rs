@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     Server, X, builds, pid,
     plain::{self, Host},
-    records, runs, servers, site, slay, until, until_phase_in,
+    records, runs, servers, site, slay, slay_for_good, until, until_phase_in,
 };
 use crate::support::terraform::{Severity, Site, Started, Workspace, config, each_cli, refusal, says};
 
@@ -250,7 +250,7 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         let workspace = plain::workspace(cli, &site);
         let config = plain::config(&host.server().text("restart_policy", "never"));
         workspace.apply_ok(&config);
-        slay(pid(&workspace.state()));
+        slay_for_good(pid(&workspace.state()));
         // Another program: nothing that an apply may end.
         let mut other = None;
         until("the port is free", || {
