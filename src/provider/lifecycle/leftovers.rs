@@ -5,7 +5,7 @@ use super::{Choice, Managed, ManagedExt as _, Record, noun};
 use crate::{
     api::{self, Context as Limits, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},
-    provider::{Client, OnLeftover, words::capitalized},
+    provider::{Client, OnLeftover, errors::Failure, words::capitalized},
 };
 
 /// What a create does about leftovers.
@@ -33,7 +33,7 @@ pub(super) async fn decide<M: Managed>(
     let found = match found(planned, key, client, limits).await {
         Ok(found) => found,
         Err(error) => {
-            tracing::warn!(%error, "leftovers of earlier runs could not be looked for");
+            not_looked_for(planned, &error, client, &mut decision);
             return decision;
         }
     };
@@ -56,6 +56,23 @@ pub(super) async fn decide<M: Managed>(
         decision.permission = Permission::Refuse;
     }
     decision
+}
+
+/// What earlier runs left is not known: nothing is created beside it unless a warning is all that is wanted.
+fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Client, decision: &mut Decision<M::Object>) {
+    let noun = noun::<M>();
+    let tried = format!("look for what earlier runs left of {}", planned.title());
+    if client.on_leftover == OnLeftover::Warn {
+        let now = format!("The {noun} is created, as on_leftover is \"warn\".");
+        decision.diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
+        return;
+    }
+    let now = format!(
+        "Nothing was created. A plain apply looks again. To create without a look, set the provider's argument \
+         on_leftover to \"warn\"; a second {noun} is then billed if an earlier run left one."
+    );
+    decision.diagnostics.push(Failure { error, tried, now }.whole());
+    decision.permission = Permission::Refuse;
 }
 
 /// Objects with a marker behind this name that no pending record explains and no state has shown.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use damodel::sandbox::Thing;
+use damodel::sandbox::{Action, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -129,6 +129,30 @@ fn leftovers_are_warned_of_where_that_is_wanted() {
         assert!(done && warns(&said, &[&uid, "terraform import damodel_instance."]), "{said:#?}");
         assert_eq!(site.balance().created, 2);
         workspace.settled();
+    });
+}
+
+#[rstest]
+fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "adopt", "warn")] on_leftover: &str) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let argument = format!("on_leftover = {on_leftover:?}\nmax_retries = 1");
+        workspace.write(&with(&argument, Instance::new("x").block("timeouts { create = \"8s\" }")));
+        workspace.plan(&[]);
+        site.arm("instance_list", When::Always, Action::Status { status: 503, processed: false });
+        let (done, said) = workspace.try_apply(&["plan"]);
+        if on_leftover == "warn" {
+            assert!(warns(&said, &["left of instance", "503", "is created"]), "{said:#?}");
+        } else {
+            assert!(!done, "{said:#?}");
+            refusal(&said, &["left of instance", "503", "Nothing was created", "on_leftover"]);
+        }
+        assert_eq!(site.requests("instance_create"), usize::from(on_leftover == "warn"));
+        site.sandbox().clear_faults();
+        workspace.apply_ok(&with(&argument, Instance::new("x")));
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
     });
 }
 
