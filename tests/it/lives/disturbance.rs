@@ -153,8 +153,7 @@ fn fault(random: &mut StdRng) -> (&'static str, When, Action) {
     let action = match random.random_range(0..12) {
         0 => Action::DropAfter,
         1 => Action::DropBefore,
-        // A refusal made nothing; an internal error says nothing of it (service API, Errors).
-        2 => Action::Error { code_n, processed: processed && code_n == Code::InternalError },
+        2 => Action::Error { code_n, processed },
         3 if CREATES.contains(&endpoint) => Action::FailCreation,
         4 => Action::Hang { limit_ms: 2000, processed },
         5 => Action::Html { status: pick(random, &[200, 504]), processed },

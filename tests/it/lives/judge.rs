@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use damodel::sandbox::{LifeEvent, LifeKind, Mutation, Thing};
+use damodel::{
+    api::Code,
+    sandbox::{LifeEvent, LifeKind, Mutation, RequestEntry, Thing},
+};
 use serde_json::Value;
 
 use super::{
@@ -87,6 +90,12 @@ fn live(site: &Site) -> BTreeSet<String> {
 /// What a marker says of the configuration: four digits behind the name.
 fn key_of(name: &str) -> &str {
     name.rsplit('-').next().and_then(|marker| marker.get(..4)).unwrap_or(name)
+}
+
+/// Whether the create that made it was answered with a refusal.
+fn was_refused(requests: &[RequestEntry], uid: &str) -> bool {
+    let refused = |request: &&RequestEntry| request.code_n.is_some_and(|code| code != Code::InternalError.number());
+    requests.iter().filter(refused).any(|request| request.created.iter().any(|created| created == uid))
 }
 
 impl Story {
@@ -214,7 +223,9 @@ impl Story {
                     let is_told_apart = wanted.on_leftover == OnLeftover::Warn || self.is_renamed(site, uid);
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
-                None => self.has_foreign && thing.is_some_and(|(_, is_other)| is_other),
+                None if self.has_foreign && thing.is_some_and(|(_, is_other)| is_other) => true,
+                // The answer said that nothing was made: the next create finds it by its marker, and warns.
+                None => wanted.on_leftover == OnLeftover::Warn && was_refused(&ledger.requests, uid),
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
             // Of what lost its note, nothing is known but the marker, which the create that meets it tells.
