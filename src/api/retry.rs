@@ -1,4 +1,4 @@
-//! How often and when to ask: the schedule of repeated requests, what the service says about it, and how many requests
+//! How often and when to ask: the schedule of repeated requests, the service's Retry-After, and how many requests
 //! may be under way at once and start in a second.
 
 use std::{sync::Mutex, time::Duration};
@@ -103,7 +103,7 @@ impl Pace {
 struct Bucket {
     interval: Duration,
     burst: Duration,
-    /// When the bucket would be full again, if nobody took from it.
+    /// When the bucket is full again without further requests.
     full_at: Mutex<Instant>,
 }
 

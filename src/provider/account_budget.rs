@@ -109,7 +109,7 @@ impl AccountBudget {
             .await
     }
 
-    /// What the account is billed for now; lists that were asked for at `since` or later, or a moment ago, will do.
+    /// What the account is billed for now; from lists that were asked for at `since` or later, or else from a snapshot.
     async fn billed<'a>(
         &'a self,
         client: &Client,

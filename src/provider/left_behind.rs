@@ -10,7 +10,7 @@ use crate::{
     framework::{Diagnostic, Diagnostics},
 };
 
-/// How long the token program may take to tell whose account a record is of.
+/// How long the token program may take to print the token that shows whose account a record is of.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many are named.

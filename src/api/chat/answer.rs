@@ -213,8 +213,10 @@ mod tests {
     #[test]
     fn pieces_become_the_answer_that_would_have_come_whole() {
         let assembly = assembled(&[
-            r#"{"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Hel","reasoning_content":"hm"},"finish_reason":null}]}"#,
+            r#"{"id":"c1","object":"chat.completion.chunk","model":"m","usage":null,
+                "choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
+            r#"{"id":"c1","choices":[
+                {"index":0,"delta":{"content":"Hel","reasoning_content":"hm"},"finish_reason":null}]}"#,
             r#"{"id":"c1","choices":[{"index":1,"delta":{"content":"other"}}]}"#,
             r#"{"id":"c1","choices":[{"delta":{"role":"assistant","content":"lo","reasoning_content":null}}]}"#,
             r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
@@ -234,7 +236,10 @@ mod tests {
 
     #[rstest]
     #[case::message(r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"length"}]}"#)]
-    #[case::enveloped(r#"{"result":{"choices":[{"message":{"content":"hi"},"finish_reason":"length"}]},"response_metadata":{"error":null}}"#)]
+    #[case::enveloped(
+        r#"{"result":{"choices":[{"message":{"content":"hi"},"finish_reason":"length"}]},
+    "response_metadata":{"error":null}}"#
+    )]
     #[case::no_error(r#"{"error":null,"choices":[{"delta":{"content":"hi"},"finish_reason":"length"}]}"#)]
     fn a_whole_answer_is_read_and_kept(#[case] text: &str) {
         let answer = ChatAnswer::from_json(text.as_bytes()).unwrap();

@@ -1,6 +1,5 @@
 //! One create of this process: its file in the directory of the journal, and its owner, the process that holds its
-//! lock. The lock file names the owner, so that others can tell a parallel create of the same run from one of another
-//! run.
+//! lock. The lock file names the owner, which distinguishes a parallel create of the same run from another run's.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -274,7 +273,7 @@ pub(super) fn read(path: &Path) -> Result<Record, String> {
 pub struct Owner {
     /// The process id.
     pub process: u32,
-    /// The Terraform process that started it: its number, and its start time where the system tells.
+    /// The Terraform process that started it: its number, and its start time where the system has one.
     #[serde(default)]
     pub core: Option<String>,
     /// Whether it only looks whether the object is of its account. It holds the lock for as long as that takes.

@@ -7,6 +7,7 @@
 
 mod entry;
 mod journal;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -48,7 +49,7 @@ pub struct Record {
     pub updated_at: i64,
     /// The process that sent it.
     pub process: u32,
-    /// The Terraform process that started it, where the system tells: number and start time.
+    /// The Terraform process that started it, where the system shows it: number and start time.
     #[serde(default)]
     pub core: Option<String>,
     /// `request_id` of the answer.

@@ -79,7 +79,7 @@ impl Event {
     }
 }
 
-/// Reads what runs tell, from another process.
+/// Reads the progress of runs, from another process.
 #[derive(Debug)]
 pub struct Follower {
     directory: PathBuf,
@@ -182,7 +182,7 @@ impl Follower {
 }
 
 impl Run {
-    /// The whole lines that were not read yet; what is none of this format is passed over.
+    /// The whole lines that were not read yet; lines of another format are skipped.
     fn read(&mut self, path: &Path) -> io::Result<Vec<Event>> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.offset))?;
@@ -336,7 +336,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_reads_them() {
+    fn only_their_owner_may_read_them() {
         use std::os::unix::fs::PermissionsExt as _;
 
         let (_folder, journal) = journal();

@@ -1,4 +1,4 @@
-//! The poller: asks for all who wait, as often as the youngest of them needs it, and tells each what it saw.
+//! The poller: asks for all who wait, as often as the youngest of them needs it, and passes on what it saw.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Where a file of sources is split.
-const LINES: usize = 600;
+const LINES: usize = 500;
 
 /// The columns of a line.
 const COLUMNS: usize = 120;

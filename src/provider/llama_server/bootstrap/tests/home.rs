@@ -4,8 +4,8 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    io::Write,
+    net::TcpListener,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,7 +20,11 @@ use crate::provider::llama_server::bootstrap::{
     Build, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question,
 };
 
-pub(super) use super::apply::start;
+pub(super) use super::{
+    apply::start,
+    http::http,
+    processes::{is_running, kill, processes},
+};
 
 /// How long anything may take on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
@@ -477,41 +481,4 @@ impl Home {
             works().into_iter().all(|pid| !is_running(pid)).then_some(())
         });
     }
-}
-
-/// Asks a server over TCP: the status, or 0 when nobody answers, and the body.
-pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = ask().unwrap_or_default();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
-}
-
-/// Sends a signal, to a process that may be gone.
-pub(super) fn kill(pid: u32, signal: &str) {
-    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
-}
-
-/// Whether a process is there and no zombie.
-pub(super) fn is_running(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// All processes that may be seen.
-pub(super) fn processes() -> Vec<(u32, Vec<String>)> {
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line);
-        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
-    })
-    .collect()
 }

@@ -6,6 +6,8 @@ mod compile;
 #[path = "../../../../../tests/it/support/damage.rs"]
 mod damage;
 mod home;
+mod http;
+mod processes;
 mod real;
 mod refusals;
 mod secrets;

@@ -1,0 +1,23 @@
+//! HTTP as a test asks it.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use super::home::DEADLINE;
+
+/// Asks a server over TCP: the status, or 0 without an answer, and the body.
+pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().unwrap_or_default();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
