@@ -58,7 +58,6 @@ mod pending;
 mod presence;
 mod private_images;
 mod progress;
-mod quotes;
 mod records;
 mod redact;
 mod remote_file;
@@ -75,6 +74,7 @@ pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
 pub use self::object::{Marked, marked};
 pub use self::presence::Witness;
+pub use self::reservations::Quotes;
 pub use self::snapshots::PublicImageFilter;
 pub use self::snapshots::Specs;
 pub use chat::{
@@ -101,7 +101,6 @@ pub use pending::{
 };
 pub use presence::{Absence, Account, LastSeen, Presence};
 pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
-pub use quotes::Quotes;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,

@@ -10,7 +10,6 @@ pub mod completions;
 pub mod demo;
 pub mod docs;
 pub mod install;
-mod notes;
 pub mod pending;
 pub mod review;
 #[cfg(feature = "sandbox")]

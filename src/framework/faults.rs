@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    diagnostics::Path,
     identity::IdentitySchema,
     model::{ModelError, from_value, to_value},
-    path::Path,
     registry::{Entry, Kind, Provider},
     schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
     server::Server,

@@ -5,14 +5,12 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration}
 #[cfg(test)]
 use super::faults::{Reader, argument_reader, reader};
 use super::{
-    action::Action,
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
     function::{Function, Signature},
     identity::IdentitySchema,
-    list_resource::ListResource,
     model::{Model, from_value},
-    resource::{DataSource, Resource},
+    resource::{Action, DataSource, ListResource, Resource},
     schema::Schema,
     steps::{OfAction, OfDataSource, OfEphemeralResource, OfFunction, OfListResource, OfResource, Steps},
     timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},

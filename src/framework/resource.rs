@@ -1,19 +1,20 @@
-//! Resources and data sources, as their authors write them.
+//! Resources, data sources, list resources and actions, as their authors write them.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, marker::PhantomData, ops::ControlFlow, sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    diagnostics::{Diagnostic, Diagnostics},
+    diagnostics::{Diagnostic, Diagnostics, Path},
     identity::{Identity, IdentitySchema},
-    model::Model,
-    path::Path,
+    model::{Model, ModelError, to_value},
     private::Private,
     schema::Schema,
     server::DEFAULT_TIMEOUT,
+    settle::{fill_defaults, without_secrets},
     timeouts::DefaultTimeouts,
+    value::Value,
 };
 
 /// A resource: its life cycle is managed by Terraform. One value of the implementing type serves all of its objects.
@@ -262,5 +263,175 @@ impl<M> State<M> {
     /// Nothing changed, and here is why.
     pub fn unchanged(self, diagnostics: impl Into<Diagnostics>) -> Outcome<M> {
         Outcome::present(self.state, self.private).with(diagnostics)
+    }
+}
+
+/// Something that is done when a configuration or an operator asks for it, and leaves no state (plugin protocol,
+/// actions).
+pub trait Action: Send + Sync + 'static {
+    /// What the provider's configuration became.
+    type Client: Send + Sync + 'static;
+    /// The typed form of the `config` block.
+    type Model: Model;
+
+    /// The full type name, such as `damodel_chat_completion`.
+    fn type_name(&self) -> &'static str;
+
+    /// The schema of the `config` block.
+    fn schema(&self) -> Schema;
+
+    /// How long an invocation may take.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(30 * 60)
+    }
+
+    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// Checks while planning what an invocation would meet. Parts of the configuration may be unknown.
+    fn plan(
+        &self,
+        _config: Self::Model,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = Diagnostics> + Send {
+        async { Diagnostics::new() }
+    }
+
+    /// Does it. The configuration is wholly known and has its defaults.
+    fn invoke(
+        &self,
+        config: Self::Model,
+        progress: Progress,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Diagnostics> + Send;
+}
+
+/// Where an action tells how far it is. Nobody hears it any more when the core is gone; the action need not mind.
+#[derive(Clone, Debug)]
+pub struct Progress(pub(super) mpsc::UnboundedSender<String>);
+
+impl Progress {
+    /// Tells the operator a line. It holds no secret.
+    pub fn say(&self, line: impl Into<String>) {
+        let _ = self.0.send(line.into());
+    }
+}
+
+/// The objects of a resource's type that exist, whoever made them (plugin protocol, list resources).
+pub trait ListResource: Send + Sync + 'static {
+    /// What the provider's configuration became.
+    type Client: Send + Sync + 'static;
+    /// The typed form of the `config` block: filters.
+    type Model: Model;
+    /// The model of the resource.
+    type Resource: Model;
+
+    /// The full type name, which is the resource's.
+    fn type_name(&self) -> &'static str;
+
+    /// The schema of the `config` block.
+    fn schema(&self) -> Schema;
+
+    /// How long a list may take.
+    fn timeout(&self) -> Duration {
+        DEFAULT_TIMEOUT
+    }
+
+    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
+
+    /// Sends what exists, one object after another, until all is sent or no more is wanted. Errors end the list.
+    ///
+    /// It only reads, and is dropped when the core has heard enough.
+    fn list(
+        &self,
+        config: Self::Model,
+        found: Found<'_, Self::Resource>,
+        context: Context<Self::Client>,
+    ) -> impl Future<Output = Diagnostics> + Send;
+}
+
+/// One object that exists.
+#[derive(Debug)]
+pub struct Listed<M> {
+    /// What the operator knows it by.
+    pub display_name: String,
+    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh
+    /// would show.
+    pub state: M,
+}
+
+/// Where a list tells what it finds.
+#[derive(Debug)]
+pub struct Found<'a, M> {
+    sender: &'a mut EventSender<'a>,
+    model: PhantomData<fn(M)>,
+}
+
+impl<'a, M: Model> Found<'a, M> {
+    pub(super) fn new(sender: &'a mut EventSender<'a>) -> Self {
+        Self { sender, model: PhantomData }
+    }
+
+    /// Whether whole states are wanted, and not only names and identities.
+    pub fn wants_state(&self) -> bool {
+        self.sender.wants_state
+    }
+
+    /// How many more are wanted.
+    pub fn wanted(&self) -> usize {
+        self.sender.wanted
+    }
+
+    /// Tells of one. With [`ControlFlow::Break`] nobody wants more.
+    pub async fn tell(&mut self, listed: Listed<M>) -> ControlFlow<()> {
+        match to_value(&listed.state) {
+            Ok(state) => self.sender.tell(listed.display_name, state).await,
+            Err(error) => {
+                self.sender.fault.get_or_insert(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+/// One event of a list.
+#[derive(Clone, Debug)]
+pub struct ListEvent {
+    /// What identifies the object.
+    pub identity: Value,
+    /// What the operator knows it by.
+    pub display_name: String,
+    /// Its state, where whole states are wanted. Secrets in it are null: the core prints them in clear.
+    pub state: Option<Value>,
+}
+
+/// Events on their way, made of plain values.
+#[derive(Debug)]
+pub(super) struct EventSender<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) identity: &'a IdentitySchema,
+    pub(super) wants_state: bool,
+    /// How many more are wanted.
+    pub(super) wanted: usize,
+    pub(super) events: mpsc::Sender<ListEvent>,
+    /// A model that does not fit its schema.
+    pub(super) fault: &'a mut Option<ModelError>,
+}
+
+impl EventSender<'_> {
+    async fn tell(&mut self, display_name: String, state: Value) -> ControlFlow<()> {
+        if self.wanted == 0 {
+            return ControlFlow::Break(());
+        }
+        let state = state.unknown_as_null();
+        // What nothing identifies cannot be listed.
+        let Some(identity) = self.identity.of(&state) else { return ControlFlow::Continue(()) };
+        let state = self.wants_state.then(|| without_secrets(self.schema, &fill_defaults(self.schema, &state)));
+        self.wanted -= 1;
+        match self.events.send(ListEvent { identity, display_name, state }).await {
+            Ok(()) if self.wanted > 0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
     }
 }

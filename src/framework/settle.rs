@@ -1,6 +1,14 @@
-//! The result of an apply, compared with its plan.
+//! The result of an apply, compared with its plan; and the arguments that an import does not know.
+//!
+//! An argument that the service never reports is null after an import, or has its default, which is a guess. A
+//! configuration that differs from it must not replace a healthy object: it is an update in place that sends nothing.
 
-use super::{path::Path, value::Value};
+use super::{
+    diagnostics::{Path, Step},
+    private::Private,
+    schema::{Attribute, AttributeType, Replacement, Schema},
+    value::Value,
+};
 
 /// The state after an apply: the planned value of everything that the plan knew, and the actual value of the rest; a
 /// part that is still unknown becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange).
@@ -62,9 +70,104 @@ fn merged(planned: &Value, actual: &Value) -> Value {
     }
 }
 
+/// The value with the schema's defaults where it has none.
+pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
+    walk_schema(schema, value, &|attribute, value| match (&attribute.default, value) {
+        (Some(default), Value::Null) => default.clone(),
+        (_, value) => value,
+    })
+}
+
+/// The value with null for every write-only attribute: plan, state and answers never hold one
+/// (plugin protocol, meaning of the plan inputs).
+pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
+    walk_schema(schema, value, &|attribute, value| {
+        if attribute.write_only { Value::Null } else { value }
+    })
+}
+
+/// The value with null for everything that is hidden: what a list shows is printed in clear.
+pub(super) fn without_secrets(schema: &Schema, value: &Value) -> Value {
+    walk_schema(schema, value, &|attribute, value| {
+        if attribute.sensitive || attribute.write_only { Value::Null } else { value }
+    })
+}
+
+fn walk_schema(schema: &Schema, value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
+    let mut walked = walk(&schema.attributes, value, change);
+    for block in &schema.blocks {
+        let inner = walk(&block.attributes, value.attribute(&block.name), change);
+        walked.set_attribute(&block.name, inner);
+    }
+    walked
+}
+
+fn walk(attributes: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
+    let Value::Object(_) = value else {
+        return value.clone();
+    };
+    Value::object(attributes.iter().map(|attribute| {
+        let inner = match (&attribute.ty, value.attribute(&attribute.name)) {
+            (AttributeType::Plain(_), inner) => inner.clone(),
+            (AttributeType::Nested(_, children), inner) => walk_nested(children, inner, change),
+        };
+        (attribute.name.clone(), change(attribute, inner))
+    }))
+}
+
+fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
+    match value {
+        Value::Object(_) => walk(children, value, change),
+        Value::List(elements) => Value::List(elements.iter().map(|element| walk(children, element, change)).collect()),
+        other => other.clone(),
+    }
+}
+
+const KEY: &str = ".assumed";
+
+/// Notes which arguments an import left open that a change would otherwise replace the object for.
+pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
+    let assumed: Vec<&str> = schema
+        .attributes
+        .iter()
+        .filter(|attribute| attribute.replacement == Replacement::IfKnown)
+        .filter(|attribute| imported.attribute(&attribute.name).is_null())
+        .map(|attribute| attribute.name.as_str())
+        .collect();
+    if !assumed.is_empty() {
+        private.insert(KEY, assumed);
+    }
+}
+
+/// The replacements that rest on more than an assumption: one that a refresh has found out since is none.
+pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
+    let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
+    let is_assumed = |path: &Path| match path.steps() {
+        [Step::Attribute(name)] if assumed.contains(name) => {
+            let value = prior.attribute(name);
+            let default = schema.attribute(name).and_then(|attribute| attribute.default.as_ref());
+            value.is_null() || Some(value) == default
+        }
+        _ => false,
+    };
+    replacements.into_iter().filter(|path| !is_assumed(path)).collect()
+}
+
+/// Forgets the assumptions that a change has replaced by what the operator says.
+pub(super) fn confirm(prior: &Value, planned: &Value, private: &mut Private) {
+    let Some(mut assumed) = private.entry::<Vec<String>>(KEY) else { return };
+    assumed.retain(|name| planned.attribute(name) == prior.attribute(name));
+    if assumed.is_empty() {
+        private.remove(KEY);
+    } else {
+        private.insert(KEY, assumed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::framework::{schema::Attribute, value::Type};
 
     fn machine(region: &str, disks: Vec<Value>) -> Value {
         let disks = disks.into_iter().map(|size| Value::object([("size", size)])).collect();
@@ -89,5 +192,38 @@ mod tests {
         differences(&planned, &machine("here", vec![]), &Path::root(), &mut found);
         assert_eq!(found, [Path::to("disks")]);
         assert_eq!(merged(&planned, &machine("here", vec![])), machine("here", vec![Value::Null]));
+    }
+
+    fn schema() -> Schema {
+        Schema::new(
+            "A machine.",
+            vec![
+                Attribute::with_default("renew", Type::Bool, false, "Never reported.").replaces(Replacement::IfKnown),
+                Attribute::optional("host", Type::String, "Never reported.").replaces(Replacement::IfKnown),
+            ],
+        )
+    }
+
+    fn imported(renew: Value, host: Value) -> Value {
+        Value::object([("renew", renew), ("host", host)])
+    }
+
+    #[test]
+    fn what_an_import_left_open_replaces_nothing_until_it_is_confirmed() {
+        let both = || vec![Path::to("renew"), Path::to("host")];
+        let mut private = Private::default();
+        assume(&schema(), &imported(Value::Null, Value::Null), &mut private);
+        let before = imported(false.into(), Value::Null);
+        assert_eq!(without_assumed(both(), &schema(), &before, &private), vec![]);
+        confirm(&before, &imported(true.into(), "h".into()), &mut private);
+        assert_eq!(without_assumed(both(), &schema(), &before, &private), both());
+    }
+
+    #[test]
+    fn what_a_refresh_found_out_is_no_assumption() {
+        let mut private = Private::default();
+        assume(&schema(), &imported(Value::Null, Value::Null), &mut private);
+        let found = imported(false.into(), "h".into());
+        assert_eq!(without_assumed(vec![Path::to("host")], &schema(), &found, &private), vec![Path::to("host")]);
     }
 }

@@ -4,14 +4,15 @@ use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    action::{Action, Progress},
     diagnostics::Diagnostics,
     ephemeral::{EphemeralResource, Opened, Thing},
     function::{Function, FunctionError},
     identity::Identity,
-    list_resource::{EventSender, Found, ListResource},
     model::{ModelError, from_value, to_value},
-    resource::{Context, Create, DataSource, Outcome, Plan, PlanContext, Resource, State, Update},
+    resource::{
+        Action, Context, Create, DataSource, EventSender, Found, ListResource, Outcome, Plan, PlanContext, Progress,
+        Resource, State, Update,
+    },
     value::Value,
 };
 

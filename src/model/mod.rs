@@ -6,8 +6,13 @@
 //! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. A header is untrusted: every length and
 //! count in it is checked before anything is kept for it.
 
-mod gguf;
+mod error;
+mod header;
 mod memory;
+mod read;
 
-pub use gguf::{Error, Fault, LARGEST_HEADER, Model, Source, read};
-pub use memory::{CacheType, InvalidOption, Memory, Options, largest_context, memory};
+pub use self::{
+    error::{Error, Fault},
+    memory::{CacheType, InvalidOption, Memory, Options, largest_context, memory},
+    read::{LARGEST_HEADER, Model, Source, read},
+};

@@ -46,8 +46,6 @@ mod listener;
 pub mod log;
 mod serve;
 mod server;
-mod services;
-mod signals;
 mod tls;
 mod traces;
 

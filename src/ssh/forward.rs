@@ -1,14 +1,17 @@
-//! A port here that leads there.
+//! A port here that leads there, and a byte stream through a channel.
 
 use std::{
-    io,
+    fmt, io,
     net::{Ipv4Addr, SocketAddr},
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use russh::{ChannelStream, client::Msg};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy, split},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, copy, split},
     net::{TcpListener, TcpStream},
     task::JoinSet,
     time::timeout,
@@ -16,7 +19,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::ssh::{Error, Link, Stream};
+use super::{Error, Link, handler::Facts};
 
 /// How many connections go through at a time; more wait to be accepted.
 const CONNECTIONS: usize = 64;
@@ -116,4 +119,57 @@ async fn lead_both(local: TcpStream, remote: Stream, idle: Duration) -> io::Resu
         }
     };
     try_join!(there, back).map(drop)
+}
+
+/// A connection that the server opened for us. Closed when dropped. How long a read or a write may take is up to the
+/// caller; neither outlasts the session.
+///
+/// Reads end when the other side ends them; when the session is lost they fail, so that half an answer is never taken
+/// for a whole one.
+pub struct Stream {
+    channel: ChannelStream<Msg>,
+    facts: Arc<Facts>,
+}
+
+impl Stream {
+    pub(super) fn new(channel: ChannelStream<Msg>, facts: Arc<Facts>) -> Self {
+        Self { channel, facts }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let has_room = buffer.remaining() > 0;
+        ready!(Pin::new(&mut self.channel).poll_read(context, buffer))?;
+        let is_end = has_room && buffer.filled().len() == before;
+        if is_end && self.facts.is_gone() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, self.facts.end())));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.channel).poll_write(context, buffer)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.channel).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.channel).poll_shutdown(context)
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stream").finish_non_exhaustive()
+    }
 }

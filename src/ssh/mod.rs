@@ -12,7 +12,6 @@
 //! The protocol is RFC 4251 to 4254 and 8332, with OpenSSH's extensions, as russh speaks it; russh and hyper are
 //! imported here and in the sandbox alone.
 
-mod connect;
 mod connection;
 mod error;
 mod exec;
@@ -23,21 +22,18 @@ pub mod http;
 mod identity;
 mod login;
 mod session;
-mod stream;
 
 use std::{path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 
 pub use self::{
-    connect::{connect, log_in},
     error::Error,
     exec::{Exit, Output},
-    forward::Forward,
+    forward::{Forward, Stream},
     host_key::{HostKey, Pin},
     http::Body,
-    session::{Link, Session},
-    stream::Stream,
+    session::{Link, Session, connect, log_in},
 };
 
 /// The limits of a session. All have a safe default; the deadline of [`connect`] stands above

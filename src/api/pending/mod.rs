@@ -7,7 +7,6 @@
 
 mod entry;
 mod journal;
-mod run;
 #[cfg(test)]
 mod tests;
 

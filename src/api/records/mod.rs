@@ -1,20 +1,17 @@
-//! What the service holds, as typed records, read leniently.
+//! What the service holds, as typed records, read leniently: specifications, images, disks and (in a file of its own)
+//! instances (service API, Instance specification, Public image, Private image and Cloud disk).
 
-mod cloud_disk;
-mod image;
 mod instance;
-mod spec;
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
+use bigdecimal::BigDecimal;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 
-pub use self::{
-    cloud_disk::{CloudDisk, CloudDiskSpec},
-    image::{PrivateImage, PublicImage},
-    instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid},
-    spec::Spec,
-};
+use super::lenient;
+
+pub use self::instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};
 
 /// A record of a list: it has a key, by which lists are ordered and pages are told apart.
 pub trait Record: DeserializeOwned + Send + Sync + 'static {
@@ -50,5 +47,321 @@ impl<T> Guarded<T> {
 impl<T> fmt::Debug for Guarded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[GUARDED]")
+    }
+}
+
+/// What an instance can be made of, with its prices now.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct Spec {
+    /// `spec_id`.
+    #[serde(deserialize_with = "lenient::required_integer")]
+    pub spec_id: i64,
+    /// `spec_type`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub spec_type: Option<String>,
+    /// `capacity_type`: `ondemand` or `spot`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub capacity_type: Option<String>,
+    /// `gpu_name`; a CPU identifier for CPU specifications.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub gpu_name: Option<String>,
+    /// `gpu_mem` of one GPU, in MB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub gpu_mem: Option<i64>,
+    /// `max_gpu_count`; 0 means that none can be created.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub max_gpu_count: Option<i64>,
+    /// `cpu_per_gpu`, in cores.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub cpu_per_gpu: Option<i64>,
+    /// `mem_per_gpu`, in GB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub mem_per_gpu: Option<i64>,
+    /// `sys_disk_size`, in GB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub sys_disk_size: Option<i64>,
+    /// `data_disk_size`, in GB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub data_disk_size: Option<i64>,
+    /// `data_disk_expand_quota`, in GB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub data_disk_expand_quota: Option<i64>,
+    /// `highest_cuda`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub highest_cuda: Option<String>,
+    /// `support_ib_network`.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub support_ib_network: Option<bool>,
+    /// `hourly_price`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub hourly_price: Option<BigDecimal>,
+    /// `daily_price`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub daily_price: Option<BigDecimal>,
+    /// `monthly_price`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub monthly_price: Option<BigDecimal>,
+    /// `hourly_data_disk_price`, per GB of expansion.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub hourly_data_disk_price: Option<BigDecimal>,
+    /// `daily_data_disk_price`, per GB of expansion.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub daily_data_disk_price: Option<BigDecimal>,
+    /// `monthly_data_disk_price`, per GB of expansion.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub monthly_data_disk_price: Option<BigDecimal>,
+    /// `hourly_discount`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub hourly_discount: Option<BigDecimal>,
+    /// `daily_discount`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub daily_discount: Option<BigDecimal>,
+    /// `monthly_discount`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub monthly_discount: Option<BigDecimal>,
+    /// `hourly_discount_status`, 0 to 5.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub hourly_discount_status: Option<i64>,
+    /// `daily_discount_status`, 0 to 5.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub daily_discount_status: Option<i64>,
+    /// `monthly_discount_status`, 0 to 5.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub monthly_discount_status: Option<i64>,
+    /// `rush_sale_status`: 0 ordinary, 1 rush sale.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub rush_sale_status: Option<bool>,
+}
+
+impl Record for Spec {
+    type Key = (i64, Option<String>, Option<String>);
+
+    fn key(&self) -> Self::Key {
+        (self.spec_id, self.capacity_type.clone(), self.spec_type.clone())
+    }
+}
+
+/// An image that the service offers.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct PublicImage {
+    /// `id`, an instance's `image_id`.
+    #[serde(deserialize_with = "lenient::required_integer")]
+    pub id: i64,
+    /// `name`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub name: Option<String>,
+    /// `image_url`, the full address.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub image_url: Option<String>,
+    /// `description`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub description: Option<String>,
+    /// `softwares`.
+    #[serde(default, deserialize_with = "lenient::texts")]
+    pub softwares: Vec<String>,
+    /// `labels`.
+    #[serde(default, deserialize_with = "lenient::texts")]
+    pub labels: Vec<String>,
+    /// `size`, for display.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub size: Option<String>,
+    /// `document_url`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub document_url: Option<String>,
+    /// `icon`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub icon: Option<String>,
+    /// `create_time`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub create_time: Option<i64>,
+    /// `update_time`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub update_time: Option<i64>,
+}
+
+impl Record for PublicImage {
+    type Key = i64;
+
+    fn key(&self) -> i64 {
+        self.id
+    }
+}
+
+/// An image that was saved from an instance of the account.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct PrivateImage {
+    /// `image_id`.
+    #[serde(deserialize_with = "lenient::required_integer")]
+    pub image_id: i64,
+    /// `image_uuid`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub image_uuid: Option<String>,
+    /// `image_name`, unique in the account.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub image_name: Option<String>,
+    /// `image_tag`, the full address.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub image_tag: Option<String>,
+    /// `image_status`: 0 creating, 1 ready.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub image_status: Option<i64>,
+    /// `push_progress`, 0 to 100.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub push_progress: Option<i64>,
+    /// `image_size`.
+    #[serde(default, deserialize_with = "lenient::decimal")]
+    pub image_size: Option<BigDecimal>,
+    /// `original_image`, which the source instance used.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub original_image: Option<String>,
+    /// `region`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub region: Option<String>,
+    /// `create_time`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub create_time: Option<i64>,
+    /// `updated_at`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub updated_at: Option<i64>,
+    /// `upperdir_files`, of the instance's writable layer.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub upperdir_files: Option<i64>,
+    /// `upperdir_bytes`, of the instance's writable layer.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub upperdir_bytes: Option<i64>,
+}
+
+impl PrivateImage {
+    /// Whether instances can be made of it (`image_status` 1).
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.image_status == Some(1)
+    }
+}
+
+impl Record for PrivateImage {
+    type Key = i64;
+
+    fn key(&self) -> i64 {
+        self.image_id
+    }
+}
+
+/// A cloud disk; its list is also its detail.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct CloudDisk {
+    /// `id`, by which it is renamed, resized and released.
+    #[serde(deserialize_with = "lenient::required_integer")]
+    pub id: i64,
+    /// `uid`, needed where an instance mounts it.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub uid: Option<String>,
+    /// `name`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub name: Option<String>,
+    /// `size_gb`.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub size_gb: Option<i64>,
+    /// `status`, 1 to 8 (service API, States, Cloud disk).
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub status: Option<i64>,
+    /// `spec_id`.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub spec_id: Option<i64>,
+    /// `spec_type`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub spec_type: Option<String>,
+    /// `storage_class_type`: 1 RBD, 2 FS, 3 S3.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub storage_class_type: Option<i64>,
+    /// `multiple_mounting`.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub multiple_mounting: Option<bool>,
+    /// `mount_path`.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub mount_path: Option<String>,
+    /// `binding_instances`; elements are not described.
+    #[serde(default, deserialize_with = "lenient::values")]
+    pub binding_instances: Vec<Value>,
+    /// `binding_clusters`; elements are not described.
+    #[serde(default, deserialize_with = "lenient::values")]
+    pub binding_clusters: Vec<Value>,
+    /// `release_with_instance`.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub release_with_instance: Option<bool>,
+    /// `release_with_cluster`.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub release_with_cluster: Option<bool>,
+    /// `create_time`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub create_time: Option<i64>,
+    /// `stop_time`, Unix seconds.
+    #[serde(default, deserialize_with = "lenient::time")]
+    pub stop_time: Option<i64>,
+}
+
+impl CloudDisk {
+    /// Whether the service says that it is gone (status 7).
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.status == Some(7)
+    }
+
+    /// What its status is called (service API, States, Cloud disk), in lower case; none for a number that the
+    /// table does not hold.
+    #[must_use]
+    pub fn status_name(&self) -> Option<&'static str> {
+        Some(match self.status? {
+            1 => "starting",
+            2 => "available",
+            3 => "mounting",
+            4 => "unmounting",
+            5 => "releasing",
+            6 => "mounted",
+            7 => "released",
+            8 => "in arrears",
+            _ => return None,
+        })
+    }
+}
+
+impl Record for CloudDisk {
+    type Key = i64;
+
+    fn key(&self) -> i64 {
+        self.id
+    }
+}
+
+/// What a cloud disk can be made of (service API, Cloud disk specification).
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct CloudDiskSpec {
+    /// `id`, a cloud disk's `spec_id`.
+    #[serde(deserialize_with = "lenient::required_integer")]
+    pub id: i64,
+    /// `spec_alias`, its name for people.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub spec_alias: Option<String>,
+    /// `multiple_mounting`.
+    #[serde(default, deserialize_with = "lenient::boolean")]
+    pub multiple_mounting: Option<bool>,
+    /// `max_size_g`, of one disk, in GiB.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub max_size_g: Option<i64>,
+    /// `storage_class_type`: 1 RBD, 2 FS, 3 S3.
+    #[serde(default, deserialize_with = "lenient::integer")]
+    pub storage_class_type: Option<i64>,
+}
+
+impl Record for CloudDiskSpec {
+    type Key = i64;
+
+    fn key(&self) -> i64 {
+        self.id
     }
 }

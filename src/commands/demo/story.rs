@@ -12,7 +12,7 @@ use crate::{
     api::Follower,
     commands::{
         terraform::{Cli, Output},
-        watch::line,
+        watch,
     },
     sandbox::{Mutation, Running, Thing},
 };
@@ -153,7 +153,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     fn waits(&mut self) -> Result<(), Error> {
         // Without them the story is as true.
         let news = self.follower.look().unwrap_or_default().told;
-        news.iter().try_for_each(|told| self.narrator.proves(&line(told, told.event.at)))
+        news.iter().try_for_each(|told| self.narrator.proves(&watch::line(told, told.event.at)))
     }
 
     /// Shows the line that begins like this, which must be there.

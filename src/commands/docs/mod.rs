@@ -4,8 +4,6 @@
 //! A page is a list of paragraphs; what stands in them comes from the schema that the core gets too, so that a new
 //! resource needs nothing here. Guides are written by hand and left alone.
 
-mod function;
-mod index;
 mod page;
 mod schema;
 
@@ -99,7 +97,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
 
 /// All pages, by their path in the folder.
 fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Error> {
-    let mut pages = BTreeMap::from([(PathBuf::from("index.md"), index::page(server, examples)?)]);
+    let mut pages = BTreeMap::from([(PathBuf::from("index.md"), page::index_page(server, examples)?)]);
     for kind in Kind::ALL {
         for entry in server.registry().of(kind.offered) {
             pages.insert(
@@ -110,7 +108,7 @@ fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathB
     }
     for entry in server.registry().of(framework::Kind::Function) {
         if let Some(signature) = &entry.signature {
-            pages.insert(function::path(entry.name), function::page(entry.name, signature, examples)?);
+            pages.insert(page::function_path(entry.name), page::function_page(entry.name, signature, examples)?);
         }
     }
     Ok(pages)

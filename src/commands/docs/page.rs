@@ -1,16 +1,18 @@
-//! The page of a resource, data source, ephemeral resource, list resource or action.
+//! The pages: the first one, a function's, and that of a resource, data source, ephemeral resource, list resource or
+//! action.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use super::{
     Error,
-    schema::{self, plain_type},
+    schema::{self, plain_type, rules},
 };
 use crate::{
-    framework::{self, IdentityAttribute, IdentitySchema, Schema},
+    framework::{self, Entry, IdentityAttribute, IdentitySchema, Parameter, Provider, Schema, Server, Signature, Type},
     provider::ADDRESS,
 };
 
@@ -197,5 +199,144 @@ impl Examples {
             Ok(text) => Ok(format!("```{language}\n{}\n```", text.trim_end())),
             Err(source) => Err(Error::Read { path, source }),
         }
+    }
+}
+
+/// What is written by hand in the first page.
+const PROSE: &str = include_str!("index.md");
+
+/// The first page: what the provider is, what it is configured with, and what it offers.
+pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Error> {
+    let (name, description) = (provider_name(), &server.schema().description);
+    let mut paragraphs = vec![
+        front_matter(&format!("Provider: {name}"), description),
+        MARK.to_owned(),
+        format!("# {name} Provider"),
+        description.clone(),
+        "## Example Usage".to_owned(),
+        examples.block(Path::new("provider/provider.tf"), "terraform")?,
+        PROSE.trim_end().to_owned(),
+        "## Environment Variables".to_owned(),
+        variables(server),
+    ];
+    for kind in Kind::ALL {
+        let line = |entry: &Entry<P::Client>| {
+            let path = kind.path(entry.name);
+            format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
+        };
+        paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
+    }
+    let line = |entry: &Entry<P::Client>| {
+        let summary = entry.signature.as_ref().map_or("", |signature| &signature.summary);
+        format!("- [`{}`]({}): {summary}.", entry.name, function_path(entry.name).display())
+    };
+    paragraphs.extend(listed("Functions", server.registry().of(framework::Kind::Function).map(line).collect()));
+    paragraphs.extend(schema::section(server.schema()));
+    Ok(text(&paragraphs))
+}
+
+/// A section with these lines; none without any.
+fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() { Vec::new() } else { vec![format!("## {heading}"), lines.join("\n")] }
+}
+
+/// The variables that descriptions name, each with the argument that it is described at.
+fn variables<P: Provider>(server: &Server<P>) -> String {
+    let mut named: BTreeMap<&str, String> = BTreeMap::new();
+    for resource in server.registry().of(framework::Kind::Resource) {
+        for (variable, argument) in variables_of(&resource.schema) {
+            let page = Kind::RESOURCE.path(resource.name);
+            named.insert(variable, format!("`{argument}` of [`{}`]({})", resource.name, page.display()));
+        }
+    }
+    for (variable, argument) in variables_of(server.schema()) {
+        named.insert(variable, format!("`{argument}` of the provider"));
+    }
+    let rows = named.iter().map(|(variable, argument)| format!("| `{variable}` | {argument} |"));
+    let head = ["| variable | see |", "|---|---|"].map(str::to_owned);
+    head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+fn variables_of(schema: &Schema) -> impl Iterator<Item = (&str, &str)> {
+    let prefix = format!("{}_", provider_name().to_ascii_uppercase());
+    schema.attributes.iter().flat_map(move |attribute| {
+        let prefix = prefix.clone();
+        let words = attribute.description.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        words.filter(move |word| word.starts_with(&prefix)).map(|word| (word, attribute.name.as_str()))
+    })
+}
+
+/// Up to the first full stop or colon that ends a sentence.
+fn first_sentence(description: &str) -> String {
+    let paragraph = first_paragraph(description);
+    let sentence = paragraph.split_once(". ").map_or(paragraph, |(first, _)| first);
+    format!("{}.", sentence.trim_end_matches('.'))
+}
+
+/// The cores that know functions.
+const NEEDS: &str = "-> It needs Terraform 1.8 or newer, or OpenTofu 1.7 or newer.";
+
+/// Where the page of a function is.
+pub(super) fn function_path(name: &str) -> PathBuf {
+    Path::new("functions").join(name).with_extension("md")
+}
+
+/// The page of a function.
+pub(super) fn function_page(name: &str, signature: &Signature, examples: &Examples) -> Result<String, Error> {
+    let example = Path::new("functions").join(name).join("function.tf");
+    let mut paragraphs = vec![
+        front_matter(&format!("{name} function - {}", provider_name()), &signature.summary),
+        MARK.to_owned(),
+        format!("# function: {name}"),
+        signature.description.clone(),
+        NEEDS.to_owned(),
+        "## Example Usage".to_owned(),
+        examples.block(&example, "terraform")?,
+        "## Signature".to_owned(),
+        format!("```text\n{}\n```", line(name, signature)),
+        "## Arguments".to_owned(),
+        arguments(signature),
+    ];
+    if let Type::Object(attributes) = &signature.returns {
+        let attributes = attributes.iter().map(|(name, ty)| format!("- `{name}` ({})", plain_type(ty)));
+        paragraphs.push("## Result".to_owned());
+        paragraphs.push("An object with these attributes:".to_owned());
+        paragraphs.push(attributes.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(text(&paragraphs))
+}
+
+/// The signature in a line, in the words of type constraints.
+fn line(name: &str, signature: &Signature) -> String {
+    let parameter = |parameter: &Parameter| format!("{} {}", parameter.name, constraint(&parameter.ty));
+    let variadic = signature.variadic.iter().map(|it| format!("{}...", parameter(it)));
+    let parameters: Vec<String> = signature.parameters.iter().map(parameter).chain(variadic).collect();
+    format!("{name}({}) {}", parameters.join(", "), constraint(&signature.returns))
+}
+
+fn arguments(signature: &Signature) -> String {
+    let item = |parameter: &Parameter, variadic: &str| {
+        let nullable = if parameter.takes_null { ", Nullable" } else { "" };
+        let is_collection = matches!(parameter.ty, Type::List(_) | Type::Set(_) | Type::Map(_));
+        let rules = rules(&parameter.validators, &parameter.description, is_collection);
+        let text = std::iter::once(parameter.description.clone()).chain(rules).collect::<Vec<_>>().join(" ");
+        format!("1. `{}` ({variadic}{}{nullable}) {text}", parameter.name, plain_type(&parameter.ty))
+    };
+    let variadic = signature.variadic.iter().map(|parameter| item(parameter, "Variadic, "));
+    let parameters = signature.parameters.iter().map(|parameter| item(parameter, ""));
+    parameters.chain(variadic).collect::<Vec<_>>().join("\n")
+}
+
+fn constraint(ty: &Type) -> String {
+    match ty {
+        Type::Bool => "bool".to_owned(),
+        Type::Dynamic => "any".to_owned(),
+        Type::List(element) => format!("list({})", constraint(element)),
+        Type::Map(element) => format!("map({})", constraint(element)),
+        Type::Number => "number".to_owned(),
+        Type::Object(_) => "object".to_owned(),
+        Type::Set(element) => format!("set({})", constraint(element)),
+        Type::String => "string".to_owned(),
+        Type::Tuple(_) => "tuple".to_owned(),
     }
 }

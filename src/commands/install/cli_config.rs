@@ -14,7 +14,7 @@ use hcl_edit::{
 use regex::Regex;
 use serde_json::Value;
 
-use super::place::Place;
+use super::Place;
 use crate::{
     commands::{Surroundings, terraform::HOSTS},
     provider::ADDRESS,

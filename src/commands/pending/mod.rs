@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use self::fate::{Fate, Service};
 use super::{
     ServiceArguments,
-    notes::{DATA_DIRECTORY, Notes, path_or_nothing},
+    service::{DATA_DIRECTORY, Notes, path_or_nothing},
 };
 use crate::{
     api::{Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed},

@@ -1,6 +1,5 @@
 //! `terraform-provider-damodel review`: plans as a report for a pull request, and as a gate.
 
-mod inputs;
 mod sources;
 
 use std::{
@@ -14,7 +13,7 @@ use std::{
 use clap::{Parser, ValueEnum};
 use jiff::{Zoned, civil::Date};
 
-use self::{inputs::Input, sources::Sources};
+use self::sources::{Input, Sources};
 use crate::review::{
     Baseline, Deny, Exception, Format, Limits, Money, NotAPlan, NotAPolicy, Plan, Policy, Review, Reviewed, Style,
     render,
@@ -174,12 +173,12 @@ pub fn review(
     out: &mut impl Write,
     told: &mut impl Write,
 ) -> Result<Outcome, Error> {
-    let inputs = inputs::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
+    let inputs = sources::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
     let policy = read(arguments, &inputs, today)?;
     let baseline = arguments.baseline.as_deref().map(baseline).transpose()?;
     let sources = arguments.config_dir.as_deref().map(Sources::read).transpose()?;
     let is_of_several = inputs.len() > 1;
-    let plans = inputs::parallel(&inputs, |input| {
+    let plans = sources::parallel(&inputs, |input| {
         let plan =
             Plan::read(&input.document).map_err(|source| Error::NotAPlan { place: input.place.clone(), source })?;
         Ok(Reviewed::new(is_of_several.then(|| input.place.clone()), &plan))

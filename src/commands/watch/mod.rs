@@ -3,7 +3,6 @@
 //! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few
 //! times a second.
 
-mod line;
 mod view;
 
 use std::{
@@ -18,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::view::View;
 use super::{
-    notes::{DATA_DIRECTORY, Notes, path_or_nothing},
+    service::{DATA_DIRECTORY, Notes, path_or_nothing},
     told_to_end,
 };
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
     provider::Environment,
 };
 
-pub use self::line::line;
+pub use self::view::line;
 
 /// How often the files are looked at.
 const PACE: Duration = Duration::from_millis(250);

@@ -11,7 +11,7 @@ use serde::{
 use super::ModelError;
 use crate::framework::{
     attr::ATTR,
-    path::Step,
+    diagnostics::Step,
     value::{NUMBER, Value},
 };
 

@@ -1,10 +1,8 @@
 //! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes,
 //! calls in here, and encodes.
 
-mod configure;
 mod offers;
 mod resource;
-mod state;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
@@ -14,12 +12,12 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use configure::ConfigureRequest;
+pub use self::offers::ConfigureRequest;
+pub use self::resource::Answer;
 pub use offers::ListRequest;
 pub use resource::{ApplyRequest, PlanRequest};
-pub use state::Answer;
 
-use self::configure::Configuration;
+use self::offers::Configuration;
 use super::{
     diagnostics::Diagnostics,
     ephemeral::Holder,

@@ -4,7 +4,6 @@
 mod decode;
 mod encode;
 mod json;
-mod reader;
 mod ty;
 
 pub use decode::decode;
@@ -86,4 +85,95 @@ fn location(steps: &[Step]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::framework::{Type, Value};
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let object = r#"["object",{"a":"string"}]"#;
+        for (ty, bytes, message) in [
+            ("\"string\"", "", "the message ends too early"),
+            ("\"string\"", "a268", "the message ends too early"),
+            ("\"string\"", "a26869c0", "bytes after the end of the value"),
+            ("\"string\"", "01", "not a string"),
+            ("\"string\"", "a1ff", "a string that is not UTF-8"),
+            ("\"string\"", "c1", "a reserved msgpack marker"),
+            ("\"number\"", "c3", "not a number"),
+            ("\"number\"", "a178", "not a number, or too large"),
+            ("\"number\"", "cb7ff0000000000000", "not a number, or too large"),
+            ("\"bool\"", "00", "not a bool"),
+            (object, "80", "an object with another number of attributes"),
+            (object, "81a162c0", "an object with an attribute too many"),
+            (object, "81a16101", "a: not a string"),
+            (r#"["object",{"a":"bool","b":"bool"}]"#, "82a161c3a161c3", "a key that is there twice"),
+            (r#"["tuple",["bool"]]"#, "92c3c3", "a tuple of another length"),
+            (r#"["list","bool"]"#, "92c300", "[1]: not a bool"),
+            (r#"["list","bool"]"#, "ddffffffff", "[0]: the message ends too early"),
+            (r#"["map","bool"]"#, "dfffffffff", "the message ends too early"),
+            (r#"["map","bool"]"#, "81a16b00", "[\"k\"]: not a bool"),
+            // A path ends at a set.
+            (r#"["set",["object",{"a":"string"}]]"#, "9181a16101", "not a string"),
+            ("\"dynamic\"", "91c0", "not a type and a value of it"),
+            ("\"dynamic\"", "92a178c0", "not a type"),
+            ("\"dynamic\"", "92c4092264796e616d696322c0", "not a type"),
+            // Extensions of another kind, and malformed descriptions.
+            ("\"string\"", "d5000000", "an extension of an unknown kind"),
+            ("\"string\"", "d50c0102", "a malformed description of an unknown value"),
+            ("\"string\"", "c7020c81a1", "the message ends too early"),
+            ("\"string\"", "c7050c81a16101c2", "a malformed description of an unknown value"),
+        ] {
+            let ty = decode_type(ty.as_bytes()).unwrap();
+            let error = decode(&ty, &bytes_of(bytes)).unwrap_err();
+            assert_eq!(error.to_string(), message, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn descriptions_of_unknown_values_have_a_limit() {
+        let mut bytes = vec![0xc8, 0x04, 0x01, 0x0c];
+        bytes.extend([0x81, 0x02, 0xda, 0x03, 0xfc]);
+        bytes.resize(4 + 1025, b'x');
+        let error = decode(&Type::String, &bytes).unwrap_err();
+        assert_eq!(error.to_string(), "too long a description of an unknown value");
+    }
+
+    #[test]
+    fn nesting_has_a_limit() {
+        // A dynamic value in a dynamic value, each in a tuple of one.
+        let mut bytes = Vec::new();
+        for _ in 0..1000 {
+            bytes.extend(bytes_of("92"));
+            bytes.extend(bytes_of("b4"));
+            bytes.extend(br#"["list"  ,"dynamic"]"#);
+            bytes.extend(bytes_of("91"));
+        }
+        let error = decode(&Type::Dynamic, &bytes).unwrap_err();
+        assert!(error.to_string().ends_with("nested too deeply"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_another_type_keeps_what_fits() {
+        let ty = decode_type(br#"["object",{"id":"string","size":["list","number"]}]"#).unwrap();
+        let value = o([("id", s("disk-1")), ("size", Value::List(vec![1.into(), s("planted")]))]);
+        let error = encode(&ty, &value).unwrap_err();
+        assert_eq!(error.to_string(), "size[1]: a number was meant");
+        let kept = decode(&ty, &error.into_partial()).unwrap();
+        assert_eq!(kept, o([("id", s("disk-1")), ("size", Value::List(vec![1.into(), Value::Null]))]));
+    }
+
+    fn s(text: &str) -> Value {
+        text.into()
+    }
+
+    fn o<const N: usize>(attributes: [(&str, Value); N]) -> Value {
+        Value::object(attributes)
+    }
+
+    fn bytes_of(hex: &str) -> Vec<u8> {
+        hex.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+}

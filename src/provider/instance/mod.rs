@@ -9,7 +9,6 @@ mod offers;
 mod plan;
 mod price;
 mod report;
-mod request;
 mod schema;
 
 use std::{sync::Arc, time::Duration};
@@ -132,12 +131,12 @@ impl Managed for Instance {
     }
 
     async fn request(&mut self, client: &Client, limits: &Limits) -> Result<CreateInstance, Diagnostic> {
-        request::find_disks(self, client, limits).await?;
-        request::request(self, client)
+        report::find_disks(self, client, limits).await?;
+        report::request(self, client)
     }
 
     fn planned_request(&self, client: &Client) -> Option<CreateInstance> {
-        request::request(self, client).ok()
+        report::request(self, client).ok()
     }
 
     fn choices(config: &Self, planned: &Self, private: &Private, client: &Client) -> Vec<Choice<Self>> {

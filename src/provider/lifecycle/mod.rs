@@ -6,7 +6,6 @@ pub(super) mod absence;
 mod create;
 mod data;
 mod delete;
-mod import;
 mod leftovers;
 mod list;
 mod plan;
@@ -18,8 +17,8 @@ pub(super) use self::{
     create::Creation,
     data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
-    import::{Found, in_list},
     list::{Filters, ListAll},
+    read::{Found, in_list},
 };
 use super::Client;
 use crate::{
@@ -352,6 +351,6 @@ impl<M: Managed> framework::Resource for Resource<M> {
     }
 
     async fn import(&self, id: &str, context: Context<Client>) -> Outcome<M> {
-        import::import(id, &context).await
+        read::import(id, &context).await
     }
 }

@@ -1,12 +1,9 @@
 //! A review in the forms that people and programs read. Everything that a plan says is escaped for the form.
 
+mod ci;
 mod document;
-mod github;
-mod gitlab;
 mod html;
-mod junit;
 mod markdown;
-mod sarif;
 mod terminal;
 
 use super::{
@@ -62,13 +59,13 @@ pub struct Style {
 pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let id = style.id.as_deref();
     Ok(match style.format {
-        Format::Github => github::write(review),
-        Format::Gitlab => gitlab::write(review, style)?,
+        Format::Github => ci::github(review),
+        Format::Gitlab => ci::gitlab(review, style)?,
         Format::Html => html::write(review, id)?,
         Format::Json => review.to_json()? + "\n",
-        Format::Junit => junit::write(review)?,
+        Format::Junit => ci::junit(review)?,
         Format::Markdown => markdown::write(review, id),
-        Format::Sarif => sarif::write(review, style)?,
+        Format::Sarif => ci::sarif(review, style)?,
         Format::Text => terminal::write(review, style.is_coloured),
     })
 }

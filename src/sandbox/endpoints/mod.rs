@@ -7,8 +7,6 @@ mod cloud_disks;
 mod images;
 mod instance_create;
 mod instance_disks;
-mod instance_release;
-mod instance_request;
 mod instances;
 
 use axum::http::Method;
@@ -29,7 +27,7 @@ pub(super) const ENDPOINTS: [&Endpoint; 17] = [
     &instances::LIST,
     &instances::DETAIL,
     &instances::ENDPOINT,
-    &instance_release::ENDPOINT,
+    &instances::RELEASE,
     &cloud_disks::ENDPOINT,
     &cloud_disks::LIST,
     &cloud_disks::RENAME,

@@ -60,10 +60,6 @@ mod build;
 #[cfg(unix)]
 mod gguf;
 #[cfg(unix)]
-mod install;
-#[cfg(unix)]
-mod models;
-#[cfg(unix)]
 mod server;
 #[cfg(unix)]
 mod tools;
@@ -73,7 +69,7 @@ use std::{fs, io, path::Path};
 use serde::{Deserialize, Serialize};
 
 #[cfg(unix)]
-pub use self::install::{bin, equip, install};
+pub use self::build::{bin, equip, install};
 #[cfg(unix)]
 use super::machines;
 #[cfg(unix)]
@@ -119,9 +115,9 @@ pub fn run(
     let main = match program.file_name()?.to_str()? {
         machines::GUARD => |call: &Call<'_>| machines::guard(call.arguments.first().map(String::as_str)),
         "llama-server" => server::main,
-        "nvcc" => tools::nvcc::main,
-        "nvidia-smi" => tools::nvidia_smi::main,
-        "ss" => tools::ss::main,
+        "nvcc" => tools::nvcc,
+        "nvidia-smi" => tools::nvidia_smi,
+        "ss" => tools::ss,
         _ => return None,
     };
     let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();

@@ -1,6 +1,5 @@
 //! Creates on a scripted service and paused time.
 
-mod accounts;
 mod choices;
 
 use std::sync::{

@@ -1,14 +1,15 @@
 //! The machines where the system is a Unix.
 
 mod exec;
-mod guard;
 mod listener;
 mod session;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io,
-    path::PathBuf,
+    fs, io,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -24,7 +25,6 @@ use tokio::{runtime::Handle, sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    guard::Guard,
     listener::{Neighbours, Port, Sshd, Up, serve},
     session::Guest,
 };
@@ -34,8 +34,6 @@ use crate::sandbox::{
     options::{Error, Options},
     world::{Instance, World},
 };
-
-pub(in crate::sandbox) use self::guard::{NAME as GUARD, main as guard};
 
 /// How many instances have an sshd at most: beyond it ports are invented, so that a load test does not run out of file
 /// descriptors.
@@ -68,7 +66,7 @@ pub(in crate::sandbox) struct Machines {
 impl Machines {
     /// None yet. Must be called on a runtime, where they will live.
     pub(in crate::sandbox) fn new(options: &Options) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix(guard::FOLDER).tempdir().map_err(Error::Homes)?;
+        let folder = tempfile::Builder::new().prefix(FOLDER).tempdir().map_err(Error::Homes)?;
         let read = |(name, line): (&String, &String)| match PublicKey::from_openssh(line) {
             Ok(key) => Ok((name.clone(), key)),
             Err(error) => Err(Error::Key { name: name.clone(), reason: error.to_string() }),
@@ -268,4 +266,51 @@ fn config(host_key: &PrivateKey, methods: MethodSet) -> Config {
         nodelay: true,
         ..Config::default()
     }
+}
+
+/// The name under which this program is the guard.
+pub(in crate::sandbox) const GUARD: &str = "sandbox-guard";
+
+/// What the names of folders with instances begin with. The guard removes no other folder.
+const FOLDER: &str = "sandbox-";
+
+/// The guard of a sandbox. Dropping it waits until the guard has ended.
+#[derive(Debug)]
+struct Guard(Child);
+
+impl Guard {
+    /// Guards the processes and files of the instances in this folder.
+    fn start(executable: &Path, folder: &Path) -> io::Result<Self> {
+        let mut command = Command::new(executable);
+        // In a group of its own, so that Ctrl-C ends the sandbox alone.
+        command.arg0(GUARD).arg(folder).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Self)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        if let Err(error) = self.0.wait() {
+            tracing::debug!(%error, "the guard was not waited for");
+        }
+    }
+}
+
+/// The guard itself: waits for the end of the sandbox, then ends what is left.
+pub(in crate::sandbox) fn guard(folder: Option<&str>) -> ExitCode {
+    let Some(folder) = folder.map(Path::new).filter(|folder| is_ours(folder)) else { return ExitCode::FAILURE };
+    // It ends with the sandbox, and nothing is ever written to it.
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    for instance in fs::read_dir(folder).into_iter().flatten().flatten() {
+        exec::end(&instance.path().display().to_string());
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn is_ours(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(FOLDER))
 }

@@ -2,14 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{
-    super::{
-        gguf::Gguf,
-        models::{BAD_TEMPLATE, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS},
-    },
-    Context,
-    options::FlashAttention,
-};
+use super::{Context, options::FlashAttention};
+use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, Gguf, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
 
 /// Architectures that a server knows.
 const ARCHITECTURES: [&str; 12] = [

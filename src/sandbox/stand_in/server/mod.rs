@@ -1,6 +1,5 @@
 //! The inference server: its start, its life and its ends, as measured on two builds of the real one.
 
-mod answers;
 mod chat;
 mod load;
 mod options;

@@ -1,4 +1,4 @@
-//! What is answered to whom, and when.
+//! What is answered to whom and when, and the documents that describe a server.
 
 use std::{
     fmt::Write,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, answers, chat, load::Model};
+use super::{Context, chat, load::Model};
 
 /// A server: what it is, and what it has done.
 #[derive(Debug)]
@@ -123,11 +123,11 @@ async fn health() -> Response {
 }
 
 async fn models(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(answers::models(&app))
+    Json(models_document(&app))
 }
 
 async fn props(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(answers::props(&app))
+    Json(props_document(&app))
 }
 
 async fn set_props(State(app): State<Arc<App>>) -> Response {
@@ -140,7 +140,7 @@ async fn set_props(State(app): State<Arc<App>>) -> Response {
 
 async fn slots(State(app): State<Arc<App>>) -> Response {
     if app.context.settings.slots {
-        return Json(answers::slots(&app)).into_response();
+        return Json(slots_document(&app)).into_response();
     }
     error(&app, 501, "not_supported_error", "This server does not support slots endpoint. Start it with `--slots`")
 }
@@ -260,4 +260,62 @@ impl Metrics {
     fn change(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// `/v1/models`.
+pub(super) fn models_document(app: &App) -> Value {
+    let Some(model) = app.model() else {
+        return json!({ "object": "list", "data": [] });
+    };
+    let name = app.context.settings.name();
+    let mut meta = json!({
+        "vocab_type": 1,
+        "n_vocab": 32_000,
+        "n_ctx_train": model.trained_context,
+        "n_embd": 16,
+        "n_params": 16,
+        "size": model.size,
+    });
+    if !app.context.build.is_old() {
+        meta["n_ctx"] = json!(model.context);
+        meta["ftype"] = json!("all F32");
+    }
+    let own = json!({
+        "id": name,
+        "object": "model",
+        "created": Timestamp::now().as_second(),
+        "owned_by": "llamacpp",
+        "meta": meta,
+    });
+    json!({ "object": "list", "data": [own] })
+}
+
+/// `/props`.
+pub(super) fn props_document(app: &App) -> Value {
+    let settings = &app.context.settings;
+    let model = app.model();
+    let mut props = json!({
+        "default_generation_settings": { "n_ctx": model.map_or(0, |model| model.context) },
+        "total_slots": settings.slot_count(),
+        "model_path": settings.model.as_deref().map(|path| path.display().to_string()).unwrap_or_default(),
+        "chat_template": model.map(|model| model.template.as_str()).unwrap_or_default(),
+        "build_info": app.context.build.info(),
+    });
+    if !app.context.build.is_old() {
+        props["model_alias"] = json!(settings.name());
+        props["modalities"] = json!({ "vision": false, "audio": false });
+        props["endpoint_slots"] = json!(settings.slots);
+        props["endpoint_props"] = json!(settings.props);
+        props["endpoint_metrics"] = json!(settings.metrics);
+        props["is_sleeping"] = json!(false);
+    }
+    props
+}
+
+/// `/slots`.
+pub(super) fn slots_document(app: &App) -> Value {
+    let context = app.model().map_or(0, |model| model.context);
+    let busy = app.context.settings.slot_count() - app.slots.available_permits();
+    let slot = |id| json!({ "id": id, "n_ctx": context, "is_processing": id < busy });
+    (0..app.context.settings.slot_count()).map(slot).collect()
 }

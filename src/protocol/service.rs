@@ -1,4 +1,5 @@
-//! Runs one call of the core in a task of its own.
+//! The gRPC service: the table of its calls, each answered in a task of its own, with its span, its log line and its
+//! panics caught.
 
 use std::{
     future::Future,
@@ -11,30 +12,166 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::Stream;
-use tokio_util::{sync::DropGuard, task::TaskTracker};
-use tonic::Status;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use tonic::{Request, Response, Status, async_trait, codegen::BoxStream, service::Routes};
 use tracing::{Instrument as _, Span, field::Empty};
 
-use crate::{
-    framework::{
-        Diagnostic, Diagnostics, Provider, Server,
-        server::{Caller, answer_to},
-    },
-    protocol::{
-        convert,
-        tfplugin6::{
-            self, call_function, invoke_action,
-            invoke_action::event::{self, Completed},
-            list_resource,
+use super::{
+    convert,
+    tfplugin6::{
+        self, call_function,
+        invoke_action::{
+            self,
+            event::{self, Completed},
         },
+        list_resource,
+        provider_server::{Provider as Rpc, ProviderServer},
+        stop_provider,
     },
 };
+use crate::framework::{
+    Diagnostic, Diagnostics, Ends, Provider, Server,
+    server::{Caller, answer_to},
+};
+
+/// Largest message either way: what the usual servers take (plugin protocol, sizes and connection).
+const LARGEST_MESSAGE: usize = 256 << 20;
+
+/// The service that offers a provider, as routes for a gRPC server.
+///
+/// `work` counts the calls under way, so that they can be waited for.
+///
+/// A request may have a `CancellationToken` as an extension, which is cancelled when its caller is gone.
+pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
+    let service = Service { server: Arc::new(Server::new(provider, ends)), work };
+    Routes::new(
+        ProviderServer::new(service)
+            .max_decoding_message_size(LARGEST_MESSAGE)
+            .max_encoding_message_size(LARGEST_MESSAGE),
+    )
+}
+
+struct Service<P: Provider> {
+    server: Arc<Server<P>>,
+    work: TaskTracker,
+}
+
+impl<P: Provider> Service<P> {
+    async fn call<C: Call>(&self, request: Request<C>) -> Result<Response<C::Response>, Status> {
+        let caller = self.caller(&request);
+        Ok(Response::new(run(self.server.clone(), &self.work, caller, request.into_inner()).await))
+    }
+
+    /// Answers a call with a stream of events.
+    fn stream<C: StreamCall>(&self, request: Request<C>) -> Result<Response<BoxStream<C::Event>>, Status> {
+        let caller = self.caller(&request);
+        Ok(Response::new(Box::pin(stream(self.server.clone(), &self.work, caller, request.into_inner()))))
+    }
+
+    fn caller<C>(&self, request: &Request<C>) -> Caller {
+        self.server.caller(request.extensions().get::<CancellationToken>())
+    }
+}
+
+/// The calls with one answer that may hold diagnostics: the name of each, and the field of its request that names what
+/// it is about. Cores make no others: no schema offers state stores.
+macro_rules! calls {
+    ($($name:literal $message:ident $(.$subject:ident)?;)*) => {
+        $(impl Message for tfplugin6::$message::Request {
+            type Response = tfplugin6::$message::Response;
+            const NAME: &'static str = $name;
+
+            $(fn subject(&self) -> &str {
+                &self.$subject
+            })?
+        }
+
+        impl Answer for tfplugin6::$message::Response {
+            fn say(&mut self, diagnostics: Diagnostics) {
+                self.diagnostics.extend(super::convert::diagnostics(diagnostics));
+            }
+        })*
+
+        #[async_trait]
+        impl<P: Provider> Rpc for Service<P> {
+            // Each in the form that `async_trait` gives it.
+            $(fn $message<'life0, 'async_trait>(
+                &'life0 self,
+                request: Request<tfplugin6::$message::Request>,
+            ) -> Pin<Box<dyn Future<Output = Result<Response<tfplugin6::$message::Response>, Status>> + Send + 'async_trait>>
+            where
+                'life0: 'async_trait,
+                Self: 'async_trait,
+            {
+                Box::pin(self.call(request))
+            })*
+
+            /// At once, and not in a task: the core holds a lock while it asks (plugin protocol, StopProvider).
+            async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Result<Response<stop_provider::Response>, Status> {
+                self.server.stop();
+                tracing::debug!(tf_rpc = "StopProvider", "answered");
+                Ok(Response::new(stop_provider::Response::default()))
+            }
+
+            async fn call_function(
+                &self,
+                request: Request<call_function::Request>,
+            ) -> Result<Response<call_function::Response>, Status> {
+                self.call(request).await
+            }
+
+            async fn list_resource(
+                &self,
+                request: Request<list_resource::Request>,
+            ) -> Result<Response<BoxStream<list_resource::Event>>, Status> {
+                self.stream(request)
+            }
+
+            async fn invoke_action(
+                &self,
+                request: Request<invoke_action::Request>,
+            ) -> Result<Response<BoxStream<invoke_action::Event>>, Status> {
+                self.stream(request)
+            }
+        }
+    };
+}
+
+calls! {
+    "ApplyResourceChange" apply_resource_change.type_name;
+    "CloseEphemeralResource" close_ephemeral_resource.type_name;
+    "ConfigureProvider" configure_provider;
+    "GenerateResourceConfig" generate_resource_config.type_name;
+    "GetFunctions" get_functions;
+    "GetMetadata" get_metadata;
+    "GetProviderSchema" get_provider_schema;
+    "GetResourceIdentitySchemas" get_resource_identity_schemas;
+    "ImportResourceState" import_resource_state.type_name;
+    "MoveResourceState" move_resource_state.target_type_name;
+    "OpenEphemeralResource" open_ephemeral_resource.type_name;
+    "PlanAction" plan_action.action_type;
+    "PlanResourceChange" plan_resource_change.type_name;
+    "ReadDataSource" read_data_source.type_name;
+    "ReadResource" read_resource.type_name;
+    "RenewEphemeralResource" renew_ephemeral_resource.type_name;
+    "UpgradeResourceIdentity" upgrade_resource_identity.type_name;
+    "UpgradeResourceState" upgrade_resource_state.type_name;
+    "ValidateActionConfig" validate_action_config.type_name;
+    "ValidateDataResourceConfig" validate_data_resource_config.type_name;
+    "ValidateEphemeralResourceConfig" validate_ephemeral_resource_config.type_name;
+    "ValidateListResourceConfig" validate_list_resource_config.type_name;
+    "ValidateProviderConfig" validate_provider_config;
+    "ValidateResourceConfig" validate_resource_config.type_name;
+}
 
 /// How many events may wait for the core.
 const WAITING: usize = 16;
 
 /// A request, as the table of the calls describes it.
-pub(in crate::protocol) trait Message: Send + Sync + Sized + 'static {
+pub(super) trait Message: Send + Sync + Sized + 'static {
     /// What is answered.
     type Response: Answer;
     /// The call's name in the protocol.
@@ -47,7 +184,7 @@ pub(in crate::protocol) trait Message: Send + Sync + Sized + 'static {
 }
 
 /// A call of the core with one answer: the request is the implementor.
-pub(in crate::protocol) trait Call: Message {
+pub(super) trait Call: Message {
     /// The answer when nothing could be done: the best-known state, without messages.
     fn fallback(&self) -> Self::Response {
         Self::Response::default()
@@ -58,16 +195,16 @@ pub(in crate::protocol) trait Call: Message {
 }
 
 /// An answer and the messages with it, or why nothing could be done.
-pub(in crate::protocol) type Answered<C> = Result<(<C as Message>::Response, Diagnostics), Diagnostics>;
+pub(super) type Answered<C> = Result<(<C as Message>::Response, Diagnostics), Diagnostics>;
 
 /// An answer that can carry messages to the operator.
-pub(in crate::protocol) trait Answer: Default + Send + 'static {
+pub(super) trait Answer: Default + Send + 'static {
     /// Adds messages.
     fn say(&mut self, diagnostics: Diagnostics);
 }
 
 /// A call of the core that is answered by a stream of events: the request is the implementor.
-pub(in crate::protocol) trait StreamCall: Send + Sync + Sized + 'static {
+pub(super) trait StreamCall: Send + Sync + Sized + 'static {
     /// What the stream is made of.
     type Event: Answer;
     /// The call's name in the protocol.
@@ -89,7 +226,7 @@ pub(in crate::protocol) trait StreamCall: Send + Sync + Sized + 'static {
 
 /// Where a call sends its events.
 #[derive(Debug)]
-pub(in crate::protocol) struct Events<E>(mpsc::Sender<Result<E, Status>>);
+pub(super) struct Events<E>(mpsc::Sender<Result<E, Status>>);
 
 impl<E> Events<E> {
     /// Sends an event, unless the core has heard enough.
@@ -105,12 +242,7 @@ impl<E> Events<E> {
 
 /// Answers a call in a task of its own: a client that goes away does not end work under way
 /// (plugin protocol, request cancellation), and a panic harms no other call.
-pub(super) async fn run<P: Provider, C: Call>(
-    server: Arc<Server<P>>,
-    work: &TaskTracker,
-    caller: Caller,
-    call: C,
-) -> C::Response {
+async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, caller: Caller, call: C) -> C::Response {
     let (id, span) = identified(C::NAME, call.subject());
     let answering = async move {
         let started = Instant::now();
@@ -142,7 +274,7 @@ pub(super) async fn run<P: Provider, C: Call>(
 }
 
 /// Answers a call with events, in a task of its own as single answers are. A panic, too, ends in a last event.
-pub(super) fn stream<P: Provider, C: StreamCall>(
+fn stream<P: Provider, C: StreamCall>(
     server: Arc<Server<P>>,
     work: &TaskTracker,
     caller: Caller,

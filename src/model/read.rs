@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Error, Fault,
-    header::{Header, Tensors},
-    keys::{Keys, MOST_LAYERS, Numbers},
+    header::{Header, Keys, MOST_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
 
