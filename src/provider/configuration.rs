@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Environment, OnLeftover, OnUnreleasable, account_budget::AccountBudget};
 use crate::{
-    api::{BaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
+    api::{BaseUrl, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
     framework::{
         Attr, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
@@ -277,8 +277,13 @@ fn parse_base_url(
                 path,
                 "Invalid base address",
                 format!(
-                    "The service's base address (base_url or DAMODEL_BASE_URL) cannot be used: {error}. \
-                     For a private gateway without TLS set allow_http = true."
+                    "The service's base address (base_url or DAMODEL_BASE_URL) cannot be used: {error}.{}",
+                    match error {
+                        InvalidBaseUrl::PlainHttp => " For a private gateway without TLS set allow_http = true.".into(),
+                        // What stands before an @ may be a password.
+                        InvalidBaseUrl::NoAddress if !url.contains('@') => format!(" Its value is {url:?}."),
+                        _ => String::new(),
+                    }
                 ),
             );
             None

@@ -83,7 +83,8 @@ impl Environment {
     /// The same in another working directory.
     #[must_use]
     pub fn within(self, directory: impl AsRef<Path>) -> Self {
-        Self { directory: self.directory.join(directory), ..self }
+        // Without a `.` in its middle.
+        Self { directory: self.directory.join(directory).components().collect(), ..self }
     }
 
     /// The socket of the operator's SSH agent.

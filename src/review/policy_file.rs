@@ -80,7 +80,7 @@ impl Policy {
         match file.required("version")? {
             Value::Integer(VERSION) => {}
             Value::Integer(other) => return Err(NotAPolicy::Version(*other)),
-            _ => return Err(file.wrong("version", "is to be 1".to_owned())),
+            _ => return Err(file.wrong("version", "must be 1".to_owned())),
         }
         file.knows(&["version", "limits", "rule", "exception"])?;
         let mut limits = Vec::new();
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
     /// The tables of a list of such.
     fn sections(&self, key: &'static str) -> Result<Vec<Self>, NotAPolicy> {
         let Some(list) = self.table.get(key) else { return Ok(Vec::new()) };
-        let list = list.as_array().ok_or_else(|| self.wrong(key, format!("is to be written as [[{key}]]")))?;
+        let list = list.as_array().ok_or_else(|| self.wrong(key, format!("must be written as [[{key}]]")))?;
         let section = |(index, table): (usize, &'a Value)| {
             Ok(Self { place: format!("[[{key}]] {}", index + 1), table: table_of(table, key)? })
         };
@@ -146,7 +146,7 @@ impl<'a> Section<'a> {
         let number = match value {
             Value::Integer(number) => number.to_string(),
             Value::Float(number) => number.to_string(),
-            _ => return Err(self.wrong(key, "is to be a number".to_owned())),
+            _ => return Err(self.wrong(key, "must be a number".to_owned())),
         };
         number.parse().map_err(|why: String| self.wrong(key, format!("is {why}")))
     }
@@ -165,7 +165,7 @@ impl<'a> Section<'a> {
             Date::new(date.year.try_into().ok()?, date.month.try_into().ok()?, date.day.try_into().ok()?).ok()
         });
         let day =
-            day.ok_or_else(|| self.wrong("expires", "is to be a date such as 2026-12-31, without quotes".to_owned()))?;
+            day.ok_or_else(|| self.wrong("expires", "must be a date such as 2026-12-31, without quotes".to_owned()))?;
         Ok(Exception {
             plans: None,
             matching: self.patterns()?,
@@ -194,12 +194,12 @@ impl<'a> Section<'a> {
     fn words(&self, key: &'static str) -> Result<Option<Vec<&'a str>>, NotAPolicy> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         let words: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
-        words.map(Some).ok_or_else(|| self.wrong(key, "is to be a list of strings".to_owned()))
+        words.map(Some).ok_or_else(|| self.wrong(key, "must be a list of strings".to_owned()))
     }
 
     fn text(&self, key: &'static str) -> Result<String, NotAPolicy> {
         let text = self.required(key)?.as_str().filter(|text| !text.trim().is_empty());
-        text.map(str::to_owned).ok_or_else(|| self.wrong(key, "is to be a text".to_owned()))
+        text.map(str::to_owned).ok_or_else(|| self.wrong(key, "must be a text".to_owned()))
     }
 
     fn required(&self, key: &'static str) -> Result<&'a Value, NotAPolicy> {
@@ -212,12 +212,12 @@ impl<'a> Section<'a> {
 
     fn unknown_word(&self, key: &'static str, word: &str, known: &[&str]) -> NotAPolicy {
         let guess = nearest(word, known).map(|known| format!(" (did you mean {known:?}?)")).unwrap_or_default();
-        self.wrong(key, format!("has no word {word:?}{guess}; there are {}", known.join(", ")))
+        self.wrong(key, format!("does not accept {word:?}{guess}; it accepts {}", known.join(", ")))
     }
 }
 
 fn table_of<'a>(value: &'a Value, key: &'static str) -> Result<&'a Table, NotAPolicy> {
-    let wrong = || NotAPolicy::Value { place: "the policy".to_owned(), key, why: "is to be a table".to_owned() };
+    let wrong = || NotAPolicy::Value { place: "the policy".to_owned(), key, why: "must be a table".to_owned() };
     value.as_table().ok_or_else(wrong)
 }
 
@@ -430,18 +430,18 @@ mod tests {
             ),
             (
                 "version = 1\n[limits]\ndeny = [\"destroy_data\"]",
-                "[limits]: deny has no word \"destroy_data\" (did you mean \"destroy-data\"?)",
+                "[limits]: deny does not accept \"destroy_data\" (did you mean \"destroy-data\"?)",
             ),
             ("version = 1\n[limits]\nmax_monthly_increase = -1", "[limits]: max_monthly_increase is below 0"),
             ("version = 1\n[limits]\nmax_monthly_increase = nan", "[limits]: max_monthly_increase is not a number"),
-            ("version = 1\n[limits]\nmax_monthly_increase = \"1\"", "[limits]: max_monthly_increase is to be a number"),
+            ("version = 1\n[limits]\nmax_monthly_increase = \"1\"", "[limits]: max_monthly_increase must be a number"),
             ("version = 1\n[[rule]]\ndeny = []", "[[rule]] 1 lacks \"match\""),
             ("version = 1\n[[rule]]\nmatch = []", "[[rule]] 1: match is empty"),
             ("version = 1\n[[rule]]\nmatch = [\"a-*\"]", "[[rule]] 1: match \"a-*\": * stands for a whole step"),
-            ("version = 1\n[rule]\nmatch = [\"a\"]", "the policy: rule is to be written as [[rule]]"),
+            ("version = 1\n[rule]\nmatch = [\"a\"]", "the policy: rule must be written as [[rule]]"),
             (&exception(""), "[[exception]] 1 lacks \"expires\""),
-            (&exception("expires = \"2026-12-31\""), "[[exception]] 1: expires is to be a date such as 2026-12-31"),
-            (&exception("expires = 2026-12-31\nrule = [\"plan\"]"), "[[exception]] 1: rule has no word \"plan\""),
+            (&exception("expires = \"2026-12-31\""), "[[exception]] 1: expires must be a date such as 2026-12-31"),
+            (&exception("expires = 2026-12-31\nrule = [\"plan\"]"), "[[exception]] 1: rule does not accept \"plan\""),
             ("version = ", "it is not TOML: "),
         ] {
             let error = read(text).unwrap_err();

@@ -69,7 +69,7 @@ impl Hop {
         let (mut handle, facts) = self.shake_hands(bastion.as_deref(), limits).await?;
         let address = self.target.address();
         login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
-        let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("it showed no host key"))?;
+        let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("the server sent no host key"))?;
         Ok(Connection { handle, facts, host_key, address, bastion })
     }
 

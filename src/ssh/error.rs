@@ -100,7 +100,7 @@ pub enum Error {
         reason: String,
     },
     /// The login works, and no command runs. Usual cause: a machine that is still booting; a user without a shell.
-    #[error("{address} lets us in, but runs no command: {reason}")]
+    #[error("{address} accepts the login, but runs no commands: {reason}")]
     NotReady {
         /// Host and port.
         address: String,
@@ -184,9 +184,9 @@ pub(super) fn of_a_bastion(error: Error) -> Error {
 fn attempts(tried: &[String], offered: &[String]) -> String {
     let offered = if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") };
     if tried.is_empty() {
-        return format!("no credential was given that it takes (it takes {offered})");
+        return format!("no credential was given that the server accepts (it accepts {offered})");
     }
-    format!("tried: {} (it takes {offered})", tried.join("; "))
+    format!("tried: {} (the server accepts {offered})", tried.join("; "))
 }
 
 fn after(last: Option<&Error>) -> String {
@@ -232,11 +232,11 @@ mod tests {
         };
         assert_eq!(
             denied(&["private key", "password"], &["publickey"]),
-            "root@h:22 refused the login; tried: private key; password (it takes publickey)"
+            "root@h:22 refused the login; tried: private key; password (the server accepts publickey)"
         );
         assert_eq!(
             denied(&[], &[]),
-            "root@h:22 refused the login; no credential was given that it takes (it takes nothing)"
+            "root@h:22 refused the login; no credential was given that the server accepts (it accepts nothing)"
         );
     }
 

@@ -72,7 +72,7 @@ impl Connection {
         let opened = (|| self.handle.channel_open_session()).retry(pauses).when(is_full).await;
         opened.map_err(|error| match error {
             russh::Error::ChannelOpenFailure(failure) => {
-                Error::NotRun { reason: said(&format!("it has no session for us ({failure:?})")) }
+                Error::NotRun { reason: said(&format!("the server opened no session ({failure:?})")) }
             }
             _ => self.lost(),
         })

@@ -77,7 +77,7 @@ impl client::Handler for Handler {
             }
             DisconnectReason::Error(russh::Error::NoAuthMethod) => {
                 let _ = self.facts.dismissed.set(());
-                "the server takes nothing else".to_owned()
+                "the server accepts no other method".to_owned()
             }
             DisconnectReason::Error(russh::Error::KeepaliveTimeout | russh::Error::InactivityTimeout) => {
                 "the server does not answer any more".to_owned()

@@ -154,7 +154,7 @@ impl Exchange {
                 frame = timeout(self.idle, incoming.frame()) => frame,
             };
             let Ok(frame) = frame else {
-                let doing = format!("{}, which began and fell silent,", doing(self.port));
+                let doing = format!("{}, which began and then stalled,", doing(self.port));
                 return Some(Err(Error::TimedOut { doing, last: None }));
             };
             match frame?.map(hyper::body::Frame::into_data) {

@@ -112,7 +112,7 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
         Ok(key) => match key.algorithm() {
             Algorithm::Ecdsa { .. } | Algorithm::Ed25519 | Algorithm::Rsa { .. } => Ok(key),
             Algorithm::SkEcdsaSha2NistP256 | Algorithm::SkEd25519 => {
-                Err(bad("its hardware is reached by an agent only"))
+                Err(bad("its hardware key is used through an agent only"))
             }
             other => Err(bad(&format!("keys of the kind {other} are not supported"))),
         },

@@ -195,7 +195,7 @@ fn mount_path(description: &str) -> Attribute {
 /// What the release of an instance deletes, and what it leaves, in sentences.
 pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &api::Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
-    let own = format!("Its system disk and its local data disk ({mount_path}) are deleted for good.");
+    let own = format!("The release deletes its system disk and its local data disk ({mount_path}) for good.");
     let listing = match client {
         Some(client) => client.api.cloud_disks().snapshot(limits).await.ok(),
         None => None,

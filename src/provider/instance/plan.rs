@@ -184,7 +184,8 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
         "The replacement deletes the instance's disks",
         format!(
             "The change of {path} replaces {}. {losses}{choice} The instance is released before price and stock are \
-             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first.",
+             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first, and with \
+             lifecycle {{ destroy = false }} (OpenTofu) the former one is not released: it stays, and is billed.",
             prior.title()
         ),
     );

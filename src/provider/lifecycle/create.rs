@@ -227,8 +227,8 @@ impl<M: Managed> Creation<'_, M> {
         if accepted.origin == Origin::Adopted {
             self.diagnostics.push(adopted(&self.state));
         }
-        self.wait(&accepted).await;
-        self.rename(&accepted).await;
+        let is_stopped = self.wait(&accepted).await;
+        self.rename(&accepted, is_stopped).await;
         M::look_after_create(self, &accepted).await;
         if let Some(name) = accepted.rename_to.clone() {
             *self.state.name_mut() = Attr::Known(name);
@@ -236,31 +236,36 @@ impl<M: Managed> Creation<'_, M> {
         self.hand_over(accepted.entry).await;
     }
 
-    async fn wait(&mut self, accepted: &Accepted<M::Object>) {
+    /// Waits until the object is ready; whether the run was stopped meanwhile.
+    async fn wait(&mut self, accepted: &Accepted<M::Object>) -> bool {
         if !self.state.waits() {
-            return;
+            return false;
         }
         let objects = self.client.api.objects::<M::Object>();
         let is_settled = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::is_settled);
         match objects.wait(&api::Record::key(&accepted.made), &self.limits, is_settled).await {
             Ok(seen) => {
-                let Some(record) = seen.record() else { return };
+                let Some(record) = seen.record() else { return false };
                 self.state.take_record(record);
                 self.diagnostics.extend(self.state.unfit(record, accepted).map(Into::into).unwrap_or_default());
+                false
             }
             Err(error) => {
-                let diagnostic = wait_ended(&error, &self.state, &accepted.ids);
-                self.diagnostics.push(diagnostic);
+                self.diagnostics.push(wait_ended(&error, &self.state, accepted));
+                is_stop(&error)
             }
         }
     }
 
     /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the
     /// name is the one trace of a run that is killed and whose record is lost.
-    async fn rename(&mut self, accepted: &Accepted<M::Object>) {
+    async fn rename(&mut self, accepted: &Accepted<M::Object>, is_stopped: bool) {
         let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.caller_gone.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {
             self.diagnostics.push(not_noted(&self.state, &accepted.sent_name, error));
+            return;
+        }
+        if is_stopped {
             return;
         }
         let objects = self.client.api.objects::<M::Object>();
@@ -350,10 +355,23 @@ fn adopted<M: Managed>(state: &M) -> Diagnostic {
 
 /// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a
 /// warning.
-fn wait_ended<M: Managed>(error: &Error, state: &M, ids: &api::RequestIds) -> Diagnostic {
-    let (noun, title) = (noun::<M>(), state.title());
+fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Object>) -> Diagnostic {
+    let (noun, title, ids) = (noun::<M>(), state.title(), &accepted.ids);
+    if is_stop(error) {
+        let (named, repair) = match accepted.rename_to {
+            Some(_) => (format!(" under the name {:?}", accepted.sent_name), " and repairs its name"),
+            None => (String::new(), ""),
+        };
+        return Diagnostic::warning(
+            format!("Stopped waiting for {title}"),
+            format!(
+                "The run was stopped. The {noun} exists{named} and is billed; the state holds it. The next plan shows \
+                 its status{repair}."
+            ),
+        );
+    }
     match error {
-        Error::WaitEnded(ended) if !ended.cancelled => Diagnostic::error(
+        Error::WaitEnded(ended) => Diagnostic::error(
             format!("{} is not ready in time", capitalized(&title)),
             format!(
                 "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: \
@@ -361,17 +379,19 @@ fn wait_ended<M: Managed>(error: &Error, state: &M, ids: &api::RequestIds) -> Di
                  longer set timeouts {{ create = \"…\" }}{ids}."
             ),
         ),
-        Error::WaitEnded(_) | Error::Cancelled { .. } => Diagnostic::warning(
-            format!("Stopped waiting for {title}"),
-            format!(
-                "The run was stopped: {error}. The {noun} exists and is billed; the state holds it. The next plan \
-                 shows its status."
-            ),
-        ),
         error => {
             let now = format!("The {noun} exists and is billed; the state holds it. The next plan shows its status.");
             Failure { error, tried: format!("wait for {title}"), now }.warning()
         }
+    }
+}
+
+/// Whether the operator stopped the run.
+fn is_stop(error: &Error) -> bool {
+    match error {
+        Error::WaitEnded(ended) => ended.cancelled,
+        Error::Cancelled { .. } => true,
+        _ => false,
     }
 }
 

@@ -317,7 +317,9 @@ fn meaning(
         Kind::NoGguf => {
             ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
         }
-        Kind::NoInference => ("it does not infer", None, "The log says why: correct the arguments, then apply again."),
+        Kind::NoInference => {
+            ("it generates no tokens", None, "The log says why: correct the arguments, then apply again.")
+        }
         Kind::NoPackage => (
             "no prebuilt server found",
             Some("package"),
@@ -328,7 +330,7 @@ fn meaning(
             },
         ),
         Kind::NoSource => (
-            "its source cannot be had",
+            "its source is not available",
             Some("source"),
             match source {
                 Some(source) if !source.path.is_null() => {

@@ -36,8 +36,8 @@ pub(super) fn identity() -> IdentitySchema {
 pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
     let (uid, host) = (identity.text("instance_id"), identity.text("host"));
     if uid.is_none() && host.is_none() {
-        let detail = "Say instance_id, or the host of a server over plain SSH.";
-        return Err(Diagnostic::error("The identity names no machine", detail).into());
+        let detail = "Set instance_id, or the host of a server over plain SSH.";
+        return Err(Diagnostic::error("The identity names no instance and no host", detail).into());
     }
     let port = identity.text("port").map(|port| format!(":{port}")).unwrap_or_default();
     let host = host.map(|host| format!("@{host}")).unwrap_or_default();
@@ -103,7 +103,7 @@ async fn look(
             return current.unchanged(Diagnostic::warning(
                 "The server was not looked at",
                 "An import sees no ssh argument, and the service provides no password for this instance. The first \
-                 apply logs in as the configuration says, and takes up what runs there.",
+                 apply logs in as the configuration says, and adopts what runs there.",
             ));
         }
         Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),

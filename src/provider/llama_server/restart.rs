@@ -260,7 +260,7 @@ impl Run<'_> {
         let pid = report.process.as_ref().map(|process| process.pid).unwrap_or_default();
         let key = if self.has_key { "" } else { " A server with a key of its own needs api_key here." };
         Box::new(Diagnostic::error(
-            format!("{} was restarted and does not infer", capitalized(&self.server.title())),
+            format!("{} was restarted and generates no tokens", capitalized(&self.server.title())),
             format!(
                 "{}. It was left alone, as process {pid}; its log in the instance may say why.{key} An apply of \
                  damodel_llama_server asks it again, and repairs it.",

@@ -22,7 +22,7 @@ const AVOIDED: [(&str, &str); 18] = [
     (r"\bthe service (says|tells|knows|wants)\b", "the service reports; service response"),
     (r"\bthe core\b", "Terraform, or Terraform or OpenTofu"),
     (r"\b(takes?|taken|took) (it|them) up\b", "adopts; resumes"),
-    (r"\btake up\b", "adopt; resume"),
+    (r"\btakes? up\b", "adopts; resumes"),
     (r"\bthe machines?\b", "instance; computer"),
     (r"\b(a|each|every|one) machine\b", "instance; computer"),
     (r"\bthings?\b", "object; resource"),

@@ -208,6 +208,7 @@ impl Story {
         for uid in live.difference(&self.seed).filter(|uid| !uids.contains(uid)) {
             let names = self.names(site, uid);
             let thing = account(uid);
+            let is_refused = was_refused(&ledger.requests, uid);
             let is_excused = match self.excused.get(uid) {
                 Some(Excuse::Answered) => true,
                 // A create that could have met it was made only where a warning is all that is wanted. One of another
@@ -224,13 +225,13 @@ impl Story {
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
                 None if self.has_foreign && thing.is_some_and(|(_, is_other)| is_other) => true,
-                // The answer said that nothing was made: the next create finds it by its marker, and warns.
-                None => wanted.on_leftover == OnLeftover::Warn && was_refused(&ledger.requests, uid),
+                // The answer said that nothing was made.
+                None => wanted.on_leftover == OnLeftover::Warn && is_refused,
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
-            // Of what lost its note, nothing is known but the marker, which the create that meets it tells.
+            // Of what lost its note or was refused, only the marker is known: a create that meets it warns, no other run.
             let is_told = names.iter().any(|name| words.contains(name));
-            let is_unknowable = matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
+            let is_unknowable = is_refused || matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
             assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());
         }
         self.judge_secrets(workspace);

@@ -143,10 +143,10 @@ async fn a_refused_login_names_what_was_tried_and_what_is_taken() {
     let text = error.to_string();
     assert!(text.contains(&format!("{}@127.0.0.1:{} refused the login", target.user, sshd.port())), "{text}");
     assert!(text.contains("tried: private key file /") && text.contains("ssh-ed25519 SHA256:"), "{text}");
-    assert!(text.ends_with("(it takes publickey)"), "{text}");
+    assert!(text.ends_with("(the server accepts publickey)"), "{text}");
     assert!(!shown.contains("PLANTED"), "{shown}");
     let nothing = refusal(&sshd.target_with(Credentials::default())).await.0.to_string();
-    assert!(nothing.contains("no credential was given that it takes (it takes publickey)"), "{nothing}");
+    assert!(nothing.contains("no credential was given that the server accepts (it accepts publickey)"), "{nothing}");
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ fn a_server_is_restarted_as_it_is() {
         // It asks for its key.
         let (_, said) = block_on(invoke(&host, []));
         let [error] = said.as_slice() else { panic!("{said:?}") };
-        assert!(error.summary.contains("was restarted and does not infer"), "{error:?}");
+        assert!(error.summary.contains("was restarted and generates no tokens"), "{error:?}");
         assert!(error.detail.contains("401") && error.detail.contains("needs api_key here"), "{error:?}");
 
         let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

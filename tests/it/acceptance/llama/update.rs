@@ -45,8 +45,8 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
             (former.clone().model("nowhere"), "model not found", true),
             (former.clone().model("not-gguf"), "the model is not a GGUF file", true),
             (former.clone().model("crash-on-load"), "it ended before it was ready", false),
-            (former.clone().model("error-on-chat"), "it does not infer", false),
-            (former.clone().model("slow-60s").text("ready_timeout", "1s"), "it does not infer", false),
+            (former.clone().model("error-on-chat"), "it generates no tokens", false),
+            (former.clone().model("slow-60s").text("ready_timeout", "1s"), "it generates no tokens", false),
         ];
         for (changed, words, is_same) in cases {
             workspace.write(&changed.config());
@@ -85,7 +85,7 @@ fn a_move_to_another_workspace_that_fails_leads_back() {
             (moved.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
             (moved.clone().model("nowhere"), "model not found", true),
             (moved.clone().model("crash-on-load"), "it ended before it was ready", false),
-            (moved.clone().model("error-on-chat"), "it does not infer", false),
+            (moved.clone().model("error-on-chat"), "it generates no tokens", false),
         ];
         for (changed, words, is_same) in cases {
             workspace.write(&changed.config());
@@ -130,7 +130,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             workspace.apply_ok(&server.config());
             workspace.write(&server.clone().model("error-on-chat").config());
             let (done, said) = workspace.try_apply(&[]);
-            refusal(&said, &["it does not infer"]);
+            refusal(&said, &["it generates no tokens"]);
             let state = workspace.state();
             assert_eq!((done, state.resource(X).value("status")), (false, &json!("failed")));
             assert_eq!(servers(&site).len(), left, "{word}");
