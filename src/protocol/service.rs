@@ -256,7 +256,7 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
     };
     // The core's connection takes this future with it when it breaks, long before the core's death is noticed
     // otherwise.
-    let (gave_up, answered) = (caller.gone.clone().drop_guard(), caller.answered.clone());
+    let (gave_up, answered) = (caller.caller_gone.clone().drop_guard(), caller.answered.clone());
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
@@ -291,7 +291,7 @@ fn stream<P: Provider, C: StreamCall>(
             events.send(last).await;
         }
     };
-    let gave_up = Some(caller.gone.clone().drop_guard());
+    let gave_up = Some(caller.caller_gone.clone().drop_guard());
     work.spawn(answer_to(caller, answering).instrument(span));
     EventStream { events: receiver, gave_up }
 }

@@ -100,7 +100,7 @@ impl<C: Creation> Flow<C> {
         let mut attempt = 0;
         loop {
             // After the record was written: a run that did not see it began later, when Terraform had ended.
-            if self.options.abandoned.is_cancelled() || self.journal.core_has_ended() {
+            if self.options.caller_gone.is_cancelled() || self.journal.core_has_ended() {
                 self.discard(entry).await;
                 return Err(Ended::Cancelled.error(C::ENDPOINT));
             }

@@ -49,7 +49,7 @@ pub struct CreateOptions<K> {
     pub while_busy: WhileBusy,
     /// Cancelled when the caller is gone. No request is sent after that, because the next run may have read the journal
     /// already.
-    pub abandoned: CancellationToken,
+    pub caller_gone: CancellationToken,
 }
 
 impl<K> Default for CreateOptions<K> {
@@ -58,7 +58,7 @@ impl<K> Default for CreateOptions<K> {
             wait_for_capacity: None,
             before_sending: BeforeSending::default(),
             while_busy: WhileBusy::default(),
-            abandoned: CancellationToken::new(),
+            caller_gone: CancellationToken::new(),
         }
     }
 }

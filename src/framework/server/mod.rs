@@ -57,7 +57,7 @@ pub struct Ends {
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Cancelled when nobody will store the answer of this call.
-    pub gone: CancellationToken,
+    pub caller_gone: CancellationToken,
     /// Cancelled when the answer of this call went to the connection. Whether it was stored is never learned.
     pub answered: CancellationToken,
     /// Cancelled when there will be no further call of this caller.
@@ -109,7 +109,7 @@ impl<P: Provider> Server<P> {
     pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
         let disconnected = disconnected.unwrap_or(&self.ends.caller_gone);
         Caller {
-            gone: disconnected.child_token(),
+            caller_gone: disconnected.child_token(),
             answered: CancellationToken::new(),
             disconnected: disconnected.clone(),
         }
@@ -127,7 +127,7 @@ impl<P: Provider> Server<P> {
 
     /// What a step works with.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
-        let Caller { gone: caller_gone, answered, .. } = self.current_caller();
+        let Caller { caller_gone, answered, .. } = self.current_caller();
         Context { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
     }
 

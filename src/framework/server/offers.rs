@@ -61,7 +61,7 @@ impl<P: Provider> Server<P> {
         }
         let (found, diagnostics) = self::result(resource, result, diagnostics)?;
         // Without a caller no close will come: it is dropped here.
-        let held = held.filter(|_| !caller.gone.is_cancelled());
+        let held = held.filter(|_| !caller.caller_gone.is_cancelled());
         let key = held.map(|held| self.held.hold(held, caller.disconnected)).unwrap_or_default();
         Ok((settled(&self.expected(resource, config), &found), key, diagnostics))
     }

@@ -65,7 +65,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         wait_for_capacity: planned.wait_for_capacity(),
         while_busy: M::WHILE_BUSY,
         before_sending: guard.question(),
-        abandoned: context.caller_gone.clone(),
+        caller_gone: context.caller_gone.clone(),
     };
     let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());

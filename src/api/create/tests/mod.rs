@@ -334,13 +334,13 @@ async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again
 async fn nothing_is_sent_for_a_caller_that_is_gone() {
     let (_folder, journal) = journal();
     let (client, ledger) = serve(|_| async { made() });
-    let abandoned = CancellationToken::new();
-    let ends = abandoned.clone();
+    let caller_gone = CancellationToken::new();
+    let ends = caller_gone.clone();
     let before_sending = BeforeSending::asks(move |_, _| {
         ends.cancel();
         async { Permission::Send }
     });
-    let options = CreateOptions { before_sending, abandoned, ..CreateOptions::default() };
+    let options = CreateOptions { before_sending, caller_gone, ..CreateOptions::default() };
     let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
     assert!(matches!(error, Error::Cancelled { .. }), "{error}");
     assert_eq!(creates(&ledger), 0);
