@@ -1,5 +1,5 @@
-//! The gRPC server, its end, and the services that a plugin host expects beside the plugin itself (plugin protocol, other
-//! gRPC services).
+//! The gRPC server, its end, and the services that a plugin host expects beside the plugin itself (plugin protocol,
+//! other gRPC services).
 
 use std::{
     future::{Future, ready},

@@ -59,14 +59,17 @@ struct Service<P: Provider> {
     work: TaskTracker,
 }
 
+/// What goes back to the core: a message, or a failure of the call itself.
+type Reply<T> = Result<Response<T>, Status>;
+
 impl<P: Provider> Service<P> {
-    async fn call<C: Call>(&self, request: Request<C>) -> Result<Response<C::Response>, Status> {
+    async fn call<C: Call>(&self, request: Request<C>) -> Reply<C::Response> {
         let caller = self.caller(&request);
         Ok(Response::new(run(self.server.clone(), &self.work, caller, request.into_inner()).await))
     }
 
     /// Answers a call with a stream of events.
-    fn stream<C: StreamCall>(&self, request: Request<C>) -> Result<Response<BoxStream<C::Event>>, Status> {
+    fn stream<C: StreamCall>(&self, request: Request<C>) -> Reply<BoxStream<C::Event>> {
         let caller = self.caller(&request);
         Ok(Response::new(Box::pin(stream(self.server.clone(), &self.work, caller, request.into_inner()))))
     }
@@ -101,7 +104,7 @@ macro_rules! calls {
             $(fn $message<'life0, 'async_trait>(
                 &'life0 self,
                 request: Request<tfplugin6::$message::Request>,
-            ) -> Pin<Box<dyn Future<Output = Result<Response<tfplugin6::$message::Response>, Status>> + Send + 'async_trait>>
+            ) -> Pin<Box<dyn Future<Output = Reply<tfplugin6::$message::Response>> + Send + 'async_trait>>
             where
                 'life0: 'async_trait,
                 Self: 'async_trait,
@@ -110,7 +113,7 @@ macro_rules! calls {
             })*
 
             /// At once, and not in a task: the core holds a lock while it asks (plugin protocol, StopProvider).
-            async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Result<Response<stop_provider::Response>, Status> {
+            async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Reply<stop_provider::Response> {
                 self.server.stop();
                 tracing::debug!(tf_rpc = "StopProvider", "answered");
                 Ok(Response::new(stop_provider::Response::default()))
@@ -119,21 +122,21 @@ macro_rules! calls {
             async fn call_function(
                 &self,
                 request: Request<call_function::Request>,
-            ) -> Result<Response<call_function::Response>, Status> {
+            ) -> Reply<call_function::Response> {
                 self.call(request).await
             }
 
             async fn list_resource(
                 &self,
                 request: Request<list_resource::Request>,
-            ) -> Result<Response<BoxStream<list_resource::Event>>, Status> {
+            ) -> Reply<BoxStream<list_resource::Event>> {
                 self.stream(request)
             }
 
             async fn invoke_action(
                 &self,
                 request: Request<invoke_action::Request>,
-            ) -> Result<Response<BoxStream<invoke_action::Event>>, Status> {
+            ) -> Reply<BoxStream<invoke_action::Event>> {
                 self.stream(request)
             }
         }

@@ -1,5 +1,5 @@
-//! Messages of resources, of list resources, and of actions that are invoked; the latter two are answered by a stream of
-//! events.
+//! Messages of resources, of list resources, and of actions that are invoked; the latter two are answered by a stream
+//! of events.
 
 use tokio::sync::mpsc;
 

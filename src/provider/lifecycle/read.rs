@@ -1,4 +1,5 @@
-//! Refresh, and import by id. Only a status of Released, or an absence that is proved, takes an object out of the state.
+//! Refresh, and import by id. Only a status of Released, or an absence that is proved, takes an object out of the
+//! state.
 
 use super::{Managed, ManagedExt as _, Record, Shown, absence, noun};
 use crate::{

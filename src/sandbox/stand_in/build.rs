@@ -1,4 +1,5 @@
-//! What a server was built as (its generation, and the GPUs it was compiled for), and how the stand-ins come into a home.
+//! What a server was built as (its generation, and the GPUs it was compiled for), and how the stand-ins come into a
+//! home.
 
 use std::{
     fs, io,
