@@ -15,8 +15,14 @@ start_worker() {
         # shellcheck disable=SC2086
         exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
     ) </dev/null >>"$state/work.log" 2>&1 9>&- &
+    sent=$!
     # A machine that compiles for another server is slow to start a shell.
-    within 300 load "$folder/worker"
+    within 300 has_begun && load "$folder/worker"
+}
+
+# has_begun: whether the work that was sent off has written itself down, or has ended without.
+has_begun() {
+    load "$folder/worker" || ! read_process "$sent"
 }
 
 # work: the whole of it, in a session of its own. Nobody need be there.
