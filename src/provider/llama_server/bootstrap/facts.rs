@@ -48,7 +48,9 @@ impl Facts {
                 [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
-        facts.cards = facts.lines("cards");
+        // Each with the version of its driver; the service's name has none.
+        let name = |line: String| line.rsplit_once(", ").unwrap_or((&line, "")).0.to_owned();
+        facts.cards = facts.lines("cards").into_iter().map(name).collect();
         facts.cards.sort();
         facts.cards.dedup();
         facts.capabilities = facts.lines("capabilities").into_iter().filter(is_capability).collect();
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn answers_are_added_up() {
-        let mut facts = read("cards", "T4\nA100\nT4");
+        let mut facts = read("cards", "T4, 550.54\nA100, 550.54\nT4");
         facts.learn(read("home", "/root\n"));
         assert_eq!(facts.cards, ["A100", "T4"]);
         for (path, absolute) in [("~", "/root"), ("~/m", "/root/m"), ("m", "/root/m"), ("/m", "/m"), ("~m", "/root/~m")]
