@@ -28,6 +28,8 @@ pub(super) struct Machine {
     /// How long a login may take: the first, and each that follows.
     login: Duration,
     place: Place,
+    /// What is sent of the program: all of it once it was not there, until a job has brought it.
+    form: Form,
     secrets: Vec<SecretString>,
     /// When all that is done here has taken long enough.
     pub(super) deadline: Instant,
@@ -88,6 +90,7 @@ impl Machine {
             limits,
             login,
             place,
+            form: Form::Hash,
             secrets,
             deadline,
             cancel: cancel.clone(),
@@ -148,16 +151,21 @@ impl Machine {
     }
 
     async fn answer(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
-        let mut input = program(place, verb, Form::Hash);
         let mut attempt = 0;
         loop {
             attempt += 1;
+            let input = program(place, verb, self.form);
             let running = self.session.run("sh -s", input.expose_secret().as_bytes());
             match timeout_at(self.deadline, running).await {
                 Err(_) => return Err(self.time_ran_out()),
                 Ok(Ok(output)) => match Report::parse(&output.stdout, &self.secrets) {
-                    Ok(report) => return Ok(report),
-                    Err(Malformed::NoProgram) => input = program(place, verb, Form::Whole),
+                    Ok(report) => {
+                        if matches!(verb, Verb::Ensure(_)) {
+                            self.form = Form::Hash;
+                        }
+                        return Ok(report);
+                    }
+                    Err(Malformed::NoProgram) => self.form = Form::Whole,
                     Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
                     Err(error) => {
                         tracing::debug!(%error, attempt, "the answer is no report");

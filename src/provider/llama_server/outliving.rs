@@ -8,9 +8,12 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
                  || echo lingers";
     let mut questions = vec![Question::line("login", login)];
     if runs_systemd(facts) {
-        match scope(facts) {
-            Some(scope) => questions.push(Question::line("scope", &format!("{scope} true && echo made"))),
-            None => questions.push(Question::of(
+        let scope = scope(facts);
+        questions.extend(scope.map(|scope| Question::line("scope", &format!("{scope} true && echo made"))));
+        // What root starts is left alone.
+        let has_none = scope.is_none() || (facts.knows("scope") && facts.text("scope") != "made");
+        if has_none && !is_root(facts) {
+            questions.push(Question::of(
                 "ends_at_logout",
                 &[
                     "busctl",
@@ -20,7 +23,7 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
                     "org.freedesktop.login1.Manager",
                     "KillUserProcesses",
                 ],
-            )),
+            ));
         }
     }
     questions
@@ -34,12 +37,12 @@ pub(super) fn login(facts: &Facts) -> Login {
         return Login { scope: scope(facts).unwrap_or_default().to_owned(), note: None };
     }
     let user = facts.text("user");
-    let note = (facts.text("ends_at_logout") == "b true").then(|| {
-        format!(
-            "systemd ends the server with the last login of {user} (KillUserProcesses=yes). Let the user linger: \
-             loginctl enable-linger {user}"
-        )
-    });
+    let cure = match scope(facts) {
+        None => format!("Let the user linger: loginctl enable-linger {user}"),
+        Some(scope) => format!("The user lingers, but no scope of its own can be made. This shows why: {scope} true"),
+    };
+    let note = (facts.text("ends_at_logout") == "b true")
+        .then(|| format!("systemd ends the server with the last login of {user} (KillUserProcesses=yes). {cure}"));
     Login { scope: String::new(), note }
 }
 
@@ -47,12 +50,59 @@ fn runs_systemd(facts: &Facts) -> bool {
     facts.lines("login").iter().any(|line| line == "systemd")
 }
 
+fn is_root(facts: &Facts) -> bool {
+    facts.lines("login").first().is_some_and(|id| id == "0")
+}
+
 /// The command that makes one.
 fn scope(facts: &Facts) -> Option<&'static str> {
-    let login = facts.lines("login");
-    match login.first().map(String::as_str) {
-        Some("0") => Some("systemd-run --scope --quiet --collect"),
-        _ if login.iter().any(|line| line == "lingers") => Some("systemd-run --user --scope --quiet --collect"),
-        _ => None,
+    if is_root(facts) {
+        return Some("systemd-run --scope --quiet --collect");
+    }
+    let lingers = facts.lines("login").iter().any(|line| line == "lingers");
+    lingers.then_some("systemd-run --user --scope --quiet --collect")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// Who logs in, whether a scope is made, what is asked beside the login, and what the note says.
+    #[rstest]
+    #[case::no_systemd("1000", "", &[], None)]
+    #[case::root("0\nsystemd", "made", &["scope"], None)]
+    #[case::root_without_scope("0\nsystemd", "", &["scope"], None)]
+    #[case::user("1000\nsystemd", "", &["ends_at_logout"], Some("loginctl enable-linger visitor"))]
+    #[case::user_who_lingers("1000\nsystemd\nlingers", "made", &["scope"], None)]
+    #[case::user_who_lingers_for_nothing(
+        "1000\nsystemd\nlingers",
+        "",
+        &["scope", "ends_at_logout"],
+        Some("This shows why: systemd-run --user --scope")
+    )]
+    fn an_end_at_logout_is_never_silent(
+        #[case] login: &str,
+        #[case] scope: &str,
+        #[case] asked: &[&str],
+        #[case] note: Option<&str>,
+    ) {
+        let all = [("login", login), ("scope", scope), ("ends_at_logout", "b true")];
+        let mut facts = Facts::default();
+        let mut seen = Vec::new();
+        while let Some(question) = questions(&facts).into_iter().find(|question| !facts.knows(question.key)) {
+            seen.push(question.key);
+            let answer = all.iter().find(|(key, _)| *key == question.key).map(|(_, answer)| (*answer).to_owned());
+            facts.learn(Facts::of([(question.key.to_owned(), answer.unwrap())].into()));
+        }
+        facts.learn(Facts::of([("user".to_owned(), "visitor".to_owned())].into()));
+        assert_eq!(seen[1..], *asked);
+        let login = super::login(&facts);
+        assert_eq!(!login.scope.is_empty(), scope == "made");
+        match (login.note, note) {
+            (Some(said), Some(words)) => assert!(said.contains(words), "{said}"),
+            (said, expected) => assert_eq!(said.as_deref(), expected),
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn hardware(job: &Job, facts: &Facts) -> String {
 fn hardware_of(path: &str, facts: &Facts) -> String {
     let times = facts.entries::<4>("servers");
     let time = times.iter().find(|[file, ..]| *file == path).map_or("", |[_, time, ..]| *time);
-    short_hash([facts.text("drivers"), path, time, facts.text("package")])
+    short_hash([facts.text("cards"), path, time, facts.text("package")])
 }
 
 fn root(job: &Job) -> String {

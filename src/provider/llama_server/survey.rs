@@ -21,20 +21,17 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         // The driver's tool puts its errors on standard output.
         Question::line(
             "cards",
-            "cards=$(nvidia-smi --query-gpu=name --format=csv,noheader) && echo \"$cards\"; echo \"$1\"",
+            "cards=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) && echo \"$cards\"; echo \"$1\"",
         )
         .with(job.gpu_name.as_deref().unwrap_or_default()),
-        Question::of("drivers", &["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]),
     ];
     questions.extend(model_file::questions(job, facts));
     questions.extend(outliving::questions(facts));
     if job.build != Build::Source {
         questions.extend(package::questions(job, facts));
     }
-    if job.build != Build::Prebuilt {
-        questions.extend(of_a_compile());
-    }
     if of_the_source {
+        questions.extend(of_a_compile());
         questions.extend(source::questions(job, facts));
     }
     questions.retain(|question| !facts.knows(question.key));

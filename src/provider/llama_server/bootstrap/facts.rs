@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::program::{path, quote};
+use super::{
+    job::Place,
+    program::{path, quote},
+};
 
 /// What is known of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +48,9 @@ impl Facts {
                 [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
-        facts.cards = facts.lines("cards");
+        // Each with the version of its driver; the service's name has none.
+        let name = |line: String| line.rsplit_once(", ").unwrap_or((&line, "")).0.to_owned();
+        facts.cards = facts.lines("cards").into_iter().map(name).collect();
         facts.cards.sort();
         facts.cards.dedup();
         facts.capabilities = facts.lines("capabilities").into_iter().filter(is_capability).collect();
@@ -167,17 +172,18 @@ impl Question {
         self
     }
 
+    /// The command, each word with a space before it.
+    pub(super) fn command(&self) -> String {
+        let word = |word: &Word| match word {
+            Word::Path(text) => format!(" {}", path(text)),
+            Word::Text(text) => format!(" {}", quote(text)),
+        };
+        self.words.iter().map(word).collect()
+    }
+
     /// As the program asks it.
     pub(super) fn statement(&self) -> String {
-        let words: String = self
-            .words
-            .iter()
-            .map(|word| match word {
-                Word::Path(text) => format!(" {}", path(text)),
-                Word::Text(text) => format!(" {}", quote(text)),
-            })
-            .collect();
-        format!("ask {PREFIX}{}{words}\n", self.key)
+        format!("ask {PREFIX}{}{}\n", self.key, self.command())
     }
 }
 
@@ -198,10 +204,20 @@ const LISTENERS: &str = "said=$(ss -ltnpH \"sport = :$1\") || said=$(for inode i
 /// The name of the fact.
 const KEY: &str = "listeners";
 
-/// Asks for them.
-pub(super) fn question(port: u16) -> Question {
+/// Asks for them. The program takes the port for free when this answers nothing.
+pub(super) fn listeners(port: u16) -> Question {
     Question::line(KEY, LISTENERS).with(&port.to_string()).with(&format!("{port:04X}"))
 }
+
+/// Asks for the words with which a server says that it uses no GPU. It says them when it starts.
+pub(super) fn cpu_only(place: &Place) -> Question {
+    let line = "head -c 65536 \"$1\" | tr -d '\\000' | grep -o -m 1 -E 'no usable GPU found|no CUDA-capable \
+                device|CUDA driver version is insufficient'";
+    Question::line(CPU_ONLY, line).on(&format!("{}/server.log", place.state()))
+}
+
+/// The name of the fact.
+pub(super) const CPU_ONLY: &str = "cpu_only";
 
 /// Who listens on the server's port beside the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,7 +289,7 @@ mod tests {
 
     #[test]
     fn answers_are_added_up() {
-        let mut facts = read("cards", "T4\nA100\nT4");
+        let mut facts = read("cards", "T4, 550.54\nA100, 550.54\nT4");
         facts.learn(read("home", "/root\n"));
         assert_eq!(facts.cards, ["A100", "T4"]);
         for (path, absolute) in [("~", "/root"), ("~/m", "/root/m"), ("m", "/root/m"), ("/m", "/m"), ("~m", "/root/~m")]

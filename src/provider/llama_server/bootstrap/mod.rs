@@ -6,6 +6,22 @@
 //! sources and builds beside it, in `workspace/.damodel/{sources,packages,builds}/`, where all servers of the
 //! instance share them.
 //!
+//! What it keeps in the workspace; a run is a job and the work on it:
+//!
+//! | below `.damodel/` | |
+//! |---|---|
+//! | `<port>/runs/<run>/{job,owner,worker,status,server,restarts}` | records: quoted assignments, written by rename |
+//! | `<port>/runs/<run>/api_key` | the key that the server asks for, mode 0600 |
+//! | `<port>/runs/<run>/successor` | the `<port>/` folder in which an update has begun that is to replace this run |
+//! | `<port>/run` | the folder of the current run |
+//! | `<port>/former` | that of the run which serves or served before, while there is a way back to it |
+//! | `<port>/restart` | the process that is ended to be started again |
+//! | `<port>/attended` | its time is when an update was last followed |
+//! | `<port>/{server,work}.log` | the logs of the server and of the detached work |
+//! | `<port>/bootstrap.sh` | the program, for the detached work, without any setting or secret |
+//! | `builds/<key>/`, `<key>.log`, `<key>.done` | the build folder, the compile's log, the mark of a finished build |
+//! | `sources/`, `packages/` | what was fetched or unpacked |
+//!
 //! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
 
 mod facts;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::{
     facts::{self, Question},
     job::Place,
-    report::NO_PROGRAM,
+    report::{Kind, NO_PROGRAM},
     start::{self, Start},
 };
 
@@ -100,49 +100,28 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
     if form == Form::Whole {
         settings.set("PROGRAM", SCRIPT.trim_end());
     }
-    let mut questions = vec![facts::question(place.port)];
-    let word = match verb {
+    let mut questions = vec![facts::listeners(place.port), facts::cpu_only(place)];
+    let words = match *verb {
         Verb::Check { questions: further, moved_from } => {
             questions.extend_from_slice(further);
-            start::former(*moved_from, &mut settings);
-            "look"
+            start::former(moved_from, &mut settings);
+            vec!["look"]
         }
-        Verb::Destroy { owner } => {
-            settings.set("OWNER", owner);
-            "destroy"
-        }
+        Verb::Destroy { owner } => vec!["destroy", owner],
         Verb::Ensure(start) => {
             start::begin(start, &mut settings);
-            "ensure"
+            vec!["ensure"]
         }
-        Verb::Failed { process, reason } => {
-            settings.set("PROCESS", process);
-            settings.set("REASON", reason);
-            "failed"
-        }
-        Verb::Look => "look",
-        Verb::Own { seen, owner, restarts } => {
-            settings.set("SEEN", seen);
-            settings.set("OWNER", owner);
-            settings.set("RESTART_POLICY", start::policy(*restarts));
-            "own"
-        }
-        Verb::Ready { process } => {
-            settings.set("PROCESS", process);
-            "ready"
-        }
-        Verb::Restart { process } => {
-            settings.set("PROCESS", process);
-            "restart"
-        }
-        Verb::RollBack => "rollback",
-        Verb::Stop { owner } => {
-            settings.set("OWNER", owner);
-            "stop"
-        }
+        Verb::Failed { process, reason } => vec!["judge", process, "failed", Kind::NoInference.as_str(), reason],
+        Verb::Look => vec!["look"],
+        Verb::Own { seen, owner, restarts } => vec!["own", seen, owner, start::policy(restarts)],
+        Verb::Ready { process } => vec!["judge", process, "ready"],
+        Verb::Restart { process } => vec!["restart", process],
+        Verb::RollBack => vec!["rollback"],
+        Verb::Stop { owner } => vec!["stop", owner],
     };
     settings.set("QUESTIONS", &questions.iter().map(Question::statement).collect::<String>());
-    let mut text = format!("{UNSET}{}set -- {word}\n", settings.end());
+    let mut text = format!("{UNSET}{}set --{}\n", settings.end(), quoted(&words));
     match form {
         Form::Hash => text.push_str(&run_by_hash(place)),
         Form::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
@@ -184,6 +163,11 @@ pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
 
+/// Such words, each with a space before it.
+pub(super) fn quoted(words: &[impl AsRef<str>]) -> String {
+    words.iter().map(|word| format!(" {}", quote(word.as_ref()))).collect()
+}
+
 /// A path of the instance as a word of the shell: `~/` is the home, and a relative path begins there.
 pub(super) fn path(path: &str) -> String {
     match path.strip_prefix('~') {
@@ -214,7 +198,7 @@ impl Settings {
     /// Sets a variable for the detached work too.
     pub(super) fn hand(&mut self, name: &str, value: &str) {
         self.set(name, value);
-        self.handed_over.push(name.to_owned());
+        self.hand_over(name);
     }
 
     /// The same with a path of the instance; an empty one is none.
@@ -223,12 +207,12 @@ impl Settings {
             return self.hand(name, value);
         }
         self.set_path(name, value);
-        self.handed_over.push(name.to_owned());
+        self.hand_over(name);
     }
 
     /// Hands over a variable that is set already.
     pub(super) fn hand_over(&mut self, name: &str) {
-        self.handed_over.push(name.to_owned());
+        self.handed_over.push(format!("DAMODEL_{name}"));
     }
 
     /// The text, after the names that are handed over.

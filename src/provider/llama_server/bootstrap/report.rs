@@ -5,7 +5,7 @@ use std::str::FromStr;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    facts::{Facts, Listener, PREFIX},
+    facts::{CPU_ONLY, Facts, Listener, PREFIX},
     job::{Build, Place},
     settle::{Settled, settle},
     told,
@@ -324,8 +324,13 @@ impl Report {
             text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
         };
         let record = Record::read(&text("job_record").unwrap_or_default());
-        let is_former = values.text("former") == Some("serving");
         let is_alive = values.is_yes("server_alive");
+        let former = values.text("former").map(|folder| match values.text("server_folder") {
+            Some(serving) if is_alive && serving == folder => Former::Serving,
+            _ => Former::Ended,
+        });
+        let is_former = former == Some(Former::Serving);
+        let is_proved = values.is_yes("status_proved");
         let process = Process::of(values, &redacted)?;
         let settled = settle(values, is_alive && !is_former)?;
         let Settled { phase, interrupted, is_unsettled } = settled;
@@ -336,6 +341,12 @@ impl Report {
         let refused = failure("refused", "refused_text")?;
         let is_refused = refused.is_some();
         let recorded = failure("status_kind", "status_text")?.filter(|_| phase == Phase::Failed);
+        // How a server ended is recorded with its exit code, whatever was said of it before.
+        let has_ended = values.text("status_exit").is_some();
+        let recorded = recorded.map(|failure| match failure.kind {
+            Kind::Exited | Kind::NoInference if has_ended && is_proved => Failure { kind: Kind::Died, ..failure },
+            _ => failure,
+        });
         let facts = Facts::of(values.beginning(PREFIX));
         let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
         // One that has ended while we looked was replaced by its successor.
@@ -352,7 +363,7 @@ impl Report {
         let lacks = |flag: &&String| own && !is_former && !command_line.contains(flag);
         let log_path = text("status_compile_log");
         let mut report = Self {
-            run: values.text("run").unwrap_or_default().to_owned(),
+            run: values.text("folder").unwrap_or_default().to_owned(),
             moved_to: values.text("successor").and_then(|folder| {
                 let (workspace, port) = folder.split_once("/.damodel/")?;
                 Some(Place { workspace: workspace.to_owned(), port: port.parse().ok()? })
@@ -365,12 +376,8 @@ impl Report {
             begun: record.begun(),
             because: record.because(),
             is_same_hardware: false,
-            former: match values.text("former") {
-                Some("serving") => Some(Former::Serving),
-                Some(_) => Some(Former::Ended),
-                None => None,
-            },
-            is_proved: values.text("status_proved") == Some("yes"),
+            former,
+            is_proved,
             restarts: values.number("restarts_count")?.unwrap_or_default(),
             last_exit: text("restarts_last").map(|code| format!("{code}{}", told::meaning(&code))),
             rival,
@@ -379,14 +386,14 @@ impl Report {
             compile: log_path.map(|log_path| Compile::read(log_path, &lines("compile_tail"))),
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
-            log_path: text("log_path"),
+            log_path: text("server_log").filter(|_| values.has("log_tail")),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
             notes: record
                 .notes
                 .iter()
                 .cloned()
                 .chain(record.flags.iter().filter(lacks).map(too_old))
-                .chain(text("log_cpu_only").map(|line| format!("the server uses no GPU: {line}")))
+                .chain(facts.lines(CPU_ONLY).into_iter().map(|line| format!("the server uses no GPU: {line}")))
                 .collect(),
             fingerprint: record.fingerprint.clone(),
             hardware: record.hardware.clone(),

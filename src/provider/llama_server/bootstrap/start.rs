@@ -3,8 +3,9 @@
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
+    facts,
     job::{Build, Job, Place},
-    program::{Settings, path, quote},
+    program::{Settings, path, quote, quoted},
     report::{Failure, Kind},
     wire::Record,
 };
@@ -166,11 +167,8 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
     settings.hand_path("MODEL", &job.model);
     settings.hand("BUILD", start.binary.build().as_str());
     settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
-    settings.hand("OPTIONS", &options(job));
-    settings.hand("EXTRA_ARGS", &list(&job.extra_args));
-    // Newer servers take a line with # for a comment, and would serve everyone.
-    let fits_file = !key.lines().any(|line| line.starts_with('#'));
-    settings.hand("KEY_FITS_FILE", if fits_file { "yes" } else { "" });
+    settings.hand("ARGUMENTS", &arguments(job));
+    settings.hand("LISTENERS", &facts::listeners(job.place.port).command());
     let libraries = job.environment.get(LIBRARIES).map(ExposeSecret::expose_secret);
     settings.hand("LIBRARIES", libraries.unwrap_or_default());
     settings.hand("ENVIRONMENT", &environment(job));
@@ -186,7 +184,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
             settings.hand("NVCC", &recipe.nvcc);
             settings.hand("JOBS", &recipe.jobs.to_string());
             settings.hand("BUILD_KEY", &recipe.key);
-            settings.hand("CMAKE", &list(&recipe.cmake));
+            settings.hand("CMAKE", &quoted(&recipe.cmake));
             settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
             provide(recipe.source.provided.as_ref(), Kind::NoSource, settings);
         }
@@ -229,9 +227,9 @@ fn provide(provided: Option<&Provided>, kind: Kind, settings: &mut Settings) {
     settings.hand_path("REFERENCE_FILE", file);
 }
 
-/// The server's options, three words each: a pattern, the words where the server's help matches it, and those where it
-/// does not.
-fn options(job: &Job) -> String {
+/// What makes the server's arguments the parameters of the shell: those that every server knows, and others by what
+/// this one's help offers.
+fn arguments(job: &Job) -> String {
     // A name might be resolved to the other loopback address, which is not the one that is asked.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
     let numbers = [
@@ -241,34 +239,39 @@ fn options(job: &Job) -> String {
         ("-ngl", job.gpu_layers),
     ];
     let numbers: String = numbers.iter().map(|(name, number)| format!(" {name} {number}")).collect();
-    let base = format!("-m \"$server_model\" --host {}{numbers}", quote(host));
+    let adds = |words: &str| format!("set -- \"$@\"{words}");
+    let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
     // The flag takes a value since August 2025, and none before.
-    let bare = if job.flash_attention == "off" { "" } else { "-fa" };
-    let caches = format!("-ctk {} -ctv {}", quote(&job.cache_type_k), quote(&job.cache_type_v));
-    let mut options = vec![
-        ["", &base, ""].map(str::to_owned),
-        [r"^ *-fa.*\[on\|off\|auto\]", &format!("-fa {}", quote(&job.flash_attention)), bare].map(str::to_owned),
-        ["", &caches, ""].map(str::to_owned),
+    let valued = adds(&quoted(&["-fa", &job.flash_attention]));
+    let bare = adds(if job.flash_attention == "off" { "" } else { " -fa" });
+    let mut lines = vec![
+        format!("set -- -m \"$server_model\" --host {}{numbers}", quote(host)),
+        format!("{}; else {bare}; fi", offers(r"^ *-fa.*\[on\|off\|auto\]", &valued)),
+        adds(&quoted(&["-ctk", &job.cache_type_k, "-ctv", &job.cache_type_v])),
     ];
     for flag in flags(job) {
-        let pattern = format!("(^|[ ,]){flag}([ ,]|$)");
-        options.push([&pattern, flag, ""].map(|word: &str| word.to_owned()));
+        lines.push(offers(&format!("(^|[ ,]){flag}([ ,]|$)"), &format!("{}; fi", adds(&format!(" {flag}")))));
     }
     // On by default in newer servers.
     if !job.jinja {
-        options.push(["--no-jinja", "--no-jinja", ""].map(str::to_owned));
+        lines.push(offers("--no-jinja", &format!("{}; fi", adds(" --no-jinja"))));
     }
-    list(options.as_flattened())
+    if let Some(key) = &job.api_key {
+        // Newer servers take a line with # for a comment, and would serve everyone.
+        let fits_file = !key.expose_secret().lines().any(|line| line.starts_with('#'));
+        let file = offers("--api-key-file", &adds(" --api-key-file \"$folder/api_key\""));
+        let variable = "if [ \"$server_help\" ] && offers LLAMA_API_KEY; then export LLAMA_API_KEY=\"$(cat \
+                        \"$folder/api_key\")\"; else fail unsupported; return; fi";
+        lines.push(if fits_file { format!("{file}; else {variable}; fi") } else { variable.to_owned() });
+    }
+    lines.push(adds(&quoted(&job.extra_args)));
+    lines.join("\n")
 }
 
 /// The flags that a server is given where it knows them.
 pub(super) fn flags(job: &Job) -> Vec<&'static str> {
     let flags = [("--jinja", job.jinja), ("--metrics", job.metrics)];
     flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect()
-}
-
-fn list(words: &[String]) -> String {
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a shell takes this as the name of a variable.

@@ -69,7 +69,7 @@ pub(super) fn failure(
                 value("server_binary"),
                 meaning(&code),
                 value("status_seconds"),
-                value("log_path"),
+                value("server_log"),
             )
         }
         _ => failure.text,
@@ -151,7 +151,7 @@ mod tests {
                 "status_seconds" => "3",
                 "server_build" => "prebuilt",
                 "server_binary" => "/b/llama-server",
-                "log_path" => "/l/server.log",
+                "server_log" => "/l/server.log",
                 "log_tail" => "listening\nmore\nand more\nits last line",
                 _ => "",
             };

@@ -27,6 +27,11 @@ impl Values {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// Whether there is such a value, empty or not.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
     pub(super) fn is_yes(&self, key: &str) -> bool {
         self.text(key) == Some("yes")
     }

@@ -292,10 +292,10 @@ fn work_that_finds_no_server_ends_none() {
 }
 
 /// A small file system in a folder; only root may mount one.
-struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(folder: PathBuf) -> Option<Self> {
+    pub(super) fn mount(folder: PathBuf) -> Option<Self> {
         fs::create_dir_all(&folder).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&folder).status();
         if mounted.is_ok_and(|status| status.success()) {
@@ -306,13 +306,13 @@ impl SmallDisk {
         None
     }
 
-    fn fill(&self) {
+    pub(super) fn fill(&self) {
         let mut file = File::create(self.0.join("filler")).unwrap();
         let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
     }
 
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         fs::remove_file(self.0.join("filler")).unwrap();
     }
 }

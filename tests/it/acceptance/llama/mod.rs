@@ -8,6 +8,7 @@ mod import;
 mod interruptions;
 mod life;
 mod login;
+mod logout;
 mod memory;
 mod plain;
 mod random;

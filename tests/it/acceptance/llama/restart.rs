@@ -10,7 +10,9 @@ use damodel::{
 use tokio_stream::StreamExt as _;
 
 use super::{
-    Server, X, pid,
+    Server, X,
+    failures::SmallDisk,
+    pid,
     plain::{Host, config, workspace},
     runs, slay,
 };
@@ -109,6 +111,31 @@ fn a_server_is_restarted_as_it_is() {
         slay(running[0]);
         let (told, said) = block_on(invoke(&host, []));
         assert!(said[0].summary.contains("nothing there can be restarted"), "{told:?} {said:?}");
+        workspace.destroy_ok();
+    });
+}
+
+#[test]
+fn a_restart_on_a_full_disk_ends_no_server() {
+    each_cli(|cli| {
+        let Some(host) = Host::start() else { return };
+        let Some(disk) = SmallDisk::mount(host.sshd.home().join("workspace")) else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        workspace.apply_ok(&config(&host.server()));
+        let running = host.servers();
+        disk.fill();
+        let (told, said) = block_on(invoke(&host, []));
+        let [error] = said.as_slice() else { panic!("{told:?} {said:?}") };
+        for words in ["No space is left in the workspace", "Nothing was restarted"] {
+            assert!(error.detail.contains(words), "{words}: {error:?}");
+        }
+        assert_eq!(host.servers(), running);
+        disk.clear();
+        let (told, said) = block_on(invoke(&host, []));
+        assert_eq!(said, [], "{told:?}");
+        assert!(host.servers() != running && host.servers().len() == 1);
+        workspace.settled();
         workspace.destroy_ok();
     });
 }

@@ -5,7 +5,7 @@
 # back: its work stands by. While a run has begun no server of its own, the server is the former one's.
 look() {
     folder=$(word "$state/run") kept=$(word "$state/former")
-    [ "$kept" ] || kept=$(word "$DAMODEL_FORMER/run")
+    [ "$kept" ] || kept=$(word "${DAMODEL_FORMER-}/run")
     former=$kept
     { [ "$kept" != "$folder" ] && (load "$kept/worker" && is_alive "$worker_identity"); } || former=''
     status_phase='' status_kind='' status_text='' status_exit='' status_seconds='' status_compile_log='' status_proved=''
@@ -30,17 +30,8 @@ model_fingerprint() {
     [ -f "$1" ] && printf '%s:%s' "$(stat -L -c %s:%Y "$1" 2>/dev/null)" "$(head -c 1048576 "$1" 2>/dev/null | sha256sum | cut -c 1-16)"
 }
 
-# emit KEY VALUE: a line of the report, see report.rs. Plain where nothing can go wrong, else base64.
+# emit KEY: a line of the report, see report.rs, of all that comes in, NULs too.
 emit() {
-    case $2 in
-    '') ;;
-    *[!A-Za-z0-9._/,+-]*) printf '%s' "$2" | emit_all "$1" ;;
-    *) printf 'damodel-report/1 %s=%s\n' "$1" "$2" ;;
-    esac
-}
-
-# emit_all KEY: the same of all that comes in, NULs too.
-emit_all() {
     printf 'damodel-report/1 %s:%s\n' "$1" "$(base64 | tr -d '\n')"
 }
 
@@ -48,7 +39,7 @@ emit_all() {
 ask() {
     ask_key=$1
     shift
-    LC_ALL=C timeout 120 "$@" 2>/dev/null </dev/null | emit_all "$ask_key"
+    LC_ALL=C timeout 120 "$@" 2>/dev/null </dev/null | emit "$ask_key"
 }
 
 # redact: replaces the server's API key in what comes in. The key stays in its file.
@@ -69,40 +60,27 @@ redact() {
 # find.
 emit_ending() {
     # One more byte is read: what the first line ends is not shown.
-    tail -c "$(($3 + 1))" "$2" | if [ "$(stat -c %s "$2")" -gt "$3" ]; then sed 1d; else cat; fi | tr -d '\000' | tr '\r' '\n' | redact | emit_all "$1"
+    tail -c "$(($3 + 1))" "$2" | if [ "$(stat -c %s "$2")" -gt "$3" ]; then sed 1d; else cat; fi | tr -d '\000' | tr '\r' '\n' | redact | emit "$1"
 }
 
 # report [KIND TEXT]: what there is now, and why the verb was refused, if it was.
 report() {
     look
+    refused=${1-} refused_text=${2-} successor=$(word "$folder/successor") server_log=$state/server.log model_now=''
+    [ -z "$server_identity" ] || model_now=$(model_fingerprint "$server_model")
     printf '\ndamodel-report/1 begin\n'
     for emitted in "$folder/job" "$folder/owner" "$folder/worker" "$folder/status" "$server_folder/server" "$folder/restarts"; do
-        [ ! -f "$emitted" ] || emit_all "record_${emitted##*/}" <"$emitted"
+        [ ! -f "$emitted" ] || emit "record_${emitted##*/}" <"$emitted"
     done
-    emit run "$folder"
-    emit successor "$(word "$folder/successor")"
-    emit refused "${1-}"
-    emit refused_text "${2-}"
-    emit boot "$boot"
-    emit worker_alive "$worker_alive"
-    emit server_alive "$server_alive"
-    if is_former_serving; then
-        emit former serving
-    elif [ "$former" ]; then
-        emit former ended
-    fi
+    assignments refused refused_text boot folder successor former server_folder worker_alive server_alive model_now \
+        server_log | emit record_now
     [ ! -f "$status_compile_log" ] ||
         emit_ending compile_tail "$status_compile_log" "$([ "$status_phase" = failed ] && echo 65536 || echo 16384)"
-    [ -z "$server_identity" ] || emit model_now "$(model_fingerprint "$server_model")"
-    [ -z "$server_alive" ] || emit_all command_line <"/proc/$server_pid/cmdline"
-    if [ -f "$state/server.log" ]; then
-        emit log_path "$state/server.log"
-        emit_ending log_tail "$state/server.log" 32768
-        emit log_cpu_only "$(head -c 65536 "$state/server.log" | tr -d '\000' | redact | grep -m 1 -E 'no usable GPU found|no CUDA-capable device|CUDA driver version is insufficient')"
-    fi
+    [ -z "$server_alive" ] || emit command_line <"/proc/$server_pid/cmdline"
+    [ ! -f "$server_log" ] || emit_ending log_tail "$server_log" 32768
     eval "$DAMODEL_QUESTIONS"
     # One that has ended meanwhile was not replaced by who listens now.
-    ! is_alive "$server_identity" || emit server_goes_on yes
+    ! is_alive "$server_identity" || printf 'damodel-report/1 server_goes_on=yes\n'
     printf 'damodel-report/1 end\n'
 }
 

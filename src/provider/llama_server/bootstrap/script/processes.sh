@@ -57,11 +57,5 @@ end_run() {
 
 # is_free: whether nobody listens on the port.
 is_free() {
-    if listening=$(ss -ltnH "sport = :$port" 2>/dev/null </dev/null); then
-        [ -z "$listening" ]
-    else
-        cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v port="$(printf ':%04X' "$port")" '
-            $4 == "0A" && substr($2, length($2) - 4) == port { found = 1 }
-            END { exit found }'
-    fi
+    [ -z "$(eval "$DAMODEL_LISTENERS" 2>/dev/null </dev/null)" ]
 }

@@ -3,23 +3,8 @@
 #
 # Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. What is to be done is decided
 # by who sends it; what works here alone, while nobody follows, is that a job is done, a server that dies is started
-# again, and a former server comes back. It needs a POSIX shell, coreutils, grep, sed, awk, flock and setsid; ss is used
-# where it is. What is kept:
-#
-#   workspace/.damodel/PORT/runs/RUN/   a run is a job and who works on it:
-#      job, owner, worker, status,      records, each a list of quoted assignments, written by rename
-#      server, restarts
-#      api_key                          the key that the server asks for, mode 0600
-#      successor                        the PORT/ folder in which an update has begun that is to replace this run
-#   workspace/.damodel/PORT/
-#      run, former                      the folder of the run of now; of the one that serves or served before, while
-#                                       there is a way back to it
-#      restart                          the process that is ended to be started again
-#      attended                         its time is when somebody last followed an update
-#      server.log, work.log             the logs of the server and of the detached work
-#      bootstrap.sh                     this program, for the detached work; it holds no setting and no secret
-#   workspace/.damodel/builds/          KEY/ the build folder, KEY.log the compile's log, KEY.done the mark of a finished one
-#   workspace/.damodel/sources/, packages/   what was fetched or unpacked
+# again, and a former server comes back. It needs a POSIX shell, coreutils, grep, sed, awk, flock and setsid. What it
+# keeps where is told in mod.rs beside it.
 #
 # Whatever is killed at whatever moment, the next run takes it up. The exit code means nothing: the report does.
 
@@ -59,18 +44,20 @@ quote() {
     quoted="'${quoted%.}'"
 }
 
-# save FILE VARIABLE...: the variables as quoted assignments, whole or not at all. The last line proves that nothing
-# was cut off.
+# assignments VARIABLE...: as a shell reads them. The last line proves that nothing was cut off.
+assignments() {
+    for assigned in "$@"; do
+        eval "quote \"\${$assigned-}\""
+        printf '%s=%s\n' "$assigned" "$quoted"
+    done
+    printf '# end\n'
+}
+
+# save FILE VARIABLE...: a record of them, whole or not at all.
 save() {
     save_file=$1
     shift
-    {
-        for save_name in "$@"; do
-            eval "quote \"\${$save_name-}\""
-            printf '%s=%s\n' "$save_name" "$quoted"
-        done
-        printf '# end\n'
-    } 2>/dev/null >"$save_file.$$" &&
+    assignments "$@" 2>/dev/null >"$save_file.$$" &&
         [ "$(tail -n 1 "$save_file.$$" 2>/dev/null)" = '# end' ] &&
         mv -f "$save_file.$$" "$save_file" && return 0
     rm -f "$save_file.$$"
@@ -94,11 +81,14 @@ word() {
     cat "$1" 2>/dev/null
 }
 
-# take_lock: for the short moments in which records change. A minute is longer than any verb holds it.
+# take_lock [RUN]: for the short moments in which records change, which are read then. A minute is longer than any verb
+# holds it. The verb ends here where the run of now is another than the one that its caller has decided about.
 take_lock() {
     { mkdir -p "$state" && (: >>"$state.lock"); } 2>/dev/null || refuse workspace
     exec 9>>"$state.lock"
     within 600 flock -n 9 || refuse busy
+    look
+    [ "$folder" = "${1-$folder}" ] || refuse changed
 }
 
 # lock_build FILE: waits until nobody else works on what is made once for all servers. Those that work on it inherit

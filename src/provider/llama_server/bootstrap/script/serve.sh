@@ -17,23 +17,6 @@ offers() {
     [ -z "$server_help" ] || printf '%s\n' "$server_help" | grep -Eq -- "$1"
 }
 
-# choose_options [PATTERN THEN ELSE]...: sets $options to quoted words, by what the server offers.
-choose_options() {
-    options=''
-    while [ $# -gt 0 ]; do
-        if offers "$1"; then options="$options $2"; else options="$options $3"; fi
-        shift 3
-    done
-    key_in_environment=''
-    if [ ! -s "$folder/api_key" ]; then
-        return 0
-    elif [ "$DAMODEL_KEY_FITS_FILE" ] && offers '--api-key-file'; then
-        options="$options --api-key-file \"\$folder/api_key\""
-    else
-        [ "$server_help" ] && offers LLAMA_API_KEY && key_in_environment=yes || fail unsupported
-    fi
-}
-
 # launch ARGUMENT...: becomes the server. It writes itself down before it does: whoever is killed when, no server runs
 # that is not known.
 launch() {
@@ -47,7 +30,6 @@ launch() {
     cd "$workspace" || exit 1
     umask "$login_umask"
     export LD_LIBRARY_PATH="$libraries"
-    [ -z "$key_in_environment" ] || { LLAMA_API_KEY=$(cat "$folder/api_key") && export LLAMA_API_KEY; }
     for damodel_name in $(env | sed -n 's/^\(DAMODEL_[A-Za-z0-9_]*\)=.*/\1/p'); do unset "$damodel_name"; done
     set -- "$binary" "$@"
     eval "$environment"
@@ -61,8 +43,8 @@ serve() {
     server_help=$(server_says --help)
     server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
     say "starting $binary (${server_version:-of no known version})"
-    eval "choose_options $DAMODEL_OPTIONS" || return
-    eval "set -- $options $DAMODEL_EXTRA_ARGS"
+    # Its arguments become those of this function, by what it offers.
+    eval "$DAMODEL_ARGUMENTS"
     # Whether it understands them, without starting anything. A binary that does not even tell its version is not asked.
     if [ "$server_version" ] && ! judged=$(server_says "$@" --version) && judged=$(printf '%s\n' "$judged" | grep -m 1 '^error'); then
         fail bad_option "$judged"
@@ -105,13 +87,7 @@ serves_again() {
     fi
     again_later && return
     status_exit=$exit_code status_seconds=$(($(date +%s) - serve_began))
-    if [ "$status_proved" ]; then
-        fail died
-    elif [ "$status_phase" = failed ]; then
-        fail "$status_kind" "$status_text"
-    else
-        fail exited
-    fi
+    fail "${status_kind:-exited}" "$status_text"
 }
 
 # again_later: waits for the next try of a server that has served: five times in ten minutes, with growing pauses. One

@@ -7,18 +7,22 @@ start_worker() {
     [ ! -f "$state/work.log" ] || mv -f "$state/work.log" "$state/work.log.1"
     (
         # The subshell's copies alone are exported.
-        for start_name in $DAMODEL_HANDED_OVER; do
-            export "DAMODEL_$start_name"
-        done
-        export DAMODEL_RUN="${folder##*/}" DAMODEL_UMASK="$login_umask"
+        # shellcheck disable=SC2086,SC2163
+        export $DAMODEL_HANDED_OVER DAMODEL_RUN="${folder##*/}" DAMODEL_UMASK="$login_umask"
         trap '' HUP
         # A scope of its own where systemd runs: the end of the login ends what is in the login's. It inherits the
         # environment, which a service's properties would show.
         # shellcheck disable=SC2086
         exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
     ) </dev/null >>"$state/work.log" 2>&1 9>&- &
+    sent=$!
     # A machine that compiles for another server is slow to start a shell.
-    within 300 load "$folder/worker"
+    within 300 has_begun && load "$folder/worker"
+}
+
+# has_begun: whether the work that was sent off has written itself down, or has ended without.
+has_begun() {
+    load "$folder/worker" || ! read_process "$sent"
 }
 
 # work: the whole of it, in a session of its own. Nobody need be there.
@@ -41,17 +45,11 @@ work() {
 
 # ---- The verbs ----
 
-# check_seen: the verb ends here where the run of now is another than the one that the caller has decided about.
-check_seen() {
-    take_lock
-    look
-    [ "$folder" = "$DAMODEL_SEEN" ] || refuse changed
-}
-
-# own: from now on this resource alone ends the server.
+# own RUN TOKEN POLICY: from now on the resource of this token alone ends the server.
 own() {
-    owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
-    save "$folder/owner" owner_token owner_policy
+    take_lock "$1"
+    owner_token=$2 owner_policy=$3
+    save "$folder/owner" owner_token owner_policy || refuse workspace
 }
 
 # end_all: the work first, or it would start the server again.
@@ -66,13 +64,14 @@ end_all() {
 
 # ensure: begins a run. It is complete before anything is ended for it, and it is the run of now before it works.
 ensure() {
-    check_seen
+    take_lock "$DAMODEL_SEEN"
     # A llama-server that was started by hand: the operator has seen in a plan that it will be ended.
     end_process "$DAMODEL_END_RIVAL" || refuse stuck "the server, process ${DAMODEL_END_RIVAL%%.*}, does not end"
-    begun=$state/runs/$boot-$$-$(date +%s) job_record=$DAMODEL_RECORD status_proved=''
+    begun=$state/runs/$boot-$$-$(date +%s) job_record=$DAMODEL_RECORD
     mkdir -p "$begun" && (
-        folder=$begun status_exit='' status_seconds='' status_compile_log=''
-        save "$folder/job" job_record && own && set_status find && { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
+        folder=$begun owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
+        status_exit='' status_seconds='' status_compile_log='' status_proved=''
+        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy && set_status find && { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
     ) 2>/dev/null || unbegun
     look
     if [ "$former" ]; then
@@ -98,32 +97,29 @@ unbegun() {
     refuse workspace "$(tail -n 3 "$state/work.log" 2>/dev/null)"
 }
 
-# judge PHASE [KIND TEXT]: the caller saw that the server infers, or that it does not.
+# judge PROCESS PHASE [KIND TEXT]: the caller saw that the server infers, or that it does not.
 judge() {
     take_lock
-    look
-    [ "$DAMODEL_PROCESS" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
+    [ "$1" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
+    shift
     [ "$1" != ready ] || status_proved=yes
     set_status "$@" || refuse workspace
     [ "$1" != ready ] || rm -f "$state/former"
 }
 
-# restart: ends the process that the caller speaks of, to be started again by its work; one that is gone already is on
-# its way.
+# restart PROCESS: ends it, to be started again by its work; one that is gone already is on its way.
 restart() {
     take_lock
-    look
-    [ "$server_identity" = "$DAMODEL_PROCESS" ] || [ -z "$server_alive" ] || return
-    [ "$server_identity" = "$DAMODEL_PROCESS" ] && [ "$worker_alive" ] && [ "$server_folder" = "$folder" ] || refuse not_running
+    [ "$server_identity" = "$1" ] || [ -z "$server_alive" ] || return
+    [ "$server_identity" = "$1" ] && [ "$worker_alive" ] && [ "$server_folder" = "$folder" ] || refuse not_running
     write "$state/restart" "$server_identity" || refuse workspace
     exec 9>&-
     end_server
 }
 
-# roll_back: the former server serves again. Each step may be repeated; the run of now is the last.
-roll_back() {
+# rollback: the former server serves again. Each step may be repeated; the run of now is the last.
+rollback() {
     take_lock
-    look
     [ "$former" ] || return
     if [ "${DAMODEL_UNATTENDED-}" ]; then
         is_unattended "$state" || return
@@ -146,33 +142,24 @@ roll_back() {
     rm -f "$former/successor" "$state/former"
 }
 
-# stop: also where nothing can be written any more.
+# stop TOKEN: also where nothing can be written any more.
 stop() {
     [ -d "$state" ] || return 0
     take_lock
-    look
     # One without an owner may be ended by whoever has it in a state.
-    [ -z "$owner_token" ] || [ "$owner_token" = "$DAMODEL_OWNER" ] || refuse foreign
+    [ -z "$owner_token" ] || [ "$owner_token" = "$1" ] || refuse foreign
     end_all
     # No status says the same.
     set_status absent || rm -f "$folder/status"
 }
 
-: "${DAMODEL_FORMER=}"
+# destroy TOKEN: builds, sources and packages stay.
+destroy() {
+    stop "$1" && rm -rf "$state"
+}
+
 # Who follows an update decides about the way back.
-if [ "${1-}" != work ] && [ -z "${DAMODEL_UNATTENDED-}" ] && [ -f "$state/former" ]; then
-    : >"$state/attended"
-fi 2>/dev/null
-case ${1-} in
-work) work ;;
-ensure) ensure ;;
-failed) judge failed no_inference "$DAMODEL_REASON" ;;
-ready) judge ready ;;
-restart) restart ;;
-rollback) roll_back ;;
-stop) stop ;;
-own) check_seen && { own || refuse workspace; } ;;
-destroy) stop && rm -rf "$state" ;;
-esac
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
+"$@"
 report
 exit 0

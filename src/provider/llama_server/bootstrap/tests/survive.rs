@@ -189,6 +189,22 @@ fn work_that_is_killed_at_any_moment_harms_nothing() {
     assert!(!is_running(home.worker()) || others.is_empty(), "{:?}", home.processes());
 }
 
+/// Nobody waits for the half minute that a slow machine is given.
+#[test]
+fn work_that_ends_before_it_has_begun_is_told_at_once() {
+    let home = Home::new();
+    home.script("bin/setsid", "#!/bin/sh\necho no session >&2\nexit 1\n");
+    home.script("bin/sleep", "#!/bin/sh\necho >>~/slept\nexec /bin/sleep \"$@\"\n");
+    let report = home.ensure(&home.job());
+    let failure = report.failure.unwrap();
+    assert_eq!((report.is_refused, failure.kind), (true, Kind::Workspace), "{}", failure.text);
+    assert!(failure.text.ends_with("did not start: no session"), "{}", failure.text);
+    let slept = fs::read_to_string(home.path("slept")).unwrap_or_default().lines().count();
+    assert!(slept < 100, "{slept}");
+    fs::remove_file(home.path("bin/setsid")).unwrap();
+    home.serve(&home.job());
+}
+
 #[test]
 fn work_that_is_killed_while_compiling_is_taken_up() {
     let home = Home::new().with_cuda(V100);

@@ -172,7 +172,7 @@ const REPORTS: [&[&str]; 4] = [
         "worker_alive=yes",
         "worker_identity=4710.12.boot",
         "boot=boot",
-        "run=/root/.damodel/8000/runs/1",
+        "folder=/root/.damodel/8000/runs/1",
         "owner_token=tok",
         "record_job:am9iX3JlY29yZD0neyJmaW5nZXJwcmludCI6ImFiYy9kZWYiLCJidWlsZCI6InNvdXJjZSIsImJlY2F1c2UiOlsib\
          m9fcGFja2FnZSIsImEgcGxhbnRlZCBiIl0sImhhcmR3YXJlIjoiVDQgNy41IiwicGFja2FnZSI6Ii9vcHQvbGxhbWEuY3BwIiwic\
@@ -198,12 +198,13 @@ const REPORTS: [&[&str]; 4] = [
         "server_version=4748 (c392e5094)",
         "server_model_fingerprint=1:2:ab",
         "model_now=1:2:cd",
-        "former=serving",
+        "former=/root/.damodel/8000/runs/0",
+        "server_folder=/root/.damodel/8000/runs/0",
         "successor=/new/.damodel/8000",
         "command_line:bGxhbWEtc2VydmVyAC0tYXBpLWtleQBwbGFudGVkAA==",
-        "log_path=/root/log",
+        "server_log=/root/log",
         "log_tail:bWFpbjogcGxhbnRlZAplcnJvcgo=",
-        "log_cpu_only=no usable GPU found",
+        "fact_cpu_only=no usable GPU found",
     ],
     &[
         "status_phase=failed",
@@ -214,7 +215,7 @@ const REPORTS: [&[&str]; 4] = [
         "server_binary=/usr/bin/llama-server",
         "refused=port_in_use",
         "refused_text=llama-server (4712)",
-        "former=ended",
+        "former=/root/.damodel/8000/runs/0",
     ],
     &[
         "status_phase=absent",

@@ -1,0 +1,136 @@
+//! Logins that systemd ends with all that they started, in a machine whose PID 1 it is.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use damodel::sandbox::stand_in::{self, Machine};
+use nix::unistd::geteuid;
+use tempfile::TempDir;
+
+use super::{
+    Server,
+    plain::{config, workspace},
+    until,
+};
+use crate::support::{
+    plugin::BINARY,
+    sshd::free_port,
+    terraform::{Severity, Site, each_cli, says},
+};
+
+/// How long the boot may take.
+const BOOT: Duration = Duration::from_secs(20);
+
+/// A machine with systemd, to which the user "visitor" logs in. It ends with this.
+struct Booted {
+    folder: TempDir,
+    script: Child,
+    ssh_port: u16,
+}
+
+impl Booted {
+    /// None where namespaces, systemd or sshd cannot be had, which is said past the test harness.
+    fn start() -> Option<Self> {
+        let skipped = |why: &str| {
+            let _ = writeln!(io::stderr(), "\nNOT TESTED: systemd as PID 1 in namespaces: {why}");
+            None
+        };
+        let found = |paths: &[&'static str]| paths.iter().copied().find(|path| Path::new(path).exists());
+        let systemd = found(&["/usr/lib/systemd/systemd", "/lib/systemd/systemd"]);
+        let sshd = found(&["/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"]);
+        let (true, Some(systemd), Some(sshd)) = (geteuid().is_root(), systemd, sshd) else {
+            return skipped("it takes root, systemd and sshd");
+        };
+        let folder = TempDir::with_prefix("booted-").unwrap();
+        let home = folder.path().join("home");
+        stand_in::install(&home, &Machine::with("NVIDIA-GeForce-RTX-4090", "12.2"), Some(BINARY.as_ref())).unwrap();
+        let ssh_port = free_port();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let script = Command::new("unshare")
+            .args(["--mount", "sh"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/acceptance/llama/logout.sh"))
+            .arg(folder.path())
+            .arg(Path::new(BINARY).parent().unwrap())
+            .args([&ssh_port.to_string(), sshd, systemd])
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn();
+        let Ok(script) = script else { return skipped("unshare is not installed") };
+        let mut booted = Self { folder, script, ssh_port };
+        let end = Instant::now() + BOOT;
+        while TcpStream::connect(("127.0.0.1", ssh_port)).is_err() {
+            thread::sleep(Duration::from_millis(50));
+            if Instant::now() > end || booted.script.try_wait().unwrap().is_some() {
+                let log = fs::read_to_string(booted.folder.path().join("log")).unwrap_or_default();
+                return skipped(&format!("sshd does not listen {BOOT:?} after the start: {log}"));
+            }
+        }
+        Some(booted)
+    }
+
+    fn key(&self) -> PathBuf {
+        self.folder.path().join("key")
+    }
+
+    /// The argument `ssh`.
+    fn ssh(&self) -> String {
+        let (port, key) = (self.ssh_port, self.key().display().to_string());
+        format!(
+            "{{ host = \"127.0.0.1\", port = {port}, user = \"visitor\", private_key_file = {key:?}, timeout = \
+             \"20s\" }}"
+        )
+    }
+
+    /// Has its root run a command.
+    fn root(&self, command: &str) {
+        let run = Command::new("ssh")
+            .args(["-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o"])
+            .args(["UserKnownHostsFile=/dev/null", "-p", &self.ssh_port.to_string(), "-i"])
+            .arg(self.key())
+            .args(["root@127.0.0.1", command])
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+    }
+}
+
+impl Drop for Booted {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        let _ = self.script.wait();
+    }
+}
+
+#[test]
+fn a_server_that_systemd_ends_with_the_login_is_never_a_silent_success() {
+    each_cli(|cli| {
+        let Some(booted) = Booted::start() else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        let port = free_port();
+        let serves = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        let server = Server::new().without("instance_id").set("port", port).set("ssh", booted.ssh());
+        workspace.write(&config(&server));
+        let (done, said) = workspace.try_apply(&[]);
+        let words = ["systemd ends the server with the last login of visitor", "loginctl enable-linger visitor"];
+        assert!(done && words.iter().all(|words| says(&said, Severity::Warning, words)), "{said:#?}");
+        // And so it is.
+        until("the server has ended with the login", || !serves());
+
+        booted.root("loginctl enable-linger visitor");
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && serves() && !says(&said, Severity::Warning, "enable-linger"), "{said:#?}");
+        workspace.settled();
+        assert!(serves());
+        workspace.destroy_ok();
+        assert!(!serves());
+    });
+}
