@@ -187,7 +187,10 @@ impl Machine {
         let gpu = Gpu::of_spec(gpu_name, 24_576);
         Self { gpu_count: 1, gpu, has_driver: true, toolkit: (!toolkit.is_empty()).then(|| toolkit.to_owned()) }
     }
+}
 
+#[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
+impl Machine {
     /// The GPU, where the driver finds it.
     fn usable_gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref().filter(|_| self.has_driver)

@@ -293,6 +293,7 @@ impl Default for Host {
     }
 }
 
+#[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
 impl Instance {
     /// When its sshd listens, in milliseconds of the life clock, where the usual delay is this long.
     pub(in crate::sandbox) fn sshd_from_ms(&self, usual_delay_ms: i64) -> i64 {

@@ -1,4 +1,4 @@
-//! `scripts/release` on the binary under test, tried by the real command line.
+//! `scripts/release` on the binary under test, tried by the real command line. Builds are made by a stand-in of cargo.
 
 use std::{
     fs,
@@ -18,7 +18,27 @@ use crate::support::{
 
 const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSION"));
 
-/// A folder for the assets, and a keyring of its own.
+/// Writes the file that it is asked for, with its arguments and the folder, as the real one does.
+const CYCLONEDX: &str = r#"#!/bin/sh
+arguments=$*
+while [ "$1" != --override-filename ]; do shift; done
+echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"path+file://$PWD#terraform-provider-damodel@1\"}" >"$2.json"
+"#;
+
+/// Builds a program that names its folder, unless the folder is to be left out; with `EMBED` set, always.
+const CARGO: &str = r#"#!/bin/sh
+[ "$1" = build ] || exit 0
+while [ "$1" != --target ]; do shift; done
+mkdir -p "target/$2/dist"
+folder=$PWD
+case $CARGO_ENCODED_RUSTFLAGS in *"--remap-path-prefix=$PWD=/build"*) folder=/build ;; esac
+folder=${EMBED:+$PWD}${EMBED:-$folder}
+printf '#!/bin/sh\n: %s\necho "terraform-provider-damodel VERSION (commit none)"\n' "$folder" \
+  >"target/$2/dist/terraform-provider-damodel"
+chmod +x "target/$2/dist/terraform-provider-damodel"
+"#;
+
+/// A folder for the assets, a keyring of its own, and a folder of programs before those of the system.
 struct Scene {
     root: TempDir,
 }
@@ -28,13 +48,43 @@ impl Scene {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("keys")).unwrap();
         fs::set_permissions(root.path().join("keys"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::create_dir(root.path().join("bin")).unwrap();
         Self { root }
     }
 
     fn release(&self, arguments: &[&str]) -> Run {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/release"));
+        self.release_of(Path::new(env!("CARGO_MANIFEST_DIR")), arguments, &[])
+    }
+
+    /// The script of some sources.
+    fn release_of(&self, sources: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Run {
+        let mut command = Command::new(sources.join("scripts/release"));
         command.arg("--out").arg(self.assets()).args(arguments).env("GNUPGHOME", self.root.path().join("keys"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.root.path().join("bin").display()));
+        command.env_remove("CARGO_TARGET_DIR").envs(environment.iter().copied());
         Run::of(command.output().unwrap())
+    }
+
+    /// A repository with all that the script reads, and one commit.
+    fn sources(&self) -> PathBuf {
+        let sources = self.root.path().join("sources");
+        fs::create_dir_all(sources.join("scripts")).unwrap();
+        for file in ["scripts/release", "Cargo.toml", "LICENSE", "README.md", "terraform-registry-manifest.json"] {
+            fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), sources.join(file)).unwrap();
+        }
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "release"]] {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=Release", "-c", "user.email=release@example.com", "-C"]).arg(&sources);
+            assert!(git.args(arguments).status().unwrap().success(), "{arguments:?}");
+        }
+        sources
+    }
+
+    fn tool(&self, name: &str, script: &str) -> String {
+        let path = self.root.path().join("bin").join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     fn assets(&self) -> PathBuf {
@@ -54,10 +104,7 @@ impl Scene {
 
     /// A program that says that it is this version.
     fn program(&self, said: &str) -> String {
-        let path = self.root.path().join("program");
-        fs::write(&path, format!("#!/bin/sh\necho '{said}'\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path.to_str().unwrap().to_owned()
+        self.tool("program", &format!("#!/bin/sh\necho '{said}'\n"))
     }
 }
 
@@ -135,6 +182,70 @@ fn the_same_content_gives_the_same_bytes() {
         listed.starts_with(&format!("terraform-provider-damodel_v{}.exe\n", env!("CARGO_PKG_VERSION"))),
         "{listed}"
     );
+}
+
+#[test]
+fn what_the_programs_are_made_of_is_a_file_beside_them() {
+    let scene = Scene::set();
+    let program = scene.program(&format!("terraform-provider-damodel {} (commit none)", env!("CARGO_PKG_VERSION")));
+    let windows = format!("windows_amd64={program}");
+    let given = ["--binary", &windows, "--sandbox", &windows];
+    let run = scene.release(&given);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("(cargo install cargo-auditable)"), "{}", run.stdout);
+    assert!(run.stdout.contains("(cargo install cargo-cyclonedx)"), "{}", run.stdout);
+
+    scene.tool("cargo-cyclonedx", CYCLONEDX);
+    let run = scene.release(&given);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(!run.stdout.contains("cargo-cyclonedx"), "{}", run.stdout);
+    let sums = String::from_utf8(scene.read(&format!("{NAME}_SHA256SUMS"))).unwrap();
+    for (name, is_without_sandbox) in [("terraform-provider-damodel", true), ("damodel-sandbox", false)] {
+        let file = format!("{name}_{}_windows_amd64.cdx.json", env!("CARGO_PKG_VERSION"));
+        assert!(sums.contains(&format!("  {file}\n")), "{sums}");
+        let contents: Value = serde_json::from_slice(&scene.read(&file)).unwrap();
+        assert_eq!(contents["bom-ref"], "path+file://.#1");
+        let arguments = contents["arguments"].as_str().unwrap();
+        assert_eq!(arguments.contains("--no-default-features"), is_without_sandbox, "{arguments}");
+        assert!(arguments.contains("--target x86_64-pc-windows-gnu"), "{arguments}");
+        assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists());
+    }
+}
+
+#[test]
+fn another_build_is_compared_byte_by_byte() {
+    let scene = Scene::set();
+    scene.tool("cargo", &CARGO.replace("VERSION", env!("CARGO_PKG_VERSION")));
+    let host = Run::of(Command::new("rustc").arg("-vV").output().unwrap()).stdout;
+    scene.tool("rustc", &format!("#!/bin/sh\n[ \"$1\" = -vV ] || exec echo /rust\ncat <<'END'\n{host}END\n"));
+    let sources = scene.sources();
+    let release = |arguments: &[&str], environment: &[_]| scene.release_of(&sources, arguments, environment);
+
+    let run = release(&["--cli", "none"], &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let run = release(&["--verify"], &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    // Two zips and the manifest.
+    assert_eq!(run.stdout.matches(": the same bytes").count(), 3, "{}", run.stdout);
+
+    // A program that has the folder of its build inside.
+    let run = release(&["--cli", "none"], &[("EMBED", "yes")]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let run = release(&["--verify"], &[("EMBED", "yes")]);
+    assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("damodel-sandbox in damodel-sandbox_"), "{}", run.stdout);
+    assert!(run.stdout.contains(" bytes differ, of "), "{}", run.stdout);
+    assert!(run.stderr.contains("error: the assets are not what commit "), "{}", run.stderr);
+
+    // Assets of an uncommitted change, and assets that were changed.
+    fs::write(sources.join("README.md"), "Changed.").unwrap();
+    let run = release(&["--verify"], &[]);
+    assert!(run.code == Some(1) && run.stderr.contains("not committed"), "{}", run.stderr);
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"), sources.join("README.md")).unwrap();
+    fs::write(scene.assets().join(format!("{NAME}_manifest.json")), "{}").unwrap();
+    let run = release(&["--verify"], &[]);
+    assert!(run.code == Some(1) && run.stderr.contains("are not those of"), "{}", run.stderr);
+    assert_eq!(release(&["--verify", "--cli", "none"], &[]).code, Some(2));
 }
 
 #[test]

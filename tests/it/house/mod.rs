@@ -132,6 +132,19 @@ fn no_file_names_the_place_where_it_was_written() {
 }
 
 #[test]
+fn exceptions_for_dependencies_have_a_date_and_a_reason() {
+    let text = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let is_exception =
+        |line: &&str| line.starts_with("{ id = ") || line.starts_with("{ crate = ") && line.contains("allow =");
+    let exceptions: Vec<&str> = text.lines().map(str::trim_start).filter(is_exception).collect();
+    let dated = regex::Regex::new(r"(reason = .|# )20\d\d-\d\d-\d\d: \w+").unwrap();
+    assert!(!exceptions.is_empty());
+    for exception in exceptions {
+        assert!(dated.is_match(exception), "{exception}");
+    }
+}
+
+#[test]
 fn what_the_pages_link_to_exists() {
     for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
         let text = fs::read_to_string(root().join(page)).unwrap();
