@@ -3,7 +3,7 @@
 //! A page is a snapshot for each part of the program. After a change of a text:
 //! `INSTA_UPDATE=always cargo test --test it house::texts`, then read the page.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path, process::Command};
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, process::Command, sync::LazyLock};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use regex::Regex;
@@ -84,7 +84,8 @@ fn text(literal: &str) -> Option<String> {
     (text.split_whitespace().count() > 2).then_some(text)
 }
 
-fn pages() -> BTreeMap<String, String> {
+/// The pages by name. Reading all sources takes half a minute, so it is done once.
+static PAGES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let mut pages: BTreeMap<String, String> = BTreeMap::new();
     for file in sources("src").into_iter().filter(|file| !file.iter().any(|part| part == "tests" || part == "tests.rs"))
     {
@@ -98,7 +99,7 @@ fn pages() -> BTreeMap<String, String> {
         }
     }
     pages
-}
+});
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(BINARY).args(arguments).arg("--help").output().unwrap();
@@ -113,8 +114,8 @@ fn each_page_reads_as_it_is_written_down() {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        for (name, page) in pages() {
-            insta::assert_snapshot!(name, page);
+        for (name, page) in &*PAGES {
+            insta::assert_snapshot!(name.as_str(), page);
         }
     });
 }
@@ -127,7 +128,7 @@ fn no_text_holds_a_word_that_is_avoided() {
     let helps = commands.map(|command| (format!("{command} --help"), help(&[command])));
     let values = Regex::new(r#"\{[^}]*\}|"nobody""#).unwrap();
     let mut broken = String::new();
-    for (name, page) in pages().into_iter().chain(helps) {
+    for (name, page) in PAGES.clone().into_iter().chain(helps) {
         // What is filled in, and the value of an attribute, is no word of ours.
         for line in values.replace_all(&page, "…").lines() {
             for (words, instead) in avoided.iter().filter(|(words, _)| words.is_match(line)) {

@@ -229,7 +229,7 @@ impl Story {
                 None => wanted.on_leftover == OnLeftover::Warn && is_refused,
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
-            // Of what lost its note or was refused, only the marker is known: a create that meets it warns, no other run.
+            // Of what lost its note or was refused, only the marker is known: the create that meets it warns.
             let is_told = names.iter().any(|name| words.contains(name));
             let is_unknowable = is_refused || matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
             assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());

@@ -52,7 +52,7 @@ struct Refusals(Arc<Notify>);
 
 impl<S: Subscriber> Layer<S> for Refusals {
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
-        if event.metadata().target() == "damodel::ssh::connect" {
+        if event.metadata().target() == "damodel::ssh::session" {
             self.0.notify_one();
         }
     }
