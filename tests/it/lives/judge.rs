@@ -209,6 +209,8 @@ impl Story {
             let names = self.names(site, uid);
             let thing = account(uid);
             let is_refused = was_refused(&ledger.requests, uid);
+            let is_told = names.iter().any(|name| words.contains(name));
+            let may_be_foreign = self.has_foreign && thing.is_some_and(|(_, is_other)| is_other);
             let is_excused = match self.excused.get(uid) {
                 Some(Excuse::Answered) => true,
                 // A create that could have met it was made only where a warning is all that is wanted. One of another
@@ -221,16 +223,18 @@ impl Story {
                             && Some((event.thing, event.account == "other")) == thing
                             && Some(key_of(&event.name)) == key
                     };
-                    let is_told_apart = wanted.on_leftover == OnLeftover::Warn || self.is_renamed(site, uid);
+                    // With the other account's token, a create of the main one has adopted it.
+                    let is_told_apart = wanted.on_leftover == OnLeftover::Warn
+                        || self.is_renamed(site, uid)
+                        || (may_be_foreign && is_told);
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
-                None if self.has_foreign && thing.is_some_and(|(_, is_other)| is_other) => true,
+                None if may_be_foreign => true,
                 // The answer said that nothing was made.
                 None => wanted.on_leftover == OnLeftover::Warn && is_refused,
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
             // Of what lost its note or was refused, only the marker is known: the create that meets it warns.
-            let is_told = names.iter().any(|name| words.contains(name));
             let is_unknowable = is_refused || matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
             assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());
         }
@@ -240,11 +244,11 @@ impl Story {
     /// Holds what is left after the destroy to what was excused.
     pub(super) fn judge_end(&self, workspace: &Workspace<'_>) {
         assert_eq!(held(workspace), [], "{}", digest(workspace));
-        let account =
-            |uid: &str| workspace.site.ledger().life.iter().any(|event| event.uid == uid && event.account == "other");
+        let ledger = workspace.site.ledger();
+        let is_other = |uid: &str| ledger.life.iter().any(|event| event.uid == uid && event.account == "other");
         for uid in live(workspace.site).difference(&self.seed) {
             assert!(
-                self.excused.contains_key(uid) || account(uid),
+                self.excused.contains_key(uid) || is_other(uid) || was_refused(&ledger.requests, uid),
                 "{uid} is left after the destroy\n{}",
                 workspace.transcript()
             );
