@@ -21,7 +21,7 @@ offers() {
 # that is not known.
 launch() {
     # The number of this subshell, which $$ is not.
-    read_process "$(exec sh -c 'echo "$PPID"')"
+    read -r launched _ </proc/self/stat && read_process "$launched" || exit 1
     server_identity=$process_identity server_started=$(date +%s)
     if ! save "$folder/server" server_identity server_started server_build server_binary server_version server_model server_model_fingerprint; then
         echo 'error: the record of the server cannot be written: No space left on device?'

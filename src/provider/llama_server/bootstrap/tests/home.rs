@@ -14,7 +14,7 @@ use std::{
 };
 
 use secrecy::ExposeSecret;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::provider::llama_server::bootstrap::{
     Build, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question,
@@ -145,12 +145,15 @@ impl Home {
         assert!(library.unwrap().success() && program.unwrap().success());
     }
 
-    /// Puts a program in its place.
+    /// Puts a program in its place, whole: a shell takes an empty file for a program that succeeds.
     pub(super) fn script(&self, below: &str, text: &str) {
         let path = self.path(below);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = path.parent().unwrap();
+        fs::create_dir_all(folder).unwrap();
+        let mut written = NamedTempFile::new_in(folder).unwrap();
+        written.write_all(text.as_bytes()).unwrap();
+        fs::set_permissions(written.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        written.into_temp_path().persist(path).unwrap();
     }
 
     /// Writes the model that [`Home::job`] serves.
@@ -442,7 +445,7 @@ impl Home {
         self.script(
             "bin/mv",
             "#!/bin/sh\nexec 3>>~/renames\nflock 3\necho >>~/renames\n\
-             if [ \"$(wc -l <~/renames)\" -eq \"$(cat ~/halt)\" ]; then exec 3>&-; : >~/halted; \
+             if [ \"$(wc -l <~/renames)\" = \"$(cat ~/halt 2>&-)\" ]; then exec 3>&-; : >~/halted; \
              while [ -e ~/halt ]; do sleep 0.02; done; exit 1; fi\nexec 3>&-\nexec /bin/mv \"$@\"\n",
         );
         for file in ["renames", "halted"] {
