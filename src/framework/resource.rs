@@ -306,12 +306,12 @@ pub trait Action: Send + Sync + 'static {
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
-/// Where an action tells how far it is. Nobody hears it any more when the core is gone; the action need not mind.
+/// Where an action reports its progress. Once the core has gone, what is sent here is dropped without an error.
 #[derive(Clone, Debug)]
 pub struct Progress(pub(super) mpsc::UnboundedSender<String>);
 
 impl Progress {
-    /// Tells the operator a line. It holds no secret.
+    /// Shows the operator a line, which must hold no secret.
     pub fn say(&self, line: impl Into<String>) {
         let _ = self.0.send(line.into());
     }
@@ -361,7 +361,7 @@ pub struct Listed<M> {
     pub state: M,
 }
 
-/// Where a list tells what it finds.
+/// Where a list resource sends the objects that it finds.
 #[derive(Debug)]
 pub struct Found<'a, M> {
     sender: &'a mut EventSender<'a>,
@@ -383,10 +383,10 @@ impl<'a, M: Model> Found<'a, M> {
         self.sender.wanted
     }
 
-    /// Tells of one. With [`ControlFlow::Break`] nobody wants more.
-    pub async fn tell(&mut self, listed: Listed<M>) -> ControlFlow<()> {
+    /// Sends one object. [`ControlFlow::Break`] means that no more are wanted.
+    pub async fn send(&mut self, listed: Listed<M>) -> ControlFlow<()> {
         match to_value(&listed.state) {
-            Ok(state) => self.sender.tell(listed.display_name, state).await,
+            Ok(state) => self.sender.send(listed.display_name, state).await,
             Err(error) => {
                 self.sender.fault.get_or_insert(error);
                 ControlFlow::Break(())
@@ -420,7 +420,7 @@ pub(super) struct EventSender<'a> {
 }
 
 impl EventSender<'_> {
-    async fn tell(&mut self, display_name: String, state: Value) -> ControlFlow<()> {
+    async fn send(&mut self, display_name: String, state: Value) -> ControlFlow<()> {
         if self.wanted == 0 {
             return ControlFlow::Break(());
         }

@@ -139,7 +139,7 @@ pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
     }
 }
 
-/// The replacements that rest on more than an assumption: one that a refresh has found out since is none.
+/// The replacements that do not rest on an assumed value. A value that a refresh has read since is not assumed.
 pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
     let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
     let is_assumed = |path: &Path| match path.steps() {

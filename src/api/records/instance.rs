@@ -168,7 +168,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Whether the service says that it is gone.
+    /// Whether the service reports it as released.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.status == Some(InstanceStatus::Released)

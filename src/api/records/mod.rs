@@ -305,7 +305,7 @@ pub struct CloudDisk {
 }
 
 impl CloudDisk {
-    /// Whether the service says that it is gone (status 7).
+    /// Whether the service reports it as released (status 7).
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.status == Some(7)

@@ -291,7 +291,8 @@ impl Input {
     }
 }
 
-/// The files of a folder and of those in it that may be plans; what is hidden, or belongs to a configuration, is none.
+/// The files in a folder, and in the folders below it, that may be plans. Hidden files and files of a configuration
+/// are left out.
 fn plans_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Read { place: folder.display().to_string(), source };
     let mut files = Vec::new();

@@ -145,8 +145,8 @@ fn clock(at: i64) -> String {
 /// The longest part of a line that others wrote, in characters.
 const LONGEST: usize = 80;
 
-/// From this part on, what is done tells how long the rest takes.
-const TELLING: u8 = 5;
+/// From this percentage on, the time spent so far is enough to estimate the rest.
+const ESTIMATED_FROM: u8 = 5;
 
 /// What is waited for and how far it is, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about
 /// 40s`.
@@ -180,7 +180,7 @@ fn expected(told: &Told, elapsed: SignedDuration) -> Option<SignedDuration> {
     let by_part = told
         .event
         .percent
-        .filter(|percent| (TELLING..100).contains(percent))
+        .filter(|percent| (ESTIMATED_FROM..100).contains(percent))
         .map(|percent| elapsed * 100 / i32::from(percent));
     let usual = told.usual.and_then(|usual| SignedDuration::try_from(usual).ok());
     by_part.or(usual).filter(|expected| *expected > elapsed)

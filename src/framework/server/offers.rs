@@ -152,12 +152,12 @@ fn result<C: Send + Sync + 'static>(
     }
 }
 
-/// What the core says when it configures the provider.
+/// What the core sends when it configures the provider.
 #[derive(Debug)]
 pub struct ConfigureRequest {
     /// The configuration; parts may be unknown while planning.
     pub config: Value,
-    /// The core's version. It does not tell one core from another (plugin protocol, field notes).
+    /// The core's version. Terraform and OpenTofu cannot be told apart by it (plugin protocol, field notes).
     pub core_version: String,
 }
 

@@ -89,7 +89,7 @@ impl<F: Filters> ListResource for ListAll<F> {
             match listed {
                 Ok(None) => {}
                 Ok(Some(listed)) => {
-                    if let ControlFlow::Break(()) = found.tell(listed).await {
+                    if let ControlFlow::Break(()) = found.send(listed).await {
                         break;
                     }
                 }

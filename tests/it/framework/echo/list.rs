@@ -52,7 +52,7 @@ impl ListResource for ThingList {
                 state.name = format!("{} wanted", found.wanted()).into();
                 state.password = Attr::Known(Secret::new("planted"));
             }
-            if let ControlFlow::Break(()) = found.tell(Listed { display_name: format!("Thing {number}"), state }).await
+            if let ControlFlow::Break(()) = found.send(Listed { display_name: format!("Thing {number}"), state }).await
             {
                 return Diagnostics::new();
             }
