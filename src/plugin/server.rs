@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status, Streaming, codegen::BoxStream, service::Routes, transport::Server};
 
-use self::{
+use self::proto::{
     health::{
         HealthCheckRequest, HealthCheckResponse,
         health_check_response::ServingStatus,
@@ -109,7 +109,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 const MAX_STREAMS: u32 = 10_000;
 const MAX_RESETS: usize = 1_000;
 
-/// Generated from `proto/plugin.proto`.
+/// Generated from `proto/plugin.proto` and `proto/health.proto`.
 #[expect(
     clippy::allow_attributes_without_reason,
     unnameable_types,
@@ -117,20 +117,14 @@ const MAX_RESETS: usize = 1_000;
     unused_qualifications,
     reason = "generated code"
 )]
-pub(super) mod plugin {
-    tonic::include_proto!("plugin");
-}
+mod proto {
+    pub(super) mod plugin {
+        tonic::include_proto!("plugin");
+    }
 
-/// Generated from `proto/health.proto`.
-#[expect(
-    clippy::allow_attributes_without_reason,
-    unnameable_types,
-    unreachable_pub,
-    unused_qualifications,
-    reason = "generated code"
-)]
-mod health {
-    tonic::include_proto!("grpc.health.v1");
+    pub(super) mod health {
+        tonic::include_proto!("grpc.health.v1");
+    }
 }
 
 /// Adds the host's services to `routes`. The Shutdown call cancels `stopping`, and a cancelled `stopping` ends the

@@ -14,7 +14,7 @@ pub(super) struct ParseImageAddress;
 
 /// Its arguments.
 #[derive(Debug, Deserialize)]
-pub(in crate::provider) struct Arguments {
+pub(in crate::provider) struct AddressArguments {
     address: String,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::provider) struct Parts {
 }
 
 impl Function for ParseImageAddress {
-    type Arguments = Arguments;
+    type Arguments = AddressArguments;
     type Output = Parts;
 
     fn name(&self) -> &'static str {
@@ -53,7 +53,7 @@ impl Function for ParseImageAddress {
         }
     }
 
-    fn call(&self, arguments: Arguments) -> Result<Parts, FunctionError> {
+    fn call(&self, arguments: AddressArguments) -> Result<Parts, FunctionError> {
         let address =
             Address::parse(&arguments.address).map_err(|problem| FunctionError::on("address", problem.to_string()))?;
         Ok(Parts {

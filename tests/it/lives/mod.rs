@@ -25,10 +25,10 @@ use std::{
 use self::life::Life;
 use crate::support::terraform::each_cli;
 
-const RUNS: u64 = 10;
+const RUNS: u64 = 40;
 const FIRST_SEED: u64 = 1;
 /// As many at once as keep two processors busy while things are waited for.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 12;
 
 #[test]
 fn nothing_is_lost_or_made_twice_whatever_breaks() {

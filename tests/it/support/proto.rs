@@ -1,23 +1,16 @@
 //! The wire definitions, generated for the tests' side.
-
-#[expect(
+#![expect(
     clippy::allow_attributes_without_reason,
     unnameable_types,
     unreachable_pub,
     unused_qualifications,
     reason = "generated code"
 )]
+
 pub(crate) mod plugin {
     tonic::include_proto!("plugin");
 }
 
-#[expect(
-    clippy::allow_attributes_without_reason,
-    unnameable_types,
-    unreachable_pub,
-    unused_qualifications,
-    reason = "generated code"
-)]
 pub(crate) mod health {
     tonic::include_proto!("grpc.health.v1");
 }
