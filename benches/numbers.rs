@@ -9,7 +9,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use damodel::{
-    framework::{Ends, Kind, Server, Type, Value},
+    framework::{Ends, OfferKind, Server, Type, Value},
     protocol::codec::{decode, encode},
     provider::{Damodel, Environment},
 };
@@ -61,7 +61,7 @@ fn start_to_handshake(bencher: Bencher<'_, '_>) {
 fn codec_of_1000_plans(bencher: Bencher<'_, '_>) {
     const PLANS: usize = 1000;
     let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-    let ty = server.registry().find(Kind::Resource, "damodel_instance").unwrap().ty.clone();
+    let ty = server.registry().find(OfferKind::Resource, "damodel_instance").unwrap().ty.clone();
     let value = sample(&ty);
     let bytes = encode(&ty, &value).unwrap();
     bencher.counter(ItemsCount::new(PLANS)).bench_local(|| {

@@ -80,7 +80,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn refusal(&self, found: Found, ids: RequestIds) -> Error {
+    fn refusal(&self, found: ErrorParts, ids: RequestIds) -> Error {
         Error::Service(Box::new(ServiceError {
             endpoint: self.endpoint,
             code: found.code(),
@@ -118,13 +118,13 @@ impl Reader<'_> {
 
 /// What an error object says, in whatever shape.
 #[derive(Debug, Default, PartialEq)]
-struct Found {
+struct ErrorParts {
     number: Option<i64>,
     name: Option<String>,
     message: Option<String>,
 }
 
-impl Found {
+impl ErrorParts {
     fn code(&self) -> Code {
         let by_name = self.name.as_deref().and_then(Code::from_name);
         match (self.number.map(Code::from_number), by_name) {
@@ -149,7 +149,7 @@ impl Found {
     }
 }
 
-fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value>>, status: u16) -> Option<Found> {
+fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value>>, status: u16) -> Option<ErrorParts> {
     let nested = [
         metadata.and_then(|metadata| metadata.get("error").or_else(|| metadata.get("Error"))),
         document.get("error"),
@@ -165,7 +165,7 @@ fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value
     // At the top level of a success a bare message is no error, and 200 is how some write success.
     let found = read_fields(document);
     if !(200..300).contains(&status) {
-        return Some(found).filter(Found::says_something);
+        return Some(found).filter(ErrorParts::says_something);
     }
     let failed = match found.number {
         Some(number) => number != 0 && !(200..300).contains(&number),
@@ -174,7 +174,7 @@ fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value
     failed.then_some(found)
 }
 
-fn read_error(error: &Value, depth: usize) -> Found {
+fn read_error(error: &Value, depth: usize) -> ErrorParts {
     match error {
         Value::Object(fields) => {
             let mut found = read_fields(fields);
@@ -186,7 +186,7 @@ fn read_error(error: &Value, depth: usize) -> Found {
             match inner {
                 Some(inner) if !found.says_something() && depth < 3 => read_error(inner, depth + 1),
                 Some(Value::String(message)) if found.message.is_none() => {
-                    Found { message: Some(message.clone()), ..found }
+                    ErrorParts { message: Some(message.clone()), ..found }
                 }
                 _ => found,
             }
@@ -195,32 +195,32 @@ fn read_error(error: &Value, depth: usize) -> Found {
             errors.first().map(|first| read_error(first, depth + 1)).unwrap_or_default()
         }
         Value::String(text) => read_sentence(text),
-        number @ Value::Number(_) => Found { number: read_integer(number), ..Found::default() },
-        _ => Found::default(),
+        number @ Value::Number(_) => ErrorParts { number: read_integer(number), ..ErrorParts::default() },
+        _ => ErrorParts::default(),
     }
 }
 
 /// An error that is one string: a code's number, a code's name, or a sentence (which may begin with either, or itself
 /// be JSON).
-fn read_sentence(text: &str) -> Found {
+fn read_sentence(text: &str) -> ErrorParts {
     if let Ok(number) = text.trim().parse() {
-        return Found { number: Some(number), ..Found::default() };
+        return ErrorParts { number: Some(number), ..ErrorParts::default() };
     }
     if let Ok(inner @ Value::Object(_)) = serde_json::from_str(text) {
         return read_error(&inner, 3);
     }
     let first = text.split([':', ' ', ',']).next().unwrap_or_default();
     let is_documented = |number: &i64| !matches!(Code::from_number(*number), Code::Other(_));
-    Found {
+    ErrorParts {
         number: first.parse().ok().filter(is_documented),
         name: Code::from_name(first).and_then(Code::name).map(str::to_owned),
         message: Some(text.to_owned()).filter(|text| !text.is_empty()),
     }
 }
 
-fn read_fields(fields: &Map<String, Value>) -> Found {
+fn read_fields(fields: &Map<String, Value>) -> ErrorParts {
     let first = |names: &[&str]| names.iter().find_map(|name| fields.get(*name)).cloned().unwrap_or(Value::Null);
-    let mut found = Found {
+    let mut found = ErrorParts {
         number: ["code_n", "codeN", "CodeN", "code_num"].iter().find_map(|name| read_integer(fields.get(*name)?)),
         name: None,
         message: ["message", "msg", "Message", "detail", "error_description", "reason"]

@@ -97,10 +97,10 @@ pub use instances::InstanceFilter;
 pub use listing::Listing;
 pub use object::{Object, Objects};
 pub use pending::{
-    Entry, HandedOver, Ids, Journal, Kind, Listed, Owner, Phase, Record as PendingRecord, Report, Unreadable,
+    Entry, HandedOver, Ids, Journal, Listed, ObjectKind, Owner, PendingRecord, Phase, Report, Unreadable,
 };
 pub use presence::{Absence, Account, LastSeen, Presence};
-pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Step, Task, Told};
+pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told};
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,

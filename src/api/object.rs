@@ -15,9 +15,9 @@ use super::{
     error::Error,
     flight::{Flight, Freshness},
     listing::{Listing, paged},
-    pending::{Journal, Kind},
+    pending::{Journal, ObjectKind},
     presence::Presence,
-    progress::Step,
+    progress::Stage,
     records::{Record, read},
     retry::{self, Retry},
     settings::Random,
@@ -32,7 +32,7 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     type Shown: Send + 'static;
 
     /// Its kind.
-    const KIND: Kind;
+    const KIND: ObjectKind;
     /// The endpoint that lists all of the account.
     const LIST: Endpoint;
     /// The query parameter that searches the list by name or uid.
@@ -61,8 +61,8 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     fn status_text(&self) -> String;
 
     /// How far it is, for who looks on.
-    fn step(&self) -> Step {
-        Step::new(self.status_text())
+    fn step(&self) -> Stage {
+        Stage::new(self.status_text())
     }
 
     /// The body of a rename, and its endpoint.

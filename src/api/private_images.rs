@@ -12,9 +12,9 @@ use super::{
     flight::Flight,
     listing::Listing,
     object::{Object, Objects, bare},
-    pending::Kind,
+    pending::ObjectKind,
     presence::{Presence, look_in_lists},
-    progress::Step,
+    progress::Stage,
     records::PrivateImage,
     snapshots::Snapshots,
     watch::{Poller, Watch},
@@ -34,7 +34,7 @@ impl Client {
 impl Object for PrivateImage {
     type Shown = Self;
 
-    const KIND: Kind = Kind::PrivateImage;
+    const KIND: ObjectKind = ObjectKind::PrivateImage;
     const LIST: Endpoint = Endpoint::PrivateImageList;
     const SEARCH: &'static str = "image_name";
 
@@ -64,7 +64,7 @@ impl Object for PrivateImage {
         self.push_progress.map_or_else(|| status.clone(), |progress| format!("{status} with {progress} % pushed"))
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> Stage {
         let status = match self.image_status {
             Some(0) => "creating".to_owned(),
             Some(1) => "ready".to_owned(),
@@ -72,7 +72,7 @@ impl Object for PrivateImage {
             None => "without a status".to_owned(),
         };
         let percent = self.push_progress.and_then(|percent| u8::try_from(percent).ok());
-        Step { percent, ..Step::new(status) }
+        Stage { percent, ..Stage::new(status) }
     }
 
     async fn look(

@@ -6,7 +6,7 @@ use crate::api::{
     client::Client,
     create::Creation,
     endpoint::Endpoint,
-    pending::Record,
+    pending::PendingRecord,
     records::{InstanceUid, PrivateImage},
     settings::Random,
 };
@@ -55,7 +55,7 @@ impl Creation for SaveImage {
 
     /// By name, by date, and by the image that it was made of. One that says neither its date nor its origin may be
     /// anybody's.
-    fn made(&self, image: &PrivateImage, sent: &Record, client: &Client) -> bool {
+    fn made(&self, image: &PrivateImage, sent: &PendingRecord, client: &Client) -> bool {
         let begun_at = client.service_time(sent.begun_at);
         let dated = image.create_time.map(|created| created >= begun_at - CLOCKS_DIFFER);
         let descended = image
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::api::{
-        Accepted, Code, CreateOptions, Error, Journal, Kind, Origin, Phase, WhileBusy,
+        Accepted, Code, CreateOptions, Error, Journal, ObjectKind, Origin, Phase, WhileBusy,
         testing::{Ledger, Reply, context, lost, ok, page, query, raw, refusal, serve},
     };
 
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(asked.len(), 1);
         accepted.entry.handed_over().unwrap();
         let journal = Journal::new(journal.directory());
-        assert!(journal.seen(Kind::PrivateImage, "5", "http://127.0.0.1:1").unwrap());
+        assert!(journal.seen(ObjectKind::PrivateImage, "5", "http://127.0.0.1:1").unwrap());
     }
 
     #[rstest]

@@ -130,7 +130,7 @@ impl From<Diagnostic> for Diagnostics {
 
 /// One step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum PathStep {
     /// Into an attribute of an object, by name.
     Attribute(String),
     /// Into an element of a list, counted from 0.
@@ -139,7 +139,7 @@ pub enum Step {
     Key(String),
 }
 
-impl Step {
+impl PathStep {
     /// Into an element of a list.
     pub fn index(index: usize) -> Self {
         Self::Index(i64::try_from(index).unwrap_or(i64::MAX))
@@ -149,7 +149,7 @@ impl Step {
 /// The way from a whole configuration to the part that a diagnostic speaks of. Sets have no steps: a path stops at the
 /// set (plugin protocol, messages).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Vec<Step>);
+pub struct Path(Vec<PathStep>);
 
 impl Path {
     /// The whole.
@@ -165,35 +165,35 @@ impl Path {
     /// One step further, into an attribute.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Self {
-        self.step(Step::Attribute(name.to_owned()))
+        self.step(PathStep::Attribute(name.to_owned()))
     }
 
     /// One step further, into an element of a list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.step(Step::index(index))
+        self.step(PathStep::index(index))
     }
 
     /// One step further, into an element of a map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        self.step(Step::Key(key.to_owned()))
+        self.step(PathStep::Key(key.to_owned()))
     }
 
     /// The steps, from the whole on.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.0
     }
 
-    fn step(&self, step: Step) -> Self {
+    fn step(&self, step: PathStep) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
     }
 }
 
-impl FromIterator<Step> for Path {
-    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
+impl FromIterator<PathStep> for Path {
+    fn from_iter<I: IntoIterator<Item = PathStep>>(steps: I) -> Self {
         Self(steps.into_iter().collect())
     }
 }
@@ -203,10 +203,10 @@ impl fmt::Display for Path {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
             match step {
-                Step::Attribute(name) if position == 0 => formatter.write_str(name)?,
-                Step::Attribute(name) => write!(formatter, ".{name}")?,
-                Step::Index(index) => write!(formatter, "[{index}]")?,
-                Step::Key(key) => write!(formatter, "[{key:?}]")?,
+                PathStep::Attribute(name) if position == 0 => formatter.write_str(name)?,
+                PathStep::Attribute(name) => write!(formatter, ".{name}")?,
+                PathStep::Index(index) => write!(formatter, "[{index}]")?,
+                PathStep::Key(key) => write!(formatter, "[{key:?}]")?,
             }
         }
         Ok(())

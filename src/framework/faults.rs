@@ -9,7 +9,7 @@ use super::{
     diagnostics::Path,
     identity::IdentitySchema,
     model::{ModelError, from_value, to_value},
-    registry::{Entry, Kind, Provider},
+    registry::{Entry, OfferKind, Provider},
     schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
     server::Server,
     value::{Type, Value},
@@ -38,7 +38,7 @@ impl<P: Provider> Server<P> {
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
         for entry in self.registry().entries() {
             let found = match entry.kind {
-                Kind::Function => function_faults(entry),
+                OfferKind::Function => function_faults(entry),
                 _ => self.entry_faults(entry),
             };
             faults.extend(found.into_iter().map(|fault| format!("the {} {}: {fault}", entry.kind, entry.name)));
@@ -51,19 +51,19 @@ impl<P: Provider> Server<P> {
         let mut faults = schema_faults(schema);
         faults.extend(model_faults(schema, entry.readers[0]));
         match entry.kind {
-            Kind::ListResource | Kind::Action => {
+            OfferKind::ListResource | OfferKind::Action => {
                 let computed = schema.attributes.iter().filter(|attribute| attribute.presence == Presence::Computed);
                 faults
                     .extend(computed.map(|attribute| format!("{} is computed, in what is configured", attribute.name)));
             }
             _ => faults.extend(reserved(schema, &RESERVED)),
         }
-        if entry.kind != Kind::Resource {
+        if entry.kind != OfferKind::Resource {
             faults.extend(write_only(schema));
         }
         faults.extend(entry.identity.iter().flat_map(|identity| identity_faults(identity, schema)));
-        if entry.kind == Kind::ListResource {
-            match self.registry().find(Kind::Resource, entry.name) {
+        if entry.kind == OfferKind::ListResource {
+            match self.registry().find(OfferKind::Resource, entry.name) {
                 Ok(resource) if resource.identity.is_some() => {
                     faults.extend(model_faults(&resource.schema, entry.readers[1]));
                 }

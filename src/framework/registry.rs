@@ -43,7 +43,7 @@ pub trait Provider: Send + Sync + 'static {
 
 /// The kinds of what a provider offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum OfferKind {
     /// What the core manages.
     Resource,
     /// What is only read.
@@ -58,7 +58,7 @@ pub enum Kind {
     Function,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OfferKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Resource => "resource",
@@ -74,7 +74,7 @@ impl fmt::Display for Kind {
 /// One offer of a provider.
 pub struct Entry<C: Send + Sync + 'static> {
     /// The kind.
-    pub kind: Kind,
+    pub kind: OfferKind,
     /// The full type name, or the name of the function.
     pub name: &'static str,
     /// The schema; of a resource with its `timeouts` block, of a function without anything.
@@ -94,7 +94,7 @@ pub struct Entry<C: Send + Sync + 'static> {
 
 impl<C: Send + Sync + 'static> Entry<C> {
     fn new(
-        kind: Kind,
+        kind: OfferKind,
         name: &'static str,
         schema: Schema,
         timeouts: DefaultTimeouts,
@@ -134,7 +134,7 @@ impl<C: Send + Sync + 'static> fmt::Debug for Entry<C> {
 
 /// Everything that a provider offers.
 pub struct Registry<C: Send + Sync + 'static> {
-    entries: BTreeMap<(Kind, &'static str), Entry<C>>,
+    entries: BTreeMap<(OfferKind, &'static str), Entry<C>>,
 }
 
 impl<C: Send + Sync + 'static> Registry<C> {
@@ -150,7 +150,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.with(Entry {
             #[cfg(test)]
             readers: vec![reader::<A::Model>],
-            ..Entry::new(Kind::Action, name, schema, timeouts, Box::new(OfAction(action)))
+            ..Entry::new(OfferKind::Action, name, schema, timeouts, Box::new(OfAction(action)))
         })
     }
 
@@ -161,7 +161,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.with(Entry {
             #[cfg(test)]
             readers: vec![reader::<D::Model>],
-            ..Entry::new(Kind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
+            ..Entry::new(OfferKind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
         })
     }
 
@@ -173,7 +173,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.with(Entry {
             #[cfg(test)]
             readers: vec![reader::<E::Model>],
-            ..Entry::new(Kind::EphemeralResource, name, schema, timeouts, Box::new(OfEphemeralResource(resource)))
+            ..Entry::new(OfferKind::EphemeralResource, name, schema, timeouts, Box::new(OfEphemeralResource(resource)))
         })
     }
 
@@ -187,7 +187,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
             signature: Some(signature),
             #[cfg(test)]
             readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
-            ..Entry::new(Kind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
+            ..Entry::new(OfferKind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
         })
     }
 
@@ -198,7 +198,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.with(Entry {
             #[cfg(test)]
             readers: vec![reader::<L::Model>, reader::<L::Resource>],
-            ..Entry::new(Kind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
+            ..Entry::new(OfferKind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
         })
     }
 
@@ -211,7 +211,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
             identity: resource.identity(),
             #[cfg(test)]
             readers: vec![reader::<R::Model>],
-            ..Entry::new(Kind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
+            ..Entry::new(OfferKind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
         })
     }
 
@@ -226,7 +226,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     }
 
     /// All offers of a kind, by name.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry<C>> {
+    pub fn of(&self, kind: OfferKind) -> impl Iterator<Item = &Entry<C>> {
         self.entries().filter(move |entry| entry.kind == kind)
     }
 
@@ -235,7 +235,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     /// # Errors
     ///
     /// When the provider does not offer it.
-    pub fn find(&self, kind: Kind, name: &str) -> Result<&Entry<C>, Diagnostics> {
+    pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Entry<C>, Diagnostics> {
         self.of(kind).find(|entry| entry.name == name).ok_or_else(|| {
             let detail = format!("This version of the provider has no {kind} {name:?}.");
             Diagnostic::error(format!("No such {kind}"), detail).into()

@@ -346,7 +346,7 @@ pub trait ListResource: Send + Sync + 'static {
     fn list(
         &self,
         config: Self::Model,
-        found: Found<'_, Self::Resource>,
+        found: ListSender<'_, Self::Resource>,
         context: Context<Self::Client>,
     ) -> impl Future<Output = Diagnostics> + Send;
 }
@@ -356,19 +356,19 @@ pub trait ListResource: Send + Sync + 'static {
 pub struct Listed<M> {
     /// What the operator knows it by.
     pub display_name: String,
-    /// What is known of it: at least what identifies it, and where [`Found::wants_state`] says so, all that a refresh
+    /// What is known of it: at least what identifies it, and where [`ListSender::wants_state`] says so, all that a refresh
     /// would show.
     pub state: M,
 }
 
 /// Where a list resource sends the objects that it finds.
 #[derive(Debug)]
-pub struct Found<'a, M> {
+pub struct ListSender<'a, M> {
     sender: &'a mut EventSender<'a>,
     model: PhantomData<fn(M)>,
 }
 
-impl<'a, M: Model> Found<'a, M> {
+impl<'a, M: Model> ListSender<'a, M> {
     pub(super) fn new(sender: &'a mut EventSender<'a>) -> Self {
         Self { sender, model: PhantomData }
     }

@@ -4,7 +4,7 @@
 //! configuration that differs from it must not replace a healthy object: it is an update in place that sends nothing.
 
 use super::{
-    diagnostics::{Path, Step},
+    diagnostics::{Path, PathStep},
     private::Private,
     schema::{Attribute, AttributeType, Replacement, Schema},
     value::Value,
@@ -143,7 +143,7 @@ pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
 pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
     let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
     let is_assumed = |path: &Path| match path.steps() {
-        [Step::Attribute(name)] if assumed.contains(name) => {
+        [PathStep::Attribute(name)] if assumed.contains(name) => {
             let value = prior.attribute(name);
             let default = schema.attribute(name).and_then(|attribute| attribute.default.as_ref());
             value.is_null() || Some(value) == default

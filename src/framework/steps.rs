@@ -10,15 +10,15 @@ use super::{
     identity::Identity,
     model::{ModelError, from_value, to_value},
     resource::{
-        Action, Context, Create, DataSource, EventSender, Found, ListResource, Outcome, Plan, PlanContext, Progress,
-        Resource, State, Update,
+        Action, Context, Create, DataSource, EventSender, ListResource, ListSender, Outcome, Plan, PlanContext,
+        Progress, Resource, State, Update,
     },
     value::Value,
 };
 
 /// A step that works on what exists.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum ResourceStep {
     Create(Create<Value>),
     Delete(State<Value>),
     Import(String),
@@ -44,7 +44,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// A step of a resource, or the read of a data source.
-    async fn act(&self, _step: Step, _context: Context<C>) -> Done<Outcome<Value>> {
+    async fn act(&self, _step: ResourceStep, _context: Context<C>) -> Done<Outcome<Value>> {
         misplaced()
     }
 
@@ -144,16 +144,16 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         })
     }
 
-    async fn act(&self, step: Step, context: Context<R::Client>) -> Done<Outcome<Value>> {
+    async fn act(&self, step: ResourceStep, context: Context<R::Client>) -> Done<Outcome<Value>> {
         let made = match step {
-            Step::Create(Create { config, planned, private }) => {
+            ResourceStep::Create(Create { config, planned, private }) => {
                 let change = Create { config: from_value(&config)?, planned: from_value(&planned)?, private };
                 self.0.create(change, context).await
             }
-            Step::Delete(current) => self.0.delete(state(&current)?, context).await,
-            Step::Import(id) => self.0.import(&id, context).await,
-            Step::Read(current) => self.0.read(state(&current)?, context).await,
-            Step::Update(Update { config, prior, planned, private }) => {
+            ResourceStep::Delete(current) => self.0.delete(state(&current)?, context).await,
+            ResourceStep::Import(id) => self.0.import(&id, context).await,
+            ResourceStep::Read(current) => self.0.read(state(&current)?, context).await,
+            ResourceStep::Update(Update { config, prior, planned, private }) => {
                 let [config, prior, planned] = [from_value(&config)?, from_value(&prior)?, from_value(&planned)?];
                 self.0.update(Update { config, prior, planned, private }, context).await
             }
@@ -186,8 +186,8 @@ impl<D: DataSource> Steps<D::Client> for OfDataSource<D> {
         Ok(())
     }
 
-    async fn act(&self, step: Step, context: Context<D::Client>) -> Done<Outcome<Value>> {
-        let Step::Read(config) = step else { return misplaced() };
+    async fn act(&self, step: ResourceStep, context: Context<D::Client>) -> Done<Outcome<Value>> {
+        let ResourceStep::Read(config) = step else { return misplaced() };
         outcome(self.0.read(from_value(&config.state)?, context).await)
     }
 }
@@ -228,7 +228,7 @@ impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
         sender: &'a mut EventSender<'a>,
         context: Context<L::Client>,
     ) -> Done<Diagnostics> {
-        Ok(self.0.list(from_value(&config)?, Found::new(sender), context).await)
+        Ok(self.0.list(from_value(&config)?, ListSender::new(sender), context).await)
     }
 }
 

@@ -212,7 +212,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
     use tonic::{Request, codegen::http::uri::PathAndQuery};
 
-    use super::plugin::{Empty, grpc_controller_client::GrpcControllerClient};
+    use super::proto::plugin::{Empty, grpc_controller_client::GrpcControllerClient};
     use super::*;
     use crate::plugin::{
         incoming::{Callers, incoming},

@@ -17,7 +17,7 @@ use super::{
     pricing::{Order, estimate},
 };
 use crate::{
-    api::{self, Context, Instance, Kind, Reservation, Reservations},
+    api::{self, Context, Instance, ObjectKind, Reservation, Reservations},
     framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
@@ -215,7 +215,7 @@ impl From<api::Error> for Refusal {
 
 impl Replaced<'_> {
     fn is(&self, instance: &Instance, client: &Client) -> bool {
-        let is_tainted = || client.is_tainted(Kind::Instance, instance.uid.as_str());
+        let is_tainted = || client.is_tainted(ObjectKind::Instance, instance.uid.as_str());
         self.uid == Some(instance.uid.as_str())
             || (self.tainted.is_some() && self.tainted == instance.name.as_deref() && is_tainted())
     }

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::{Environment, account_budget::AccountBudget};
 use crate::{
-    api::{self, CloudDisk, Instance, Journal, Kind, Listing, PendingRecord, PrivateImage, Quotes},
+    api::{self, CloudDisk, Instance, Journal, Listing, ObjectKind, PendingRecord, PrivateImage, Quotes},
     framework::{self, value::Number},
 };
 
@@ -147,7 +147,7 @@ impl Client {
 
     /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the
     /// provider then believed: its pending record is cleared.
-    pub(super) fn in_a_state(&self, kind: Kind, id: &str) {
+    pub(super) fn in_a_state(&self, kind: ObjectKind, id: &str) {
         self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.seen(kind, id, &base_url) {
@@ -156,18 +156,18 @@ impl Client {
     }
 
     /// The same of an object that is planned with its state.
-    pub(super) fn planned_with_state(&self, kind: Kind, id: &str) {
+    pub(super) fn planned_with_state(&self, kind: ObjectKind, id: &str) {
         self.in_a_state(kind, id);
         self.seen().in_a_state.insert((kind.as_str(), id.to_owned()), true);
     }
 
     /// Whether an object is in the state as tainted: a refresh read it, and no plan was handed its state.
-    pub(super) fn is_tainted(&self, kind: Kind, id: &str) -> bool {
+    pub(super) fn is_tainted(&self, kind: ObjectKind, id: &str) -> bool {
         self.seen().in_a_state.get(&(kind.as_str(), id.to_owned())) == Some(&false)
     }
 
     /// Keeps, for the apply, that an object with the name of a leftover is in the state.
-    pub(super) fn keep_marked_name(&self, kind: Kind, id: &str, name: Option<&str>) {
+    pub(super) fn keep_marked_name(&self, kind: ObjectKind, id: &str, name: Option<&str>) {
         let is_hex = |text: &str| matches!(text.len(), 8 | 12) && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         if name.and_then(|name| name.rsplit_once('-')).is_some_and(|(_, end)| is_hex(end)) {
             self.quotes.keep(&self.shown_key(kind, id), &true, jiff::Timestamp::now().as_second());
@@ -175,12 +175,12 @@ impl Client {
     }
 
     /// Whether this run, in its plan or here, saw an object in a state.
-    pub(super) fn was_in_a_state(&self, kind: Kind, id: &str) -> bool {
+    pub(super) fn was_in_a_state(&self, kind: ObjectKind, id: &str) -> bool {
         let is_here = self.seen().in_a_state.contains_key(&(kind.as_str(), id.to_owned()));
         is_here || self.quotes.find(&self.shown_key(kind, id), jiff::Timestamp::now().as_second()) == Some(true)
     }
 
-    fn shown_key(&self, kind: Kind, id: &str) -> String {
+    fn shown_key(&self, kind: ObjectKind, id: &str) -> String {
         format!("{}|in a state|{}|{id}", self.base_url().unwrap_or_default(), kind.as_str())
     }
 
@@ -190,8 +190,8 @@ impl Client {
     }
 
     /// Clears the pending record of an object that was released.
-    pub(super) fn released(&self, kind: Kind, id: &str) {
-        if let (Kind::Instance, Some(budget)) = (kind, &self.account_budget) {
+    pub(super) fn released(&self, kind: ObjectKind, id: &str) {
+        if let (ObjectKind::Instance, Some(budget)) = (kind, &self.account_budget) {
             budget.released(id);
         }
         let Some(base_url) = self.base_url() else { return };
@@ -201,7 +201,7 @@ impl Client {
     }
 
     /// The pending record that a create with this key, and with these candidates where it has several, would adopt.
-    pub(super) fn resumable(&self, kind: Kind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
+    pub(super) fn resumable(&self, kind: ObjectKind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
         self.journal.left_for(kind, key, &self.base_url()?, candidates).ok()?.into_iter().next()
     }
 

@@ -26,12 +26,12 @@ pub(super) struct CloudDiskSpecs {
     spec_alias: Attr<String>,
     storage_classes: Attr<Vec<Attr<String>>>,
     support_ib_network: Attr<bool>,
-    specs: Attr<Vec<Record>>,
+    specs: Attr<Vec<DiskSpecRecord>>,
 }
 
 /// One specification (service API, Cloud disk specification).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct DiskSpecRecord {
     id: Attr<String>,
     spec_alias: Attr<String>,
     multiple_mounting: Attr<bool>,
@@ -84,7 +84,7 @@ impl DataSource for List {
         };
         match context.client.api.cloud_disks().specs(&filter, &limits(&context)).await {
             Ok(listing) => {
-                config.specs = Attr::Known(listing.records.iter().map(Record::of).collect());
+                config.specs = Attr::Known(listing.records.iter().map(DiskSpecRecord::of).collect());
                 Outcome::present(config, Private::default())
             }
             Err(error) => {
@@ -101,7 +101,7 @@ impl DataSource for List {
     }
 }
 
-impl Record {
+impl DiskSpecRecord {
     fn of(spec: &CloudDiskSpec) -> Self {
         Self {
             id: Attr::Known(spec.id.to_string()),

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Client, words::capitalized};
 use crate::{
-    api::{Context, Kind, PendingRecord, Phase},
+    api::{Context, ObjectKind, PendingRecord, Phase},
     framework::{Diagnostic, Diagnostics},
 };
 
@@ -77,6 +77,6 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &Client) -> Strin
     }
 }
 
-fn type_name(kind: Kind) -> String {
+fn type_name(kind: ObjectKind) -> String {
     format!("damodel_{}", kind.as_str())
 }

@@ -75,7 +75,7 @@ impl framework::Provider for Damodel {
             .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
             .data_source(lifecycle::Plural::<cloud_disk::CloudDisks>::default())
-            .data_source(lifecycle::Singular::<cloud_disk::SingleDisk>::default())
+            .data_source(lifecycle::Singular::<cloud_disk::DiskRecord>::default())
             .data_source(cloud_disk_specs::List)
             .data_source(lifecycle::Plural::<private_image::PrivateImages>::default())
             .data_source(lifecycle::Singular::<private_image::SingleImage>::default())

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     cost::INSTANCE,
     plan::{Change, Invocation, Plan, Side, Trigger},
-    values::{Seen, Step, Values, told, written},
+    values::{PathPart, Seen, Values, told, written},
 };
 
 /// What a plan does to one object (JSON output format of plans, actions of a change).
@@ -143,7 +143,7 @@ impl Replacement {
 
     fn of(change: &Change) -> Self {
         let mut others = change.side.after.differences(&change.side.before);
-        let forces = |path: &Vec<Step>| {
+        let forces = |path: &Vec<PathPart>| {
             change.replace_paths.iter().any(|forced| forced.starts_with(path) || path.starts_with(forced))
         };
         others.retain(|path| change.side.after.at_steps(path) != Seen::Unknown && !forces(path));
@@ -175,7 +175,7 @@ impl Forced {
         side.after.differences(&side.before).iter().map(|path| Self::at(side, path)).collect()
     }
 
-    fn at(side: &Side, path: &[Step]) -> Self {
+    fn at(side: &Side, path: &[PathPart]) -> Self {
         let told = |values: &Values| told(values.at_steps(path));
         Self { argument: written(path), before: told(&side.before), after: told(&side.after) }
     }

@@ -12,7 +12,7 @@ use super::{
 
 /// One step of a path: an attribute, a key, or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathPart {
     Index(usize),
     Key(String),
 }
@@ -46,11 +46,11 @@ impl Values {
 
     /// What may be said of the value at a path of attribute names.
     pub(super) fn at(&self, path: &[&str]) -> Seen<'_> {
-        let path: Vec<Step> = path.iter().map(|name| Step::Key((*name).to_owned())).collect();
+        let path: Vec<PathPart> = path.iter().map(|name| PathPart::Key((*name).to_owned())).collect();
         self.at_steps(&path)
     }
 
-    pub(super) fn at_steps(&self, path: &[Step]) -> Seen<'_> {
+    pub(super) fn at_steps(&self, path: &[PathPart]) -> Seen<'_> {
         let (value, masks) = (find(&self.value, path), [&self.sensitive, &self.unknown].map(|mask| marks(mask, path)));
         match (masks, value) {
             // A value that is not there is no secret; one that comes with the apply is.
@@ -81,7 +81,7 @@ impl Values {
     pub(super) fn elements(&self, name: &str) -> Vec<Self> {
         let list = self.value.get(name).and_then(Value::as_array);
         let count = list.map_or(0, Vec::len);
-        (0..count).map(|index| self.part(&[Step::Key(name.to_owned()), Step::Index(index)])).collect()
+        (0..count).map(|index| self.part(&[PathPart::Key(name.to_owned()), PathPart::Index(index)])).collect()
     }
 
     /// The names of the attributes that there are.
@@ -95,7 +95,7 @@ impl Values {
     }
 
     /// The paths that hold, or will hold, something sensitive.
-    pub(super) fn secrets(&self) -> Vec<Vec<Step>> {
+    pub(super) fn secrets(&self) -> Vec<Vec<PathPart>> {
         let mut found = Vec::new();
         collect(&self.sensitive, &mut Vec::new(), &mut found);
         found.retain(|path| self.at_steps(path) != Seen::Null);
@@ -103,19 +103,19 @@ impl Values {
     }
 
     /// Whether the value at a path is the same on another side. Values are compared, and never shown.
-    pub(super) fn is_same(&self, other: &Self, path: &[Step]) -> bool {
+    pub(super) fn is_same(&self, other: &Self, path: &[PathPart]) -> bool {
         // What is left out and what is null are the same.
         !marks(&self.unknown, path) && set(&self.value, path) == set(&other.value, path)
     }
 
     /// The paths at which two sides differ: into objects, and not into lists. What is unknown on this side differs.
-    pub(super) fn differences(&self, before: &Self) -> Vec<Vec<Step>> {
+    pub(super) fn differences(&self, before: &Self) -> Vec<Vec<PathPart>> {
         let mut paths = Vec::new();
         self.differ(before, &mut Vec::new(), &mut paths);
         paths
     }
 
-    fn differ(&self, before: &Self, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    fn differ(&self, before: &Self, path: &mut Vec<PathPart>, found: &mut Vec<Vec<PathPart>>) {
         if self.is_same(before, path) {
             return;
         }
@@ -127,13 +127,13 @@ impl Values {
         let unknown = object(&self.unknown).into_iter().flat_map(|fields| fields.keys());
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).chain(unknown).collect();
         for name in names {
-            path.push(Step::Key(name.clone()));
+            path.push(PathPart::Key(name.clone()));
             self.differ(before, path, found);
             path.pop();
         }
     }
 
-    fn part(&self, path: &[Step]) -> Self {
+    fn part(&self, path: &[PathPart]) -> Self {
         let part = |mask: &Value| match find(mask, path) {
             Some(part) => part.clone(),
             None => Value::Bool(is_marked_above(mask, path)),
@@ -144,12 +144,12 @@ impl Values {
 }
 
 /// Whether a mask marks the value at a path, what it is in, or anything in it.
-fn marks(mask: &Value, path: &[Step]) -> bool {
+fn marks(mask: &Value, path: &[PathPart]) -> bool {
     is_marked_above(mask, path) || find(mask, path).is_some_and(any)
 }
 
 /// Whether a mask marks the value at a path, or what it is in.
-fn is_marked_above(mask: &Value, path: &[Step]) -> bool {
+fn is_marked_above(mask: &Value, path: &[PathPart]) -> bool {
     let mut place = Some(mask);
     for step in path {
         match place {
@@ -170,24 +170,24 @@ fn any(mask: &Value) -> bool {
     }
 }
 
-fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+fn find<'a>(value: &'a Value, path: &[PathPart]) -> Option<&'a Value> {
     path.iter().try_fold(value, child)
 }
 
 /// The value at a path, unless it is null.
-fn set<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+fn set<'a>(value: &'a Value, path: &[PathPart]) -> Option<&'a Value> {
     find(value, path).filter(|value| !value.is_null())
 }
 
-fn child<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
+fn child<'a>(value: &'a Value, step: &PathPart) -> Option<&'a Value> {
     match step {
-        Step::Index(index) => value.get(index),
-        Step::Key(key) => value.get(key),
+        PathPart::Index(index) => value.get(index),
+        PathPart::Key(key) => value.get(key),
     }
 }
 
-fn collect(mask: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
-    let mut within = |step: Step, mask: &Value| {
+fn collect(mask: &Value, path: &mut Vec<PathPart>, found: &mut Vec<Vec<PathPart>>) {
+    let mut within = |step: PathPart, mask: &Value| {
         path.push(step);
         collect(mask, path, found);
         path.pop();
@@ -195,26 +195,26 @@ fn collect(mask: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     match mask {
         Value::Bool(true) => found.push(path.clone()),
         Value::Array(elements) => {
-            elements.iter().enumerate().for_each(|(index, mask)| within(Step::Index(index), mask));
+            elements.iter().enumerate().for_each(|(index, mask)| within(PathPart::Index(index), mask));
         }
-        Value::Object(fields) => fields.iter().for_each(|(key, mask)| within(Step::Key(key.clone()), mask)),
+        Value::Object(fields) => fields.iter().for_each(|(key, mask)| within(PathPart::Key(key.clone()), mask)),
         Value::Bool(false) | Value::Null | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// A path as one writes it in HCL: `timeouts.create`, `exist_disks[0].disk_id`, `environment["a b"]`.
-pub(super) fn written(path: &[Step]) -> String {
+pub(super) fn written(path: &[PathPart]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
-            Step::Key(key) if is_name(key) => {
+            PathPart::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+            PathPart::Key(key) if is_name(key) => {
                 if !text.is_empty() {
                     text.push('.');
                 }
                 text.push_str(key);
             }
-            Step::Key(key) => text.extend(["[", &Value::from(key.as_str()).to_string(), "]"]),
+            PathPart::Key(key) => text.extend(["[", &Value::from(key.as_str()).to_string(), "]"]),
         }
     }
     text
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn paths_are_written_as_in_hcl() {
-        let key = |key: &str| Step::Key(key.to_owned());
-        assert_eq!(written(&[key("a"), Step::Index(0), key("b"), key("c d"), key("\"")]), r#"a[0].b["c d"]["\""]"#);
+        let key = |key: &str| PathPart::Key(key.to_owned());
+        assert_eq!(written(&[key("a"), PathPart::Index(0), key("b"), key("c d"), key("\"")]), r#"a[0].b["c d"]["\""]"#);
     }
 }

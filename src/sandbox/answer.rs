@@ -29,7 +29,7 @@ pub(super) enum Content {
 
 /// An answer, and how it goes out.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) retry_after: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Answer {
     pub(super) delivery: Delivery,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Does to an answer that is ready what a fault wants.
     pub(super) fn distort(&mut self, action: &Action) {
         match action {

@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    answer::{Answer, Content, Delivery},
+    answer::{Content, Delivery, HttpAnswer},
     chat, control,
     endpoints::{ENDPOINTS, Input},
     running::Sandbox,
@@ -135,7 +135,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-async fn deliver(answer: Answer) -> Response<Body> {
+async fn deliver(answer: HttpAnswer) -> Response<Body> {
     if !answer.delay.is_zero() {
         sleep(answer.delay).await;
     }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    answer::{Answer, Content, Delivery},
+    answer::{Content, Delivery, HttpAnswer},
     chat,
     clock::{Clock, Tempo, milliseconds, wall_seconds},
     control::{Mutation, MutationError},
@@ -130,7 +130,7 @@ impl Service {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&mut self, target: Target, incoming: &Incoming<'_>) -> Answer {
+    pub(super) fn answer(&mut self, target: Target, incoming: &Incoming<'_>) -> HttpAnswer {
         let sequence = u64::try_from(self.requests.len()).unwrap_or(u64::MAX).saturating_add(1);
         let mut random = Random::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
         let ids = Identifiers { request: format!("req-{sequence:06}-{}", random.text(12)), trace: random.text(32) };
@@ -285,7 +285,13 @@ impl Service {
         }
     }
 
-    fn deliver(&self, target: Target, processed: Option<Processed>, actions: &[Action], ids: &Identifiers) -> Answer {
+    fn deliver(
+        &self,
+        target: Target,
+        processed: Option<Processed>,
+        actions: &[Action],
+        ids: &Identifiers,
+    ) -> HttpAnswer {
         let injected = actions.iter().find_map(fault_code).map(|code| Refusal::new(code, "injected by the sandbox"));
         let outcome = match (injected, processed, target) {
             (Some(refusal), _, Target::Chat) => Some(Outcome::Chat(Err(refusal.into()))),
@@ -310,7 +316,7 @@ impl Service {
                 json(status, envelope)
             }
         };
-        let mut answer = Answer {
+        let mut answer = HttpAnswer {
             status: match target {
                 Target::Chat | Target::Endpoint(_) => status,
                 Target::OtherMethod => 405,

@@ -61,10 +61,10 @@ impl FromStr for HostKey {
 
 /// The host key that is accepted: a public key, or the fingerprint of one. Displayed as it was given, without comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin(Kind);
+pub struct Pin(KeyKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Fingerprint(Fingerprint),
     Key(HostKey),
 }
@@ -73,29 +73,29 @@ impl Pin {
     /// Whether a server that shows this key is the one.
     pub fn matches(&self, key: &HostKey) -> bool {
         match &self.0 {
-            Kind::Fingerprint(fingerprint) => *fingerprint == key.sha256(),
-            Kind::Key(pinned) => pinned == key,
+            KeyKind::Fingerprint(fingerprint) => *fingerprint == key.sha256(),
+            KeyKind::Key(pinned) => pinned == key,
         }
     }
 
     /// The fingerprint of the key that is accepted, `SHA256:…`.
     pub fn fingerprint(&self) -> String {
         match &self.0 {
-            Kind::Fingerprint(fingerprint) => fingerprint.to_string(),
-            Kind::Key(key) => key.fingerprint(),
+            KeyKind::Fingerprint(fingerprint) => fingerprint.to_string(),
+            KeyKind::Key(key) => key.fingerprint(),
         }
     }
 
     /// Whether the kind of the key is known, so that a server with several can be asked for it.
     pub(super) fn knows_algorithm(&self) -> bool {
-        matches!(self.0, Kind::Key(_))
+        matches!(self.0, KeyKind::Key(_))
     }
 }
 
 /// What to ask a server for: what the pin names first, so that a server with several keys shows that one.
 pub(super) fn algorithms(pin: Option<&Pin>) -> Vec<Algorithm> {
     let mut algorithms = ALGORITHMS.to_vec();
-    if let Some(Pin(Kind::Key(key))) = pin {
+    if let Some(Pin(KeyKind::Key(key))) = pin {
         // A stable sort: the rest keeps its order.
         algorithms.sort_by_key(|algorithm| !is_of(algorithm, key));
     }
@@ -117,15 +117,15 @@ fn is_of(algorithm: &Algorithm, key: &HostKey) -> bool {
 
 impl From<HostKey> for Pin {
     fn from(key: HostKey) -> Self {
-        Self(Kind::Key(key))
+        Self(KeyKind::Key(key))
     }
 }
 
 impl fmt::Display for Pin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Fingerprint(fingerprint) => fingerprint.fmt(formatter),
-            Kind::Key(key) => key.fmt(formatter),
+            KeyKind::Fingerprint(fingerprint) => fingerprint.fmt(formatter),
+            KeyKind::Key(key) => key.fmt(formatter),
         }
     }
 }
@@ -139,7 +139,7 @@ impl FromStr for Pin {
         if text.starts_with("SHA256:") {
             let fingerprint = text.trim_end_matches('=').parse();
             return fingerprint
-                .map(|fingerprint| Self(Kind::Fingerprint(fingerprint)))
+                .map(|fingerprint| Self(KeyKind::Fingerprint(fingerprint)))
                 .map_err(|_| bad("is no whole SHA256 fingerprint (`SHA256:` and 43 characters)"));
         }
         if text.starts_with("-----BEGIN") {

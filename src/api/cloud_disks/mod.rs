@@ -16,7 +16,7 @@ use super::{
     flight::Flight,
     listing::{Listing, paged, whole},
     object::{Object, Objects, bare},
-    pending::Kind,
+    pending::ObjectKind,
     presence::{Presence, look_in_lists},
     records::{CloudDisk, CloudDiskSpec},
     retry::Retry,
@@ -142,7 +142,7 @@ impl Objects<CloudDisk> {
 impl Object for CloudDisk {
     type Shown = Self;
 
-    const KIND: Kind = Kind::CloudDisk;
+    const KIND: ObjectKind = ObjectKind::CloudDisk;
     const LIST: Endpoint = Endpoint::CloudDiskList;
     const SEARCH: &'static str = "name_or_uid";
 

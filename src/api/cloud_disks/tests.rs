@@ -117,7 +117,7 @@ async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
     assert_eq!(phases(&journal), [Phase::Accepted]);
     accepted.entry.handed_over().unwrap();
     let journal = Journal::new(journal.directory());
-    assert!(journal.seen(Kind::CloudDisk, "21", "http://127.0.0.1:1").unwrap());
+    assert!(journal.seen(ObjectKind::CloudDisk, "21", "http://127.0.0.1:1").unwrap());
     assert!(phases(&journal).is_empty());
 }
 

@@ -17,8 +17,8 @@ use crate::api::{
     endpoint::Request,
     error::{Error, Missing, RequestIds, Unsettled},
     object::Object,
-    pending::{Begin, Entry, Ids, Journal, Record, Wanted},
-    progress::{Step, Task},
+    pending::{Begin, Entry, Ids, Journal, PendingRecord, Wanted},
+    progress::{Stage, Task},
     records::{Record as _, read},
     retry,
 };
@@ -58,7 +58,7 @@ impl<C: Creation> Flow<C> {
     }
 
     /// The place at which a create goes on that an earlier run began: behind a candidate that was refused a moment ago.
-    fn after(&self, record: &Record) -> usize {
+    fn after(&self, record: &PendingRecord) -> usize {
         let is_recent = record.refused && age(record.updated_at) < VISIBILITY_WINDOW;
         let refused = self.choices.place_of(record.candidate.as_deref()).filter(|_| is_recent);
         refused.map_or(0, |place| (place + 1) % self.choices.count())
@@ -143,7 +143,7 @@ impl<C: Creation> Flow<C> {
                 self.discard(entry).await;
                 return Err(error);
             };
-            task.sees(Step::new(waiting_for(&error)), None);
+            task.sees(Stage::new(waiting_for(&error)), None);
             let wait_ms = wait.as_millis();
             tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
             if self.context.sleep(wait).await.is_err() {

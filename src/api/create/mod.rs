@@ -23,7 +23,7 @@ use super::{
     endpoint::Endpoint,
     error::{Error, RequestIds},
     object::{self, Object},
-    pending::{Entry, Journal, Record},
+    pending::{Entry, Journal, PendingRecord},
     settings::Random,
 };
 
@@ -171,7 +171,7 @@ pub trait Creation: Send + Sync + 'static {
 
     /// Whether a create that sent this made the object.
     #[doc(hidden)]
-    fn made(&self, object: &Self::Object, sent: &Record, _client: &Client) -> bool {
+    fn made(&self, object: &Self::Object, sent: &PendingRecord, _client: &Client) -> bool {
         object.name() == Some(&sent.marker)
     }
 }

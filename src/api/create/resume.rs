@@ -16,9 +16,9 @@ use crate::api::{
     error::{Error, HeldElsewhere, RequestIds},
     flight::Freshness,
     object::Object,
-    pending::{Claim, Entry, Examined, Phase, Record, Wanted},
+    pending::{Claim, Entry, Examined, PendingRecord, Phase, Wanted},
     presence::{LastSeen, Presence},
-    progress::Step,
+    progress::Stage,
     records::Record as _,
     retry,
 };
@@ -106,18 +106,18 @@ impl<C: Creation> Flow<C> {
     async fn resume_own(&self, entry: Entry) -> Result<Resumed<C::Object>, Error> {
         let record = entry.record().clone();
         match self.find(&record).await? {
-            Found::Alive(made) | Found::Unproved(made) => {
+            EarlierCreate::Alive(made) | EarlierCreate::Unproved(made) => {
                 tracing::info!(id = %made.key(), marker = record.marker, "adopting what an earlier run created");
                 let ids = RequestIds { request_id: record.request_id, trace_id: None };
                 Ok(Resumed::Accepted(Box::new(self.note(*made, entry, ids, Origin::Adopted).await)))
             }
-            Found::Gone => {
+            EarlierCreate::Gone => {
                 tracing::info!(marker = record.marker, "what an earlier run created is gone");
                 blocking(move || entry.discard()).await?;
                 Ok(Resumed::StartAnew)
             }
-            Found::NotThere if record.phase == Phase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
-            Found::NotThere => {
+            EarlierCreate::NotThere if record.phase == Phase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
+            EarlierCreate::NotThere => {
                 blocking(move || entry.discard()).await?;
                 Ok(Resumed::StartAnew)
             }
@@ -131,20 +131,20 @@ impl<C: Creation> Flow<C> {
         let random = self.client.random().clone();
         let found = self.find(&record).await?;
         match found {
-            Found::NotThere => {
+            EarlierCreate::NotThere => {
                 tracing::warn!(marker = record.marker, "the object of another token's record is not in this account");
                 return Ok(None);
             }
-            Found::Unproved(_) => return Err(self.unsettled(&record.marker, None)),
-            Found::Alive(_) | Found::Gone => {}
+            EarlierCreate::Unproved(_) => return Err(self.unsettled(&record.marker, None)),
+            EarlierCreate::Alive(_) | EarlierCreate::Gone => {}
         }
         let Some(entry) = blocking(move || examined.take_over(&random)).await? else { return Ok(None) };
         match found {
-            Found::Alive(made) => {
+            EarlierCreate::Alive(made) => {
                 let ids = RequestIds { request_id: record.request_id, trace_id: None };
                 Ok(Some(self.note(*made, entry, ids, Origin::Adopted).await))
             }
-            Found::Gone | Found::NotThere | Found::Unproved(_) => {
+            EarlierCreate::Gone | EarlierCreate::NotThere | EarlierCreate::Unproved(_) => {
                 blocking(move || entry.discard()).await?;
                 Ok(None)
             }
@@ -153,9 +153,9 @@ impl<C: Creation> Flow<C> {
 
     /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be
     /// invisible.
-    async fn find(&self, record: &Record) -> Result<Found<C::Object>, Error> {
+    async fn find(&self, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
         if record.refused {
-            return Ok(Found::NotThere);
+            return Ok(EarlierCreate::NotThere);
         }
         let known = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id));
         if let (Phase::Accepted, Some(made)) = (record.phase, known) {
@@ -165,36 +165,36 @@ impl<C: Creation> Flow<C> {
         let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
         let until = Instant::now() + window.saturating_sub(age(record.begun_at));
         match self.settle(record, until).await? {
-            Settled::Found(made) if made.is_released() => Ok(Found::Gone),
-            Settled::Found(made) => Ok(Found::Alive(Box::new(made))),
-            Settled::NotSeen { conclusive: true, .. } => Ok(Found::NotThere),
+            Settled::Found(made) if made.is_released() => Ok(EarlierCreate::Gone),
+            Settled::Found(made) => Ok(EarlierCreate::Alive(Box::new(made))),
+            Settled::NotSeen { conclusive: true, .. } => Ok(EarlierCreate::NotThere),
             Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
         }
     }
 
     /// Looks for an object whose id is known. While it is young, its absence says nothing yet.
-    async fn find_accepted(&self, made: C::Object, record: &Record) -> Result<Found<C::Object>, Error> {
+    async fn find_accepted(&self, made: C::Object, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
         let objects = self.client.objects::<C::Object>();
         let mut waits = retry::looks(Duration::from_secs(10), self.client.random());
         loop {
             match objects.look(&made.key(), Some(&record.marker), &self.context).await {
-                Ok(Presence::Present(_)) => return Ok(Found::Alive(Box::new(made))),
-                Ok(Presence::Released) => return Ok(Found::Gone),
+                Ok(Presence::Present(_)) => return Ok(EarlierCreate::Alive(Box::new(made))),
+                Ok(Presence::Released) => return Ok(EarlierCreate::Gone),
                 Ok(Presence::Absent) => {}
                 Ok(Presence::Unproved { reason }) => {
                     tracing::info!(id = %made.key(), reason, "it is not clear whether the object exists");
-                    return Ok(Found::Unproved(Box::new(made)));
+                    return Ok(EarlierCreate::Unproved(Box::new(made)));
                 }
                 Err(error) => {
                     tracing::info!(id = %made.key(), %error, "it is not known whether the object exists");
-                    return Ok(Found::Unproved(Box::new(made)));
+                    return Ok(EarlierCreate::Unproved(Box::new(made)));
                 }
             }
             let last_seen =
                 LastSeen { account: Some(&record.account), made_at: record.begun_at, grace: VISIBILITY_WINDOW };
             let absence = self.client.judge_absence(last_seen, &made.key().to_string(), &self.context).await?;
             if !absence.is_young {
-                return Ok(Found::NotThere);
+                return Ok(EarlierCreate::NotThere);
             }
             let wait = waits.next().unwrap_or_default();
             self.context.sleep(wait).await.map_err(|ended| ended.error(C::ENDPOINT))?;
@@ -203,7 +203,7 @@ impl<C: Creation> Flow<C> {
 }
 
 /// What is there of an earlier create.
-enum Found<K> {
+enum EarlierCreate<K> {
     Alive(Box<K>),
     /// The service shows it as released.
     Gone,
@@ -240,7 +240,7 @@ struct Search<K> {
 
 impl<C: Creation> Flow<C> {
     /// Looks for the name that was sent, at least once, until it is found, `until` is over, or the operation ends.
-    pub(super) async fn settle(&self, sent: &Record, until: Instant) -> Result<Settled<C::Object>, Error> {
+    pub(super) async fn settle(&self, sent: &PendingRecord, until: Instant) -> Result<Settled<C::Object>, Error> {
         let begun = Instant::now();
         // What the service took on is visible soon, and somebody waits for it.
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
@@ -278,7 +278,7 @@ impl<C: Creation> Flow<C> {
                 return Ok(Settled::NotSeen { conclusive: true, cause: None });
             }
             let is_given_up = is_late && lacking == 0;
-            task.sees(Step::new("looking for what was created"), None);
+            task.sees(Stage::new("looking for what was created"), None);
             let mut wait = waits.next().unwrap_or_default();
             if !is_late {
                 wait = wait.min(until.saturating_duration_since(Instant::now()));
@@ -296,13 +296,18 @@ impl<C: Creation> Flow<C> {
         Ok(Settled::NotSeen { conclusive: false, cause })
     }
 
-    async fn look(&self, sent: &Record, freshness: Freshness, context: &Context) -> Result<Search<C::Object>, Error> {
+    async fn look(
+        &self,
+        sent: &PendingRecord,
+        freshness: Freshness,
+        context: &Context,
+    ) -> Result<Search<C::Object>, Error> {
         let listing = self.client.objects::<C::Object>().all(freshness, context).await?;
         Ok(self.search(&listing, sent))
     }
 
     /// A look that decides: first a list of all, then a search for what that lacked.
-    async fn last_look(&self, sent: &Record, before: u32) -> Result<Search<C::Object>, Error> {
+    async fn last_look(&self, sent: &PendingRecord, before: u32) -> Result<Search<C::Object>, Error> {
         if before == 0 {
             return self.look(sent, Freshness::Fresh, &self.context).await;
         }
@@ -310,14 +315,14 @@ impl<C: Creation> Flow<C> {
         Ok(self.search(&listing, sent))
     }
 
-    fn search(&self, listing: &crate::api::Listing<C::Object>, sent: &Record) -> Search<C::Object> {
+    fn search(&self, listing: &crate::api::Listing<C::Object>, sent: &PendingRecord) -> Search<C::Object> {
         let is_made = |object: &&C::Object| self.choices.preferred().made(object, sent, &self.client);
         Search { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
     }
 
     /// The look that an ended operation is given to learn the id of what the service took on: an answer that named
     /// it would have had as long.
-    async fn look_in_grace(&self, sent: &Record) -> Option<C::Object> {
+    async fn look_in_grace(&self, sent: &PendingRecord) -> Option<C::Object> {
         let grace = Context::within(GRACE, &CancellationToken::new());
         let search = self.look(sent, Freshness::Fresh, &grace).await.ok()?;
         let [made] = <[C::Object; 1]>::try_from(search.found).ok()?;

@@ -14,7 +14,7 @@ use crate::api::{
     error::{Error, Refusal, RequestIds},
     object::Object as _,
     pending::Entry,
-    progress::{Step, Task},
+    progress::{Stage, Task},
     retry,
 };
 
@@ -137,7 +137,7 @@ impl<C: Creation> Flow<C> {
     /// Waits for stock; whether the operation is over.
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "stock"))]
     async fn wait(&self, wait: Duration, task: &mut Task, refusals: &[Refusal]) -> bool {
-        task.sees(Step { detail: self.refused(refusals), ..Step::new("waiting for stock") }, None);
+        task.sees(Stage { detail: self.refused(refusals), ..Stage::new("waiting for stock") }, None);
         let wait_ms = wait.as_millis();
         tracing::debug!(endpoint = %C::ENDPOINT, wait_ms, "no stock: asking again");
         self.context.sleep(wait).await.is_err()
@@ -146,7 +146,7 @@ impl<C: Creation> Flow<C> {
     /// Reports the candidate that is asked for as progress. Without several choices nothing is reported.
     fn tell_attempt(&self, task: &mut Task, choice: usize, refusals: &[Refusal]) {
         if let Some(candidate) = self.choices.at(choice).candidate() {
-            let step = Step { detail: self.refused(refusals), ..Step::new(format!("asking for {candidate}")) };
+            let step = Stage { detail: self.refused(refusals), ..Stage::new(format!("asking for {candidate}")) };
             task.sees(step, None);
         }
     }

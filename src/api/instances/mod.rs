@@ -17,7 +17,7 @@ use super::{
     flight::Flight,
     listing::{Listing, paged},
     object::{Object, Objects, bare},
-    pending::Kind,
+    pending::ObjectKind,
     presence::Presence,
     records::{Instance, InstanceDetail, InstanceUid, read},
     retry::Retry,
@@ -91,7 +91,7 @@ impl Objects<Instance> {
 impl Object for Instance {
     type Shown = InstanceDetail;
 
-    const KIND: Kind = Kind::Instance;
+    const KIND: ObjectKind = ObjectKind::Instance;
     const LIST: Endpoint = Endpoint::InstanceList;
     const SEARCH: &'static str = "query";
     const DETAILS_AT_MOST: usize = 2;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Ids, Journal, Kind, Listed, Phase, Record, VERSION, journal::Unreadable};
+use super::{Ids, Journal, Listed, ObjectKind, PendingRecord, Phase, VERSION, journal::Unreadable};
 use crate::api::{
     error::{Error, JournalError},
     lenient::read_integer,
@@ -25,27 +25,27 @@ use crate::api::{
 pub struct Entry {
     directory: PathBuf,
     name: String,
-    record: Record,
+    record: PendingRecord,
     /// Held while the owner runs; the operating system releases it with the process.
     _lock: File,
 }
 
 impl Entry {
     /// Writes a new file under a lock that is held.
-    pub(super) fn write_new(directory: &Path, name: String, record: Record, lock: File) -> Result<Self, Error> {
+    pub(super) fn write_new(directory: &Path, name: String, record: PendingRecord, lock: File) -> Result<Self, Error> {
         let mut entry = Self::adopted(directory, name, record, lock);
         entry.store()?;
         Ok(entry)
     }
 
     /// Takes over a file that lies there already.
-    pub(super) fn adopted(directory: &Path, name: String, record: Record, lock: File) -> Self {
+    pub(super) fn adopted(directory: &Path, name: String, record: PendingRecord, lock: File) -> Self {
         Self { directory: directory.to_owned(), name, record, _lock: lock }
     }
 
     /// What the file says.
     #[must_use]
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &PendingRecord {
         &self.record
     }
 
@@ -139,7 +139,7 @@ pub struct HandedOver {
     /// The file that it had before.
     own: String,
     name: String,
-    record: Record,
+    record: PendingRecord,
 }
 
 impl HandedOver {
@@ -167,7 +167,7 @@ pub(super) const HANDED_OVER: &str = "handed-over-";
 
 /// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may
 /// use one id.
-pub(super) fn handed_over_name(kind: Kind, id: &str, base_url: &str) -> String {
+pub(super) fn handed_over_name(kind: ObjectKind, id: &str, base_url: &str) -> String {
     let hash = Sha256::digest(format!("{}/{id}@{base_url}", kind.as_str()));
     let digits: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     format!("{HANDED_OVER}{digits}.json")
@@ -192,13 +192,13 @@ pub(super) fn failed(path: &Path, action: &'static str, error: io::Error) -> Err
 }
 
 /// Replaces a file as a whole, and waits until the disk has it.
-fn store(directory: &Path, name: &str, record: &mut Record) -> Result<(), Error> {
+fn store(directory: &Path, name: &str, record: &mut PendingRecord) -> Result<(), Error> {
     record.updated_at = Timestamp::now().as_second();
     let path = directory.join(name);
     write(directory, &path, record).map_err(|error| failed(&path, "write", error))
 }
 
-fn write(directory: &Path, path: &Path, record: &Record) -> io::Result<()> {
+fn write(directory: &Path, path: &Path, record: &PendingRecord) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(record)?;
     text.push(b'\n');
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(directory)?;
@@ -216,7 +216,7 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
 /// The files of the directory, each read or not.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    pub(super) notes: Vec<(PathBuf, Record)>,
+    pub(super) notes: Vec<(PathBuf, PendingRecord)>,
     pub(super) unreadable: Vec<Unreadable>,
 }
 
@@ -256,7 +256,7 @@ pub(super) fn is_handed_over(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HANDED_OVER))
 }
 
-pub(super) fn read(path: &Path) -> Result<Record, String> {
+pub(super) fn read(path: &Path) -> Result<PendingRecord, String> {
     let text = fs::read(path).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_slice(&text).map_err(|_| "it is not JSON".to_owned())?;
     match value.get("version").and_then(read_integer) {

@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Kind, Phase, Record, VERSION,
+    ObjectKind, PendingRecord, Phase, VERSION,
     entry::{
         Entry, Files, Owner, Tried, failed, file_name, handed_over_name, holder_of, is_handed_over, lock, lock_name,
         read, read_all, remove, remove_if_there, sign, sync_directory,
@@ -41,7 +41,7 @@ pub(in crate::api) enum Claim {
 /// What a create claims.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct Wanted<'a> {
-    pub(in crate::api) kind: Kind,
+    pub(in crate::api) kind: ObjectKind,
     pub(in crate::api) key: &'a str,
     pub(in crate::api) base_url: &'a str,
     pub(in crate::api) account: &'a str,
@@ -50,7 +50,7 @@ pub(in crate::api) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn is(&self, record: &Record) -> bool {
+    fn is(&self, record: &PendingRecord) -> bool {
         record.kind == self.kind
             && record.key == self.key
             && record.base_url == self.base_url
@@ -95,7 +95,7 @@ pub struct Listed {
     /// Its file.
     pub path: PathBuf,
     /// What it says.
-    pub record: Record,
+    pub record: PendingRecord,
     /// Whether a process owns it now.
     pub owner_lives: bool,
 }
@@ -123,12 +123,12 @@ pub(in crate::api) struct Begin<'a> {
 pub(in crate::api) struct Examined {
     journal: Journal,
     path: PathBuf,
-    record: Record,
+    record: PendingRecord,
     lock: File,
 }
 
 impl Examined {
-    pub(in crate::api) fn record(&self) -> &Record {
+    pub(in crate::api) fn record(&self) -> &PendingRecord {
         &self.record
     }
 
@@ -179,7 +179,7 @@ impl Journal {
         self.make_directory()?;
         let (name, lock) = self.fresh_lock(begin.wanted.kind, random)?;
         let now = Timestamp::now().as_second();
-        let record = Record {
+        let record = PendingRecord {
             version: VERSION,
             kind: begin.wanted.kind,
             phase: Phase::Sent,
@@ -231,7 +231,7 @@ impl Journal {
     }
 
     /// What a create would adopt; without a lock, so another may be quicker.
-    fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, Record)>, Error> {
+    fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, PendingRecord)>, Error> {
         let reading = self.read()?;
         let Some(reading) = reading.as_ref() else { return Ok(Vec::new()) };
         if let Some(unreadable) = reading.files.unreadable.first() {
@@ -250,12 +250,24 @@ impl Journal {
     ///
     /// # Errors
     /// As those of a create: a directory or files that cannot be read.
-    pub fn left_for(&self, kind: Kind, key: &str, base_url: &str, candidates: &[String]) -> Result<Vec<Record>, Error> {
+    pub fn left_for(
+        &self,
+        kind: ObjectKind,
+        key: &str,
+        base_url: &str,
+        candidates: &[String],
+    ) -> Result<Vec<PendingRecord>, Error> {
         let left = self.left(&Wanted { kind, key, base_url, account: "", candidates })?;
         Ok(left.into_iter().map(|(_, record)| record).filter(|record| !record.refused).collect())
     }
 
-    fn claim_file(&self, path: &Path, seen: &Record, wanted: &Wanted<'_>, random: &Random) -> Result<Claim, Error> {
+    fn claim_file(
+        &self,
+        path: &Path,
+        seen: &PendingRecord,
+        wanted: &Wanted<'_>,
+        random: &Random,
+    ) -> Result<Claim, Error> {
         let is_own = seen.account == wanted.account;
         let lock_path = path.with_extension("lock");
         let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {
@@ -282,7 +294,13 @@ impl Journal {
     }
 
     /// Gives a record that we hold a name of our own: of several, one succeeds.
-    fn take_over(&self, path: &Path, record: Record, held: File, random: &Random) -> Result<Option<Entry>, Error> {
+    fn take_over(
+        &self,
+        path: &Path,
+        record: PendingRecord,
+        held: File,
+        random: &Random,
+    ) -> Result<Option<Entry>, Error> {
         let (name, lock) = self.fresh_lock(record.kind, random)?;
         let own = self.directory.join(file_name(&name));
         match fs::rename(path, &own) {
@@ -321,8 +339,8 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read, or a file that cannot be removed.
-    pub fn seen(&self, kind: Kind, id: &str, base_url: &str) -> Result<bool, Error> {
-        let is_it = |record: &Record| {
+    pub fn seen(&self, kind: ObjectKind, id: &str, base_url: &str) -> Result<bool, Error> {
+        let is_it = |record: &PendingRecord| {
             matches!(record.phase, Phase::Accepted | Phase::HandedOver)
                 && record.kind == kind
                 && record.base_url == base_url
@@ -349,10 +367,10 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read.
-    pub fn never_shown(&self, kind: Kind, key: &str) -> Result<Vec<String>, Error> {
+    pub fn never_shown(&self, kind: ObjectKind, key: &str) -> Result<Vec<String>, Error> {
         let reading = self.read()?;
         let notes = reading.iter().flat_map(|reading| &reading.files.notes).map(|(_, record)| record);
-        let of_another_run = |record: &&Record| {
+        let of_another_run = |record: &&PendingRecord| {
             record.phase == Phase::HandedOver
                 && record.kind == kind
                 && record.key == key
@@ -366,7 +384,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Self::seen`].
-    pub fn released(&self, kind: Kind, id: &str, base_url: &str) -> Result<(), Error> {
+    pub fn released(&self, kind: ObjectKind, id: &str, base_url: &str) -> Result<(), Error> {
         remove(&self.directory.join(handed_over_name(kind, id, base_url)))?;
         self.seen(kind, id, base_url).map(drop)
     }
@@ -381,7 +399,7 @@ impl Journal {
     }
 
     /// Removes a record whose owner is gone, if it still says this; whether it did.
-    fn remove_left(&self, path: &Path, says: impl Fn(&Record) -> bool) -> Result<bool, Error> {
+    fn remove_left(&self, path: &Path, says: impl Fn(&PendingRecord) -> bool) -> Result<bool, Error> {
         if is_handed_over(path) {
             return remove_if_there(path);
         }
@@ -439,7 +457,7 @@ impl Journal {
     }
 
     /// A name that is ours alone, and its lock.
-    fn fresh_lock(&self, kind: Kind, random: &Random) -> Result<(String, File), Error> {
+    fn fresh_lock(&self, kind: ObjectKind, random: &Random) -> Result<(String, File), Error> {
         for _ in 0..NAMES_TRIED {
             let name = format!("{}-{:016x}", kind.as_str(), random.next());
             let path = self.directory.join(lock_name(&name));

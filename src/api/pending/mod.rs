@@ -24,11 +24,11 @@ const VERSION: u32 = 1;
 /// One create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Record {
+pub struct PendingRecord {
     /// The format of this file.
     pub version: u32,
     /// What is made.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// How far it is.
     pub phase: Phase,
     /// What identifies the wanted object between runs: a fingerprint that the caller made.
@@ -75,7 +75,7 @@ fn is_false(flag: &bool) -> bool {
 /// What can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ObjectKind {
     /// A cloud disk.
     CloudDisk,
     /// An instance.
@@ -84,7 +84,7 @@ pub enum Kind {
     PrivateImage,
 }
 
-impl Kind {
+impl ObjectKind {
     /// The word in file names and texts.
     #[must_use]
     pub fn as_str(self) -> &'static str {

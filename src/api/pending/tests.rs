@@ -9,7 +9,7 @@ const BASE: &str = "https://api.example.com";
 const ACCOUNT: &str = "account-1";
 
 fn wanted(key: &str) -> Wanted<'_> {
-    Wanted { kind: Kind::Instance, key, base_url: BASE, account: ACCOUNT, candidates: &[] }
+    Wanted { kind: ObjectKind::Instance, key, base_url: BASE, account: ACCOUNT, candidates: &[] }
 }
 
 fn begin(key: &str) -> Begin<'_> {
@@ -61,7 +61,7 @@ fn what_a_killed_run_left_is_claimed_once_and_by_its_key_alone() {
     drop(journal.begin(&begin("key"), &random).unwrap());
     assert!(claim(&journal, "other").is_none());
     assert!(claim_of(&journal, &Wanted { base_url: "https://other.example.com", ..wanted("key") }).is_none());
-    assert!(claim_of(&journal, &Wanted { kind: Kind::CloudDisk, ..wanted("key") }).is_none());
+    assert!(claim_of(&journal, &Wanted { kind: ObjectKind::CloudDisk, ..wanted("key") }).is_none());
     let entry = claim(&journal, "key").unwrap();
     assert_eq!(entry.record().phase, Phase::Sent);
     assert_eq!(entry.record().marker, "web-00000001");
@@ -107,10 +107,10 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert_eq!(listed[0].record.phase, Phase::HandedOver);
     assert!(!listed[0].owner_lives);
     let next = next(&journal);
-    assert_eq!(next.never_shown(Kind::Instance, "key").unwrap(), ["ins-1"]);
-    assert!(!next.seen(Kind::Instance, "ins-2", BASE).unwrap());
-    assert!(!next.seen(Kind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
-    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert_eq!(next.never_shown(ObjectKind::Instance, "key").unwrap(), ["ins-1"]);
+    assert!(!next.seen(ObjectKind::Instance, "ins-2", BASE).unwrap());
+    assert!(!next.seen(ObjectKind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
+    assert!(next.seen(ObjectKind::Instance, "ins-1", BASE).unwrap());
     assert!(journal.list().unwrap().entries.is_empty());
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
@@ -130,11 +130,11 @@ fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     let living = accepted("ins-3");
     // The next run.
     let next = next(&journal);
-    assert!(!next.seen(Kind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
-    assert!(!next.seen(Kind::CloudDisk, "ins-1", BASE).unwrap());
-    assert!(next.seen(Kind::Instance, "ins-1", BASE).unwrap());
-    assert!(!next.seen(Kind::Instance, "ins-1", BASE).unwrap(), "it is cleared");
-    assert!(!next.seen(Kind::Instance, "ins-3", BASE).unwrap(), "its owner lives");
+    assert!(!next.seen(ObjectKind::Instance, "ins-1", "https://other.example.com").unwrap(), "ids of another service");
+    assert!(!next.seen(ObjectKind::CloudDisk, "ins-1", BASE).unwrap());
+    assert!(next.seen(ObjectKind::Instance, "ins-1", BASE).unwrap());
+    assert!(!next.seen(ObjectKind::Instance, "ins-1", BASE).unwrap(), "it is cleared");
+    assert!(!next.seen(ObjectKind::Instance, "ins-3", BASE).unwrap(), "its owner lives");
     let (first, second) = (claim(&journal, "key").unwrap(), claim(&journal, "key").unwrap());
     assert_eq!(first.record().ids, Some(ids("ins-2")), "no state shows it");
     assert_eq!(second.record().phase, Phase::Sent);
@@ -149,12 +149,12 @@ fn what_was_taken_up_meanwhile_is_not_cleared() {
     entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
     drop(entry);
     let reader = next(&journal);
-    assert!(!reader.seen(Kind::Instance, "ins-2", BASE).unwrap());
+    assert!(!reader.seen(ObjectKind::Instance, "ins-2", BASE).unwrap());
     let adopted = claim(&journal, "key").unwrap();
-    assert!(!reader.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(!reader.seen(ObjectKind::Instance, "ins-1", BASE).unwrap());
     assert_eq!(journal.list().unwrap().entries.len(), 1);
     adopted.handed_over().unwrap();
-    assert!(next(&journal).seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(next(&journal).seen(ObjectKind::Instance, "ins-1", BASE).unwrap());
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
@@ -213,7 +213,7 @@ fn what_was_released_leaves_no_record() {
     let mut entry = journal.begin(&begin("key"), &random).unwrap();
     entry.accepted(ids("ins-1"), ACCOUNT, None).unwrap();
     entry.handed_over().unwrap();
-    journal.released(Kind::Instance, "ins-1", BASE).unwrap();
+    journal.released(ObjectKind::Instance, "ins-1", BASE).unwrap();
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
@@ -246,7 +246,7 @@ fn a_directory_that_does_not_exist_is_empty() {
     let (_folder, journal, _) = journal();
     assert!(journal.list().unwrap().entries.is_empty());
     assert!(claim(&journal, "key").is_none());
-    assert!(!journal.seen(Kind::Instance, "ins-1", BASE).unwrap());
+    assert!(!journal.seen(ObjectKind::Instance, "ins-1", BASE).unwrap());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Journal;
 
-pub use self::writer::{Progress, Step, Task};
+pub use self::writer::{Progress, Stage, Task};
 
 /// The directory of the files that belong to a journal.
 fn directory(journal: &Journal) -> PathBuf {
@@ -238,8 +238,8 @@ mod tests {
         look.told.iter().map(line).collect()
     }
 
-    fn percent(phase: &str, percent: u8) -> Step {
-        Step { percent: Some(percent), ..Step::new(phase) }
+    fn percent(phase: &str, percent: u8) -> Stage {
+        Stage { percent: Some(percent), ..Stage::new(phase) }
     }
 
     #[test]
@@ -256,8 +256,8 @@ mod tests {
         assert_eq!((look.alive, lines(&look)), (1, vec!["951 creating 10".to_owned()]));
         assert_eq!(look.told[0].event.name.as_deref(), Some("base"));
         image.sees(percent("creating", 250), None);
-        image.done(Some(Step::new("ready")));
-        idle.sees(Step::new("Creating"), None);
+        image.done(Some(Stage::new("ready")));
+        idle.sees(Stage::new("Creating"), None);
         drop(idle);
         drop(progress.task("instance", "never seen"));
         let look = follower.look().unwrap();
@@ -272,16 +272,16 @@ mod tests {
         let (_folder, journal) = journal();
         let progress = Progress::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
-        task.sees(Step::new("Creating"), None);
+        task.sees(Stage::new("Creating"), None);
         task.done(None);
         drop(progress);
         let mut follower = Follower::beside(&journal);
         assert!(follower.look().unwrap().told.is_empty());
         let progress = Progress::beside(&journal);
         let mut task = progress.task("instance", "ins-2");
-        task.sees(Step::new("Creating"), None);
+        task.sees(Stage::new("Creating"), None);
         let mut other = progress.task("instance", "ins-2");
-        other.sees(Step::new("Releasing"), None);
+        other.sees(Stage::new("Releasing"), None);
         let look = follower.look().unwrap();
         assert!(look.told[0].usual.is_some() && look.told[1].usual.is_none(), "{look:?}");
     }
@@ -291,7 +291,7 @@ mod tests {
         let (_folder, journal) = journal();
         let progress = Progress::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
-        task.sees(Step::new("Creating"), None);
+        task.sees(Stage::new("Creating"), None);
         let file = files(&journal).into_iter().find(|file| file.extension().unwrap() == "jsonl").unwrap();
         let text = fs::read_to_string(&file).unwrap();
         let newer = text.replace("\"version\":1", "\"version\":2");
@@ -310,7 +310,7 @@ mod tests {
             let progress = Progress::beside(&journal);
             let mut task = progress.task("instance", "ins-1");
             for number in 0..4000 {
-                task.sees(Step { detail: Some("x".repeat(1000)), ..Step::new(number.to_string()) }, None);
+                task.sees(Stage { detail: Some("x".repeat(1000)), ..Stage::new(number.to_string()) }, None);
             }
             let size: u64 = files(&journal).iter().map(|file| file.metadata().unwrap().len()).max().unwrap();
             assert!((500_000..=512 * 1024).contains(&size), "{size}");
@@ -321,7 +321,7 @@ mod tests {
             fs::write(directory(&journal).join(format!("run-{number:014}-1.jsonl")), "").unwrap();
         }
         let progress = Progress::beside(&journal);
-        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
+        progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
         assert_eq!(files(&journal).iter().filter(|file| file.extension().unwrap() == "jsonl").count(), 17);
     }
 
@@ -330,8 +330,8 @@ mod tests {
         let (folder, journal) = journal();
         fs::write(folder.path().join("pending-progress"), "a file where a folder should be").unwrap();
         let progress = Progress::beside(&journal);
-        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
-        Progress::default().task("instance", "ins-1").sees(Step::new("Creating"), None);
+        progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
+        Progress::default().task("instance", "ins-1").sees(Stage::new("Creating"), None);
     }
 
     #[cfg(unix)]
@@ -341,7 +341,7 @@ mod tests {
 
         let (_folder, journal) = journal();
         let progress = Progress::beside(&journal);
-        progress.task("instance", "ins-1").sees(Step::new("Creating"), None);
+        progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
         assert_eq!(fs::metadata(directory(&journal)).unwrap().permissions().mode() & 0o777, 0o700);
         for file in files(&journal) {
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);

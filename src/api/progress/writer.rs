@@ -56,7 +56,7 @@ struct Open {
 
 /// How far something is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct Stage {
     /// The phase, in a word or two.
     pub phase: String,
     /// How far the phase is, 0 to 100.
@@ -65,7 +65,7 @@ pub struct Step {
     pub detail: Option<String>,
 }
 
-impl Step {
+impl Stage {
     /// A phase of which no more is known.
     pub fn new(phase: impl Into<String>) -> Self {
         Self { phase: phase.into(), ..Self::default() }
@@ -126,7 +126,7 @@ impl Progress {
 
 impl Task {
     /// Tells how far the object is, and what it is called, when that is news.
-    pub fn sees(&mut self, step: Step, name: Option<&str>) {
+    pub fn sees(&mut self, step: Stage, name: Option<&str>) {
         let next = Event { name: name.map(short).or_else(|| self.event.name.clone()), ..self.at(step) };
         if !self.is_told || next != self.event {
             self.event = Event { at: now(), ..next };
@@ -136,15 +136,15 @@ impl Task {
     }
 
     /// Says that what was waited for has come, and how it is then. A wait that had nothing to tell has no end either.
-    pub fn done(mut self, last: Option<Step>) {
+    pub fn done(mut self, last: Option<Stage>) {
         if let Some(last) = last {
             self.event = self.at(last);
         }
         self.end(Ending::Done);
     }
 
-    fn at(&self, step: Step) -> Event {
-        let Step { phase, percent, detail } = step;
+    fn at(&self, step: Stage) -> Event {
+        let Stage { phase, percent, detail } = step;
         Event {
             phase: short(&phase),
             percent: percent.map(|percent| percent.min(100)),

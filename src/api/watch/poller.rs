@@ -32,12 +32,12 @@ const FAILED_LOOKS: u32 = 3;
 /// Asks on behalf of all who wait. Its task lives while anybody does.
 #[derive(Debug)]
 pub(in crate::api) struct Poller<K: Object> {
-    state: Mutex<State<K>>,
+    state: Mutex<Waits<K>>,
     joined: Notify,
 }
 
 #[derive(Debug)]
-struct State<K: Object> {
+struct Waits<K: Object> {
     waits: BTreeMap<u64, Wait<K>>,
     next: u64,
     running: bool,
@@ -60,7 +60,7 @@ struct Published<T> {
 
 impl<K: Object> Default for Poller<K> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { waits: BTreeMap::new(), next: 0, running: false }), joined: Notify::new() }
+        Self { state: Mutex::new(Waits { waits: BTreeMap::new(), next: 0, running: false }), joined: Notify::new() }
     }
 }
 
@@ -219,7 +219,7 @@ impl<K: Object> Poller<K> {
         youngest
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
+    fn lock(&self) -> MutexGuard<'_, Waits<K>> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -10,13 +10,13 @@ use std::{
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::Kind;
+use super::Adoptable;
 use crate::framework::Value;
 
 /// The configuration of one object.
 #[derive(Debug)]
 pub(super) struct Draft {
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     /// The import id.
     pub(super) id: String,
     /// What the operator knows it by.
@@ -126,13 +126,14 @@ const LONGEST: usize = 60;
 ///
 /// Returns the addresses that would have been given and are taken, beside those that were given instead.
 pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
-    let is_configured = |kind: Kind, label: &str| configured.contains(&(kind.type_name().to_owned(), label.to_owned()));
+    let is_configured =
+        |kind: Adoptable, label: &str| configured.contains(&(kind.type_name().to_owned(), label.to_owned()));
     let mut namesakes = Vec::new();
-    let mut of_this_name: BTreeMap<(Kind, String), usize> = BTreeMap::new();
+    let mut of_this_name: BTreeMap<(Adoptable, String), usize> = BTreeMap::new();
     for draft in drafts.iter() {
         *of_this_name.entry((draft.kind, label(draft.kind, &draft.name, &draft.id))).or_default() += 1;
     }
-    let mut taken: BTreeSet<(Kind, String)> = BTreeSet::new();
+    let mut taken: BTreeSet<(Adoptable, String)> = BTreeSet::new();
     for draft in drafts {
         let plain = label(draft.kind, &draft.name, &draft.id);
         let has_namesake = is_configured(draft.kind, &plain);
@@ -164,7 +165,7 @@ pub(super) struct Namesake {
 }
 
 /// A name in the manner of the field: lower case with underscores. What has no such form is called by its id.
-fn label(kind: Kind, name: &str, id: &str) -> String {
+fn label(kind: Adoptable, name: &str, id: &str) -> String {
     let of_name = words(name);
     let label = if of_name.is_empty() { words(id) } else { of_name };
     if label.starts_with(|first: char| first.is_ascii_alphabetic()) {
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn a_guess_is_told_apart_from_what_is_known() {
         let draft = Draft {
-            kind: Kind::Instance,
+            kind: Adoptable::Instance,
             id: "ins-\"1".to_owned(),
             name: "X".to_owned(),
             label: "x".to_owned(),
@@ -248,11 +249,11 @@ mod tests {
         assert_eq!(arguments(&all), expected);
     }
 
-    fn labels(things: &[(Kind, &str, &str)]) -> Vec<String> {
+    fn labels(things: &[(Adoptable, &str, &str)]) -> Vec<String> {
         labels_beside(&[], things)
     }
 
-    fn labels_beside(configured: &[(&str, &str)], things: &[(Kind, &str, &str)]) -> Vec<String> {
+    fn labels_beside(configured: &[(&str, &str)], things: &[(Adoptable, &str, &str)]) -> Vec<String> {
         let configured = configured.iter().map(|(kind, label)| ((*kind).to_owned(), (*label).to_owned())).collect();
         let mut drafts: Vec<Draft> = things
             .iter()
@@ -281,22 +282,22 @@ mod tests {
             ("🙂", "ins_0a1b"),
             ("", "ins_0a1b"),
         ] {
-            assert_eq!(labels(&[(Kind::Instance, name, "ins-0a1b")]), [expected], "{name}");
+            assert_eq!(labels(&[(Adoptable::Instance, name, "ins-0a1b")]), [expected], "{name}");
         }
-        assert_eq!(labels(&[(Kind::CloudDisk, "数据", "801")]), ["disk_801"]);
-        assert_eq!(labels(&[(Kind::Instance, &"x".repeat(500), "ins-1")]), ["x".repeat(60)]);
+        assert_eq!(labels(&[(Adoptable::CloudDisk, "数据", "801")]), ["disk_801"]);
+        assert_eq!(labels(&[(Adoptable::Instance, &"x".repeat(500), "ins-1")]), ["x".repeat(60)]);
     }
 
     #[test]
     fn things_of_one_name_are_told_apart() {
-        let (disk, instance) = (Kind::CloudDisk, Kind::Instance);
+        let (disk, instance) = (Adoptable::CloudDisk, Adoptable::Instance);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "A", "2"), (instance, "a", "ins-1")]), ["a_1", "a_2", "a"]);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "a 1", "7"), (disk, "a", "2")]), ["a_1", "a_1_2", "a_2"]);
     }
 
     #[test]
     fn what_is_configured_keeps_its_label() {
-        let things = [(Kind::Instance, "Monthly", "ins-1"), (Kind::CloudDisk, "monthly", "801")];
+        let things = [(Adoptable::Instance, "Monthly", "ins-1"), (Adoptable::CloudDisk, "monthly", "801")];
         assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &things), ["monthly_ins_1", "monthly"]);
         let both = [("damodel_instance", "monthly"), ("damodel_instance", "monthly_ins_1"), ("other", "monthly")];
         assert_eq!(labels_beside(&both, &things), ["monthly_ins_1_2", "monthly"]);
@@ -308,7 +309,7 @@ mod tests {
             0..12)) {
             let ids: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();
             let things: Vec<_> =
-                names.iter().zip(&ids).map(|(name, id)| (Kind::CloudDisk, name.as_str(), id.as_str())).collect();
+                names.iter().zip(&ids).map(|(name, id)| (Adoptable::CloudDisk, name.as_str(), id.as_str())).collect();
             let labels = labels(&things);
             for label in &labels {
                 prop_assert!(label.starts_with(|first: char| first.is_ascii_lowercase()), "{label}");

@@ -12,7 +12,7 @@ use regex::Regex;
 use serde_json::Value as Json;
 
 use super::{
-    Error, Kind,
+    Adoptable, Error,
     draft::{self, Draft},
 };
 use crate::{framework::Value, provider::ADDRESS};
@@ -129,7 +129,7 @@ impl Folder {
 
     fn files(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Vec<(&'static str, String)> {
         let mut files = Vec::new();
-        for kind in Kind::asked(&[]) {
+        for kind in Adoptable::asked(&[]) {
             let blocks: Vec<String> = drafts.iter().filter(|draft| draft.kind == kind).map(Draft::resource).collect();
             if !blocks.is_empty() {
                 files.push((kind.file(), blocks.join("\n")));
@@ -189,7 +189,7 @@ mod tests {
 
     fn draft() -> Draft {
         Draft {
-            kind: Kind::CloudDisk,
+            kind: Adoptable::CloudDisk,
             id: "801".to_owned(),
             name: "x".to_owned(),
             label: "x".to_owned(),

@@ -4,10 +4,10 @@ use std::path;
 
 use tokio::sync::mpsc;
 
-use super::{Arguments, Error, Kind, draft::Draft};
+use super::{Adoptable, Arguments, Error, draft::Draft};
 use crate::{
     framework::{
-        Diagnostics, Ends, Kind as Offered, Schema, Server, Step, Value,
+        Diagnostics, Ends, OfferKind, PathStep, Schema, Server, Value,
         schema::{Attribute, Presence},
         server::{ConfigureRequest, ListRequest},
     },
@@ -36,7 +36,7 @@ pub(super) struct Thing {
 
 /// What a list found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ListedThings {
     pub(super) things: Vec<Thing>,
     /// How many were passed over because a region was asked for, and their kind has none.
     pub(super) without_region: usize,
@@ -45,7 +45,7 @@ pub(super) struct Found {
 /// An object for which no configuration can be written.
 #[derive(Debug)]
 pub(super) struct LeftOut {
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     pub(super) id: String,
     pub(super) why: String,
 }
@@ -82,13 +82,13 @@ impl Inventory {
     }
 
     /// The objects of a kind that the filters select, in the order of the list.
-    pub(super) async fn things(&self, kind: Kind, filters: &Arguments) -> Result<Found, Error> {
-        let Ok(list) = self.server.registry().find(Offered::ListResource, kind.type_name()) else {
-            return Ok(Found::default());
+    pub(super) async fn things(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedThings, Error> {
+        let Ok(list) = self.server.registry().find(OfferKind::ListResource, kind.type_name()) else {
+            return Ok(ListedThings::default());
         };
         let request = ListRequest { config: nothing_said(&list.schema), wants_state: true, limit: usize::MAX };
         let (sender, mut events) = mpsc::channel(ON_THEIR_WAY);
-        let mut found = Found::default();
+        let mut found = ListedThings::default();
         let listing = self.server.list(kind.type_name(), request, sender);
         let taking = async {
             while let Some(event) = events.recv().await {
@@ -108,8 +108,8 @@ impl Inventory {
     ///
     /// What the provider refuses in a configuration, although the service reports it, is left to the service where it
     /// can be.
-    pub(super) fn draft(&self, kind: Kind, thing: &Thing) -> Result<Draft, String> {
-        let Ok(resource) = self.server.registry().find(Offered::Resource, kind.type_name()) else {
+    pub(super) fn draft(&self, kind: Adoptable, thing: &Thing) -> Result<Draft, String> {
+        let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));
         };
         let schema = &resource.schema;
@@ -153,7 +153,7 @@ impl Inventory {
     }
 }
 
-impl Found {
+impl ListedThings {
     fn take(&mut self, thing: Thing, filters: &Arguments) {
         if filters.name.as_ref().is_some_and(|name| !name.is_match(&thing.name)) {
             return;
@@ -181,7 +181,7 @@ fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String>
     };
     blamed
         .filter_map(|step| match step {
-            Step::Attribute(name) if may_go(name) => Some(name.clone()),
+            PathStep::Attribute(name) if may_go(name) => Some(name.clone()),
             _ => None,
         })
         .collect()
@@ -206,9 +206,9 @@ mod tests {
         Inventory::open(&arguments, Environment::default()).await.unwrap()
     }
 
-    fn thing(inventory: &Inventory, kind: Kind, values: &[(&str, Value)]) -> Thing {
+    fn thing(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> Thing {
         let mut state =
-            nothing_said(&inventory.server.registry().find(Offered::Resource, kind.type_name()).unwrap().schema);
+            nothing_said(&inventory.server.registry().find(OfferKind::Resource, kind.type_name()).unwrap().schema);
         for (name, value) in values {
             state.set_attribute(name, value.clone());
         }
@@ -225,7 +225,7 @@ mod tests {
         let disk = |path: &str, size: i64| {
             let values =
                 [("name", " ".into()), ("size_gb", size.into()), ("spec_id", 31.into()), ("mount_path", path.into())];
-            inventory.draft(Kind::CloudDisk, &thing(&inventory, Kind::CloudDisk, &values))
+            inventory.draft(Adoptable::CloudDisk, &thing(&inventory, Adoptable::CloudDisk, &values))
         };
         assert_eq!(names(&disk("/data", 20).unwrap().arguments), ["size_gb", "spec_id", "mount_path"]);
         assert_eq!(names(&disk("/etc", 20).unwrap().arguments), ["size_gb", "spec_id"]);
@@ -237,7 +237,8 @@ mod tests {
     async fn what_is_about_to_go_is_left_out() {
         let inventory = inventory().await;
         let values = [("size_gb", 20.into()), ("spec_id", 31.into()), ("status", "releasing".into())];
-        let refused = inventory.draft(Kind::CloudDisk, &thing(&inventory, Kind::CloudDisk, &values)).unwrap_err();
+        let refused =
+            inventory.draft(Adoptable::CloudDisk, &thing(&inventory, Adoptable::CloudDisk, &values)).unwrap_err();
         assert_eq!(refused, "it is being released");
     }
 
@@ -245,7 +246,7 @@ mod tests {
     async fn what_the_service_never_tells_is_passed_over_by_the_plan() {
         let inventory = inventory().await;
         let values = [("gpu_num", 1.into()), ("payment_type", "Monthly".into()), ("name", "x".into())];
-        let draft = inventory.draft(Kind::Instance, &thing(&inventory, Kind::Instance, &values)).unwrap();
+        let draft = inventory.draft(Adoptable::Instance, &thing(&inventory, Adoptable::Instance, &values)).unwrap();
         assert_eq!(names(&draft.arguments), ["name", "payment_type", "gpu_num"]);
         assert_eq!(names(&draft.untold), ["purchase_duration"]);
     }

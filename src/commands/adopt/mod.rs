@@ -39,7 +39,7 @@ pub struct Arguments {
     pub out: PathBuf,
     /// Only objects of this kind. May be repeated.
     #[arg(long, value_name = "KIND")]
-    pub kind: Vec<Kind>,
+    pub kind: Vec<Adoptable>,
     /// Only objects whose name matches this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub name: Option<Regex>,
@@ -98,7 +98,7 @@ pub enum Error {
 
 impl Error {
     /// Where other kinds could be listed, it is this one that the account may not see.
-    fn of_kind(self, kind: Kind, listed_before: usize) -> Self {
+    fn of_kind(self, kind: Adoptable, listed_before: usize) -> Self {
         match self {
             Self::Refused { told } if listed_before > 0 => {
                 let advice = format!("To go on without the {}s, name the other kinds with --kind.", kind.noun());
@@ -128,7 +128,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
 pub async fn only(
     arguments: &Arguments,
     environment: Environment,
-    is_meant: impl Fn(Kind, &str) -> bool,
+    is_meant: impl Fn(Adoptable, &str) -> bool,
 ) -> Result<String, Error> {
     Ok(adopt(arguments, environment, is_meant).await?.to_string())
 }
@@ -136,12 +136,12 @@ pub async fn only(
 async fn adopt(
     arguments: &Arguments,
     environment: Environment,
-    is_meant: impl Fn(Kind, &str) -> bool,
+    is_meant: impl Fn(Adoptable, &str) -> bool,
 ) -> Result<Summary, Error> {
     let inventory = Inventory::open(arguments, environment).await?;
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
-    for (position, kind) in Kind::asked(&arguments.kind).into_iter().enumerate() {
+    for (position, kind) in Adoptable::asked(&arguments.kind).into_iter().enumerate() {
         let found = inventory.things(kind, arguments).await.map_err(|error| error.of_kind(kind, position))?;
         summary.without_region += found.without_region;
         for thing in found.things.iter().filter(|thing| is_meant(kind, &thing.id)) {
@@ -192,8 +192,8 @@ impl Summary {
     }
 
     fn counts(&self) -> String {
-        let count = |kind: Kind| (kind, self.drafts.iter().filter(|draft| draft.kind == kind).count());
-        let some = Kind::asked(&[]).into_iter().map(count).filter(|(_, count)| *count > 0);
+        let count = |kind: Adoptable| (kind, self.drafts.iter().filter(|draft| draft.kind == kind).count());
+        let some = Adoptable::asked(&[]).into_iter().map(count).filter(|(_, count)| *count > 0);
         some.map(|(kind, count)| counted(count, kind.noun())).collect::<Vec<_>>().join(", ")
     }
 }
@@ -256,7 +256,7 @@ fn printable(text: &str) -> String {
 /// What can be adopted: everything that has a list resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Kind {
+pub enum Adoptable {
     /// Instances.
     Instance,
     /// Cloud disks.
@@ -265,7 +265,7 @@ pub enum Kind {
     PrivateImage,
 }
 
-impl Kind {
+impl Adoptable {
     /// Those that are asked for, each once; all where none is named.
     pub(in crate::commands) fn asked(named: &[Self]) -> Vec<Self> {
         let all = Self::value_variants().iter().copied();
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_told_and_obeyed_by_no_terminal() {
-        let left = LeftOut { kind: Kind::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
+        let left = LeftOut { kind: Adoptable::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
         let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\n\
@@ -331,14 +331,17 @@ mod tests {
     #[test]
     fn everything_that_can_be_listed_can_be_adopted() {
         let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-        let mut kinds: Vec<_> = Kind::asked(&[]).into_iter().map(Kind::type_name).collect();
+        let mut kinds: Vec<_> = Adoptable::asked(&[]).into_iter().map(Adoptable::type_name).collect();
         kinds.sort_unstable();
-        let listed = server.registry().of(framework::Kind::ListResource);
+        let listed = server.registry().of(framework::OfferKind::ListResource);
         assert_eq!(kinds, listed.map(|entry| entry.name).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_kind_is_asked_for_once() {
-        assert_eq!(Kind::asked(&[Kind::CloudDisk, Kind::Instance, Kind::CloudDisk]), [Kind::Instance, Kind::CloudDisk]);
+        assert_eq!(
+            Adoptable::asked(&[Adoptable::CloudDisk, Adoptable::Instance, Adoptable::CloudDisk]),
+            [Adoptable::Instance, Adoptable::CloudDisk]
+        );
     }
 }

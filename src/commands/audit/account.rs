@@ -7,7 +7,7 @@ use bigdecimal::BigDecimal;
 use super::Error;
 use crate::{
     api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec},
-    commands::adopt::Kind,
+    commands::adopt::Adoptable,
 };
 
 /// A month, in hours.
@@ -19,7 +19,7 @@ pub(super) struct Account {
     /// What is billed.
     pub(super) billed: Vec<Billed>,
     /// Everything that was listed, what is released included: proof that it is of this account.
-    pub(super) listed: BTreeSet<(Kind, String)>,
+    pub(super) listed: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
     pub(super) specs: BTreeMap<(String, i64), Spec>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Account {
 /// Something that is billed.
 #[derive(Clone, Debug)]
 pub(super) struct Billed {
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     /// Its import id.
     pub(super) id: String,
     pub(super) name: Option<String>,
@@ -50,14 +50,14 @@ pub(super) struct Order {
 impl Account {
     /// Lists everything: one list for each kind, and one of specifications for each region.
     pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Error> {
-        let list = |kind: Kind| move |source| Error::List { kind: kind.noun(), source };
-        let instances = client.instances().fresh(context).await.map_err(list(Kind::Instance))?;
-        let disks = client.cloud_disks().fresh(context).await.map_err(list(Kind::CloudDisk))?;
-        let images = client.private_images().fresh(context).await.map_err(list(Kind::PrivateImage))?;
+        let list = |kind: Adoptable| move |source| Error::List { kind: kind.noun(), source };
+        let instances = client.instances().fresh(context).await.map_err(list(Adoptable::Instance))?;
+        let disks = client.cloud_disks().fresh(context).await.map_err(list(Adoptable::CloudDisk))?;
+        let images = client.private_images().fresh(context).await.map_err(list(Adoptable::PrivateImage))?;
         let mut account = Self::default();
-        account.take(Kind::Instance, &instances, Instance::is_released, instance)?;
-        account.take(Kind::CloudDisk, &disks, CloudDisk::is_released, cloud_disk)?;
-        account.take(Kind::PrivateImage, &images, |_| false, private_image)?;
+        account.take(Adoptable::Instance, &instances, Instance::is_released, instance)?;
+        account.take(Adoptable::CloudDisk, &disks, CloudDisk::is_released, cloud_disk)?;
+        account.take(Adoptable::PrivateImage, &images, |_| false, private_image)?;
         let machines = account.billed.iter().filter(|billed| billed.order.is_some());
         let regions: BTreeSet<String> = machines.filter_map(|billed| billed.region.clone()).collect();
         for region in regions {
@@ -71,7 +71,7 @@ impl Account {
     /// Takes a list in, if it is whole.
     fn take<T: Record>(
         &mut self,
-        kind: Kind,
+        kind: Adoptable,
         listing: &Listing<T>,
         is_released: impl Fn(&T) -> bool,
         billed: impl Fn(&T) -> Billed,
@@ -122,7 +122,7 @@ fn instance(instance: &Instance) -> Billed {
         })
     };
     Billed {
-        kind: Kind::Instance,
+        kind: Adoptable::Instance,
         id: instance.uid.to_string(),
         name: instance.name.clone(),
         region: instance.region.clone(),
@@ -135,7 +135,7 @@ fn instance(instance: &Instance) -> Billed {
 fn cloud_disk(disk: &CloudDisk) -> Billed {
     let number = |status: i64| format!("unknown({status})");
     Billed {
-        kind: Kind::CloudDisk,
+        kind: Adoptable::CloudDisk,
         id: disk.id.to_string(),
         name: disk.name.clone(),
         region: None,
@@ -152,7 +152,7 @@ fn private_image(image: &PrivateImage) -> Billed {
         other => format!("unknown({other})"),
     };
     Billed {
-        kind: Kind::PrivateImage,
+        kind: Adoptable::PrivateImage,
         id: image.image_id.to_string(),
         name: image.image_name.clone(),
         region: image.region.clone(),

@@ -9,9 +9,9 @@ use serde_json::Number;
 use super::{
     Error,
     account::{Account, Billed, monthly},
-    states::{Held, Note, State},
+    states::{AuditedState, Held, Note},
 };
-use crate::commands::adopt::Kind;
+use crate::commands::adopt::Adoptable;
 
 /// The version of the JSON form. A new field is no new version.
 const FORMAT: &str = "1.0";
@@ -36,7 +36,7 @@ pub(super) struct Audit {
 #[derive(Debug, Serialize)]
 pub(super) struct Object {
     #[serde(serialize_with = "kind")]
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     pub(super) id: String,
     pub(super) name: Option<String>,
     pub(super) region: Option<String>,
@@ -67,7 +67,7 @@ pub(super) enum Holder {
 #[derive(Debug, Serialize)]
 pub(super) struct Missing {
     #[serde(serialize_with = "kind")]
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     pub(super) id: String,
     pub(super) address: String,
     pub(super) source: String,
@@ -77,7 +77,7 @@ pub(super) struct Missing {
 #[derive(Debug, Serialize)]
 pub(super) struct Duplicate {
     #[serde(serialize_with = "kind")]
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     pub(super) id: String,
     pub(super) holders: Vec<Place>,
 }
@@ -91,17 +91,17 @@ pub(super) struct Place {
 
 impl Audit {
     /// Matches an account with states and notes, at a time in Unix seconds.
-    pub(super) fn new(account: &Account, states: &[State], notes: &[Note], now: i64) -> Result<Self, Error> {
+    pub(super) fn new(account: &Account, states: &[AuditedState], notes: &[Note], now: i64) -> Result<Self, Error> {
         belongs_together(account, states)?;
-        let mut held: BTreeMap<(Kind, &str), Vec<(&State, &Held)>> = BTreeMap::new();
+        let mut held: BTreeMap<(Adoptable, &str), Vec<(&AuditedState, &Held)>> = BTreeMap::new();
         for state in states {
             for one in &state.held {
                 held.entry((one.kind, &one.id)).or_default().push((state, one));
             }
         }
-        let by_id: BTreeMap<(Kind, &str), &Note> =
+        let by_id: BTreeMap<(Adoptable, &str), &Note> =
             notes.iter().filter_map(|note| Some(((note.kind, note.id.as_deref()?), note))).collect();
-        let by_name: BTreeMap<(Kind, &str), &Note> = notes
+        let by_name: BTreeMap<(Adoptable, &str), &Note> = notes
             .iter()
             .filter(|note| note.id.is_none())
             .map(|note| ((note.kind, note.marker.as_str()), note))
@@ -130,7 +130,7 @@ impl Audit {
                 address,
             }
         };
-        let there: BTreeSet<(Kind, &str)> =
+        let there: BTreeSet<(Adoptable, &str)> =
             account.billed.iter().map(|billed| (billed.kind, billed.id.as_str())).collect();
         let all = states.iter().flat_map(|state| state.held.iter().map(move |held| (state, held)));
         let missing = all.filter(|(_, held)| !there.contains(&(held.kind, held.id.as_str())));
@@ -149,7 +149,7 @@ impl Audit {
     }
 
     /// Unmanaged objects.
-    pub(super) fn unmanaged(&self) -> BTreeSet<(Kind, String)> {
+    pub(super) fn unmanaged(&self) -> BTreeSet<(Adoptable, String)> {
         let nobodys = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
         nobodys.map(|object| (object.kind, object.id.clone())).collect()
     }
@@ -161,12 +161,12 @@ impl Audit {
 }
 
 /// Whether the lists can be of the account that the states are of.
-fn belongs_together(account: &Account, states: &[State]) -> Result<(), Error> {
+fn belongs_together(account: &Account, states: &[AuditedState]) -> Result<(), Error> {
     for state in states {
         let is_listed = |held: &Held| account.listed.contains(&(held.kind, held.id.clone()));
-        let is_empty = |kind: Kind| !account.listed.iter().any(|(listed, _)| *listed == kind);
+        let is_empty = |kind: Adoptable| !account.listed.iter().any(|(listed, _)| *listed == kind);
         let own = || state.held.iter().filter(|held| !held.is_part);
-        let kinds: BTreeSet<Kind> = own().map(|held| held.kind).collect();
+        let kinds: BTreeSet<Adoptable> = own().map(|held| held.kind).collect();
         if let Some(held) =
             kinds.into_iter().find(|kind| is_empty(*kind)).and_then(|kind| own().find(|held| held.kind == kind))
         {
@@ -184,20 +184,22 @@ fn belongs_together(account: &Account, states: &[State]) -> Result<(), Error> {
 }
 
 impl Missing {
-    fn of((state, held): (&State, &Held)) -> Self {
+    fn of((state, held): (&AuditedState, &Held)) -> Self {
         Self { kind: held.kind, id: held.id.clone(), address: held.address.clone(), source: state.source.clone() }
     }
 }
 
 impl Duplicate {
-    fn of(kind: Kind, id: &str, holders: &[(&State, &Held)]) -> Self {
-        let place =
-            |(state, held): &(&State, &Held)| Place { source: state.source.clone(), address: held.address.clone() };
+    fn of(kind: Adoptable, id: &str, holders: &[(&AuditedState, &Held)]) -> Self {
+        let place = |(state, held): &(&AuditedState, &Held)| Place {
+            source: state.source.clone(),
+            address: held.address.clone(),
+        };
         Self { kind, id: id.to_owned(), holders: holders.iter().map(place).collect() }
     }
 }
 
-fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
+fn kind<S: Serializer>(kind: &Adoptable, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.type_name().trim_start_matches("damodel_"))
 }
 
@@ -218,7 +220,7 @@ mod tests {
 
     fn instance(id: &str) -> Billed {
         Billed {
-            kind: Kind::Instance,
+            kind: Adoptable::Instance,
             id: id.to_owned(),
             name: Some(format!("name of {id}")),
             region: Some("r".to_owned()),
@@ -228,7 +230,7 @@ mod tests {
         }
     }
 
-    fn other(kind: Kind, id: &str) -> Billed {
+    fn other(kind: Adoptable, id: &str) -> Billed {
         Billed { kind, region: None, since: None, order: None, ..instance(id) }
     }
 
@@ -239,7 +241,7 @@ mod tests {
         Account { billed, listed, specs: BTreeMap::from([(("r".to_owned(), 1), spec)]) }
     }
 
-    fn state(source: &str, held: &[(Kind, &str)]) -> State {
+    fn state(source: &str, held: &[(Adoptable, &str)]) -> AuditedState {
         let held = held.iter().map(|(kind, id)| Held {
             kind: *kind,
             id: (*id).to_owned(),
@@ -247,18 +249,19 @@ mod tests {
             extra_disk: 100,
             is_part: false,
         });
-        State { source: source.to_owned(), held: held.collect() }
+        AuditedState { source: source.to_owned(), held: held.collect() }
     }
 
-    fn audit(account: &Account, states: &[State], notes: &[Note]) -> Result<Audit, String> {
+    fn audit(account: &Account, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {
         Audit::new(account, states, notes, 4_600).map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_form_for_programs_is_a_contract() {
-        let account = account(vec![instance("ins-1"), instance("ins-2"), other(Kind::CloudDisk, "7")]);
-        let note = Note { kind: Kind::CloudDisk, id: None, marker: "name of 7".to_owned(), source: "notes".to_owned() };
-        let held = state("prod.tfstate", &[(Kind::Instance, "ins-1"), (Kind::Instance, "ins-gone")]);
+        let account = account(vec![instance("ins-1"), instance("ins-2"), other(Adoptable::CloudDisk, "7")]);
+        let note =
+            Note { kind: Adoptable::CloudDisk, id: None, marker: "name of 7".to_owned(), source: "notes".to_owned() };
+        let held = state("prod.tfstate", &[(Adoptable::Instance, "ins-1"), (Adoptable::Instance, "ins-gone")]);
         let audit = audit(&account, &[held], &[note]).unwrap();
         let json: Value = serde_json::from_str(&audit.to_json().unwrap()).unwrap();
         let object = |kind: &str, id: &str, holder: &str| {
@@ -290,13 +293,13 @@ mod tests {
     #[test]
     fn what_does_not_belong_together_is_no_all_clear() {
         let mut released = account(vec![instance("ins-1")]);
-        let held = |id: &str| [state("prod", &[(Kind::Instance, id)])];
+        let held = |id: &str| [state("prod", &[(Adoptable::Instance, id)])];
         assert!(
             audit(&released, &held("ins-9"), &[])
                 .unwrap_err()
                 .starts_with("none of the 1 objects of prod is in the account")
         );
-        let disk = [state("prod", &[(Kind::CloudDisk, "7"), (Kind::Instance, "ins-1")])];
+        let disk = [state("prod", &[(Adoptable::CloudDisk, "7"), (Adoptable::Instance, "ins-1")])];
         let error = audit(&released, &disk, &[]).unwrap_err();
         assert!(
             error.starts_with("the account has no cloud disk at all, but prod holds damodel_cloud_disk.a"),
@@ -312,7 +315,7 @@ mod tests {
     #[test]
     fn an_object_in_two_states_is_told() {
         let account = account(vec![instance("ins-1")]);
-        let held = [(Kind::Instance, "ins-1")];
+        let held = [(Adoptable::Instance, "ins-1")];
         let audit = audit(&account, &[state("a", &held), state("b", &held)], &[]).unwrap();
         assert_eq!((audit.objects.len(), audit.objects[0].source.as_deref()), (1, Some("a")));
         let told: Vec<String> = crate::commands::audit::duplicates(&audit).collect();
@@ -324,7 +327,7 @@ mod tests {
     fn what_is_young_is_left_out_and_what_has_no_age_is_not() {
         let mut young = instance("ins-2");
         young.since = Some(4_000);
-        let account = account(vec![instance("ins-1"), young, other(Kind::CloudDisk, "7")]);
+        let account = account(vec![instance("ins-1"), young, other(Adoptable::CloudDisk, "7")]);
         let mut audit = audit(&account, &[], &[]).unwrap();
         audit.only_older_than(3_600);
         let ids: Vec<String> = audit.unmanaged().into_iter().map(|(_, id)| id).collect();
@@ -334,19 +337,19 @@ mod tests {
     /// 10,000 objects of every kind, some of them in each of 20 states, 300 held by nobody: found exactly.
     #[test]
     fn orphans_are_found_among_ten_thousand() {
-        let kinds = [Kind::Instance, Kind::CloudDisk, Kind::PrivateImage];
+        let kinds = [Adoptable::Instance, Adoptable::CloudDisk, Adoptable::PrivateImage];
         let all: Vec<Billed> = (0..10_000)
             .map(|number| match kinds[number % 3] {
-                Kind::Instance => instance(&format!("ins-{number}")),
+                Adoptable::Instance => instance(&format!("ins-{number}")),
                 kind => other(kind, &number.to_string()),
             })
             .collect();
         let is_orphan = |number: usize| number % 32 == 7 && number < 32 * 300;
-        let mut states: Vec<State> = (0..20).map(|number| state(&number.to_string(), &[])).collect();
+        let mut states: Vec<AuditedState> = (0..20).map(|number| state(&number.to_string(), &[])).collect();
         for (number, billed) in all.iter().enumerate().filter(|(number, _)| !is_orphan(*number)) {
             states[number % 20].held.extend(state("", &[(billed.kind, &billed.id)]).held);
         }
-        let planted: BTreeSet<(Kind, String)> = all
+        let planted: BTreeSet<(Adoptable, String)> = all
             .iter()
             .enumerate()
             .filter(|(number, _)| is_orphan(*number))

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     account::Account,
     holders::{Audit, Holder, Object},
-    states::State,
+    states::AuditedState,
 };
 use super::{ServiceArguments, adopt};
 use crate::{
@@ -229,7 +229,11 @@ async fn audit(
     Ok(if is_found { Outcome::Unmanaged } else { Outcome::Clear })
 }
 
-fn read_states(arguments: &Arguments, environment: &Environment, input: &mut impl Read) -> Result<Vec<State>, Error> {
+fn read_states(
+    arguments: &Arguments,
+    environment: &Environment,
+    input: &mut impl Read,
+) -> Result<Vec<AuditedState>, Error> {
     let read = |path: &PathBuf| {
         let mut document = Vec::new();
         let (place, read) = if path.as_os_str() == "-" {
@@ -238,7 +242,7 @@ fn read_states(arguments: &Arguments, environment: &Environment, input: &mut imp
             (path.display().to_string(), std::fs::read(environment.path(path)).map(|content| document = content))
         };
         read.map_err(|source| Error::Read { place: place.clone(), source })?;
-        State::read(&place, &document).map_err(|source| Error::State { place, source })
+        AuditedState::read(&place, &document).map_err(|source| Error::State { place, source })
     };
     arguments.states.iter().map(read).collect()
 }
@@ -247,7 +251,7 @@ async fn adopt_these(
     arguments: &Arguments,
     environment: &Environment,
     folder: &std::path::Path,
-    unmanaged: &BTreeSet<(adopt::Kind, String)>,
+    unmanaged: &BTreeSet<(adopt::Adoptable, String)>,
 ) -> Result<String, Error> {
     let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
     let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];

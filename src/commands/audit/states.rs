@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::Error;
 use crate::{
-    api::{Journal, Kind as NoteKind},
-    commands::adopt::Kind,
+    api::{Journal, ObjectKind},
+    commands::adopt::Adoptable,
     provider::Environment,
 };
 
@@ -16,7 +16,7 @@ const NEWEST: u64 = 4;
 
 /// What a state holds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct AuditedState {
     /// Its path, or what it is.
     pub(super) source: String,
     pub(super) held: Vec<Held>,
@@ -25,7 +25,7 @@ pub(super) struct State {
 /// An object that a state holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     /// Its import id.
     pub(super) id: String,
     pub(super) address: String,
@@ -62,7 +62,7 @@ pub enum NotAState {
     Version(u64),
 }
 
-impl State {
+impl AuditedState {
     /// Reads a state file of any version, or what `show -json` writes of one.
     pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
         let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
@@ -99,7 +99,7 @@ impl State {
             (None, None) => return Err(NotAState::Other),
         };
         // A disk that is a resource of its own is held by that.
-        let own: BTreeSet<(Kind, String)> =
+        let own: BTreeSet<(Adoptable, String)> =
             held.iter().filter(|held| !held.is_part).map(|held| (held.kind, held.id.clone())).collect();
         held.retain(|held| !held.is_part || !own.contains(&(held.kind, held.id.clone())));
         Ok(Self { source: source.to_owned(), held })
@@ -177,7 +177,7 @@ fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
 fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> Option<()> {
     let Some(kind) = kind_of(kind) else { return Some(()) };
     let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;
-    let one = |kind: Kind, id: &str| Held {
+    let one = |kind: Adoptable, id: &str| Held {
         kind,
         id: id.to_owned(),
         address: address.to_owned(),
@@ -186,8 +186,8 @@ fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> 
     };
     let extra_disk = attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0);
     held.push(Held { extra_disk, ..one(kind, id) });
-    if kind == Kind::Instance {
-        held.extend(parts(attributes).iter().map(|id| Held { is_part: true, ..one(Kind::CloudDisk, id) }));
+    if kind == Adoptable::Instance {
+        held.extend(parts(attributes).iter().map(|id| Held { is_part: true, ..one(Adoptable::CloudDisk, id) }));
     }
     Some(())
 }
@@ -207,8 +207,8 @@ fn parts(instance: &Value) -> Vec<String> {
     mounted.filter(|id| !others.contains(id)).collect()
 }
 
-fn kind_of(kind: &str) -> Option<Kind> {
-    Kind::asked(&[]).into_iter().find(|known| known.type_name() == kind)
+fn kind_of(kind: &str) -> Option<Adoptable> {
+    Adoptable::asked(&[]).into_iter().find(|known| known.type_name() == kind)
 }
 
 /// A list that may be left out.
@@ -223,7 +223,7 @@ fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
 /// A create that is written down.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
-    pub(super) kind: Kind,
+    pub(super) kind: Adoptable,
     /// Its import id, once the service told it.
     pub(super) id: Option<String>,
     /// The name that was sent.
@@ -247,9 +247,9 @@ pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result
         }
         notes.extend(report.entries.into_iter().map(|entry| Note {
             kind: match entry.record.kind {
-                NoteKind::CloudDisk => Kind::CloudDisk,
-                NoteKind::Instance => Kind::Instance,
-                NoteKind::PrivateImage => Kind::PrivateImage,
+                ObjectKind::CloudDisk => Adoptable::CloudDisk,
+                ObjectKind::Instance => Adoptable::Instance,
+                ObjectKind::PrivateImage => Adoptable::PrivateImage,
             },
             id: entry.record.ids.map(|ids| ids.id),
             marker: entry.record.marker,
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn read(state: &Value) -> Result<Vec<String>, NotAState> {
-        let state = State::read("state", state.to_string().as_bytes())?;
+        let state = AuditedState::read("state", state.to_string().as_bytes())?;
         Ok(state.held.iter().map(|held| format!("{} {} {}", held.kind.type_name(), held.id, held.address)).collect())
     }
 
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn what_is_no_state_is_told_from_one_and_shows_nothing_of_it() {
-        let is = |document: &str| State::read("x", document.as_bytes()).unwrap_err();
+        let is = |document: &str| AuditedState::read("x", document.as_bytes()).unwrap_err();
         assert_eq!(is(" \n"), NotAState::Empty);
         assert_eq!(is("[]"), NotAState::Other);
         assert_eq!(

@@ -16,7 +16,7 @@ use std::{
 
 use clap::Parser;
 
-use self::page::{Examples, Kind, MARK};
+use self::page::{Examples, MARK, PageKind};
 use crate::{
     framework::{self, Ends, Server},
     provider::{Damodel, Environment},
@@ -98,7 +98,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
 /// All pages, by their path in the folder.
 fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut pages = BTreeMap::from([(PathBuf::from("index.md"), page::index_page(server, examples)?)]);
-    for kind in Kind::ALL {
+    for kind in PageKind::ALL {
         for entry in server.registry().of(kind.offered) {
             pages.insert(
                 kind.path(entry.name),
@@ -106,7 +106,7 @@ fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathB
             );
         }
     }
-    for entry in server.registry().of(framework::Kind::Function) {
+    for entry in server.registry().of(framework::OfferKind::Function) {
         if let Some(signature) = &entry.signature {
             pages.insert(page::function_path(entry.name), page::function_page(entry.name, signature, examples)?);
         }
@@ -221,7 +221,7 @@ impl fmt::Display for Difference {
 #[cfg(test)]
 mod tests {
     use super::{
-        page::{self, Examples, Kind},
+        page::{self, Examples, PageKind},
         schema,
     };
     use crate::framework::{
@@ -335,7 +335,7 @@ Optional:
     fn a_thing_without_its_example_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let examples = Examples::new(folder.path().to_owned());
-        let kind = Kind::RESOURCE;
+        let kind = PageKind::RESOURCE;
         let error = page::page(kind, "damodel_thing", &Schema::new("A thing.", vec![]), None, &examples).unwrap_err();
         assert!(error.to_string().ends_with("resources/damodel_thing/resource.tf"), "{error}");
         assert_eq!(kind.path("damodel_thing").to_str(), Some("resources/thing.md"));

@@ -22,9 +22,9 @@ pub(super) const MARK: &str =
 
 /// A kind of offer, each of which has a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct PageKind {
     /// What it is for the framework.
-    pub(super) offered: framework::Kind,
+    pub(super) offered: framework::OfferKind,
     /// Where its pages are, and its examples.
     pub(super) folder: &'static str,
     /// What one is called in a heading.
@@ -41,10 +41,10 @@ pub(super) struct Kind {
     needs: Option<&'static str>,
 }
 
-impl Kind {
+impl PageKind {
     /// What the core manages.
     pub(super) const RESOURCE: Self = Self {
-        offered: framework::Kind::Resource,
+        offered: framework::OfferKind::Resource,
         folder: "resources",
         title: "Resource",
         plural: "Resources",
@@ -54,7 +54,7 @@ impl Kind {
         needs: None,
     };
     const DATA_SOURCE: Self = Self {
-        offered: framework::Kind::DataSource,
+        offered: framework::OfferKind::DataSource,
         folder: "data-sources",
         title: "Data Source",
         plural: "Data Sources",
@@ -64,7 +64,7 @@ impl Kind {
         needs: None,
     };
     const EPHEMERAL_RESOURCE: Self = Self {
-        offered: framework::Kind::EphemeralResource,
+        offered: framework::OfferKind::EphemeralResource,
         folder: "ephemeral-resources",
         title: "Ephemeral Resource",
         plural: "Ephemeral Resources",
@@ -74,7 +74,7 @@ impl Kind {
         needs: Some("Terraform 1.10 or newer, or OpenTofu 1.11 or newer"),
     };
     const LIST_RESOURCE: Self = Self {
-        offered: framework::Kind::ListResource,
+        offered: framework::OfferKind::ListResource,
         folder: "list-resources",
         title: "List Resource",
         plural: "List Resources",
@@ -84,7 +84,7 @@ impl Kind {
         needs: Some("Terraform 1.14 or newer, which asks it in `terraform query`"),
     };
     const ACTION: Self = Self {
-        offered: framework::Kind::Action,
+        offered: framework::OfferKind::Action,
         folder: "actions",
         title: "Action",
         plural: "Actions",
@@ -107,7 +107,7 @@ impl Kind {
 
 /// The page of one offer.
 pub(super) fn page(
-    kind: Kind,
+    kind: PageKind,
     type_name: &str,
     schema: &Schema,
     identity: Option<&IdentitySchema>,
@@ -219,7 +219,7 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         "## Environment Variables".to_owned(),
         variables(server),
     ];
-    for kind in Kind::ALL {
+    for kind in PageKind::ALL {
         let line = |entry: &Entry<P::Client>| {
             let path = kind.path(entry.name);
             format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
@@ -230,7 +230,7 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         let summary = entry.signature.as_ref().map_or("", |signature| &signature.summary);
         format!("- [`{}`]({}): {summary}.", entry.name, function_path(entry.name).display())
     };
-    paragraphs.extend(listed("Functions", server.registry().of(framework::Kind::Function).map(line).collect()));
+    paragraphs.extend(listed("Functions", server.registry().of(framework::OfferKind::Function).map(line).collect()));
     paragraphs.extend(schema::section(server.schema()));
     Ok(text(&paragraphs))
 }
@@ -243,9 +243,9 @@ fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
 /// The variables that descriptions name, each with the argument that it is described at.
 fn variables<P: Provider>(server: &Server<P>) -> String {
     let mut named: BTreeMap<&str, String> = BTreeMap::new();
-    for resource in server.registry().of(framework::Kind::Resource) {
+    for resource in server.registry().of(framework::OfferKind::Resource) {
         for (variable, argument) in variables_of(&resource.schema) {
-            let page = Kind::RESOURCE.path(resource.name);
+            let page = PageKind::RESOURCE.path(resource.name);
             named.insert(variable, format!("`{argument}` of [`{}`]({})", resource.name, page.display()));
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Code, Context, Error, Instance, Kind, Listed, Object, PendingRecord, Phase, Presence,
+    Client, CloudDisk, Code, Context, Error, Instance, Listed, Object, ObjectKind, PendingRecord, Phase, Presence,
     PrivateImage,
 };
 
@@ -95,9 +95,9 @@ impl Service {
             return Fate::Unknown { why, lacking: Lacking::Credentials };
         }
         let fate = match record.kind {
-            Kind::CloudDisk => self.of_kind::<CloudDisk>(record, context).await,
-            Kind::Instance => self.of_kind::<Instance>(record, context).await,
-            Kind::PrivateImage => self.of_kind::<PrivateImage>(record, context).await,
+            ObjectKind::CloudDisk => self.of_kind::<CloudDisk>(record, context).await,
+            ObjectKind::Instance => self.of_kind::<Instance>(record, context).await,
+            ObjectKind::PrivateImage => self.of_kind::<PrivateImage>(record, context).await,
         };
         let fate = fate.unwrap_or_else(|error| Fate::unlearned(&error));
         match self.client.fingerprint(context).await {

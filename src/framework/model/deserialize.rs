@@ -11,7 +11,7 @@ use serde::{
 use super::ModelError;
 use crate::framework::{
     attr::ATTR,
-    diagnostics::Step,
+    diagnostics::PathStep,
     value::{NUMBER, Value},
 };
 
@@ -50,12 +50,12 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
                 visitor.visit_seq(Elements { rest: elements.iter(), index: 0 })
             }
             Value::Map(elements) => {
-                visitor.visit_map(Entries { rest: elements.iter(), current: None, step: |key| Step::Key(key) })
+                visitor.visit_map(Entries { rest: elements.iter(), current: None, step: |key| PathStep::Key(key) })
             }
             Value::Object(attributes) => visitor.visit_map(Entries {
                 rest: attributes.iter(),
                 current: None,
-                step: |name| Step::Attribute(name),
+                step: |name| PathStep::Attribute(name),
             }),
             Value::Dynamic(dynamic) => ValueDeserializer(&dynamic.value).deserialize_any(visitor),
         }
@@ -120,7 +120,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
         let Some(element) = self.rest.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        seed.deserialize(ValueDeserializer(element)).map(Some).map_err(|error| error.inside(Step::index(index)))
+        seed.deserialize(ValueDeserializer(element)).map(Some).map_err(|error| error.inside(PathStep::index(index)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -132,7 +132,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 struct Entries<'a> {
     rest: btree_map::Iter<'a, String, Value>,
     current: Option<(&'a String, &'a Value)>,
-    step: fn(String) -> Step,
+    step: fn(String) -> PathStep,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_> {

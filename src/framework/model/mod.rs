@@ -9,7 +9,7 @@ use serde::{
 };
 
 use super::{
-    diagnostics::{Diagnostic, Diagnostics, Path, Step},
+    diagnostics::{Diagnostic, Diagnostics, Path, PathStep},
     value::Value,
 };
 
@@ -24,7 +24,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Model for 
 #[error("{}{fault}", location(.steps))]
 pub struct ModelError {
     /// From the innermost step outwards.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     /// What is wrong. It holds no value, which may be a secret.
     fault: String,
 }
@@ -35,7 +35,7 @@ impl ModelError {
     }
 
     /// The same, seen from one level further out.
-    fn inside(mut self, step: Step) -> Self {
+    fn inside(mut self, step: PathStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -44,7 +44,7 @@ impl ModelError {
     pub(super) fn by_attribute(mut self) -> (Option<String>, String) {
         let outermost = self.steps.pop();
         let text = self.to_string();
-        if let Some(Step::Attribute(name)) = outermost { (Some(name), text) } else { (None, text) }
+        if let Some(PathStep::Attribute(name)) = outermost { (Some(name), text) } else { (None, text) }
     }
 }
 
@@ -56,7 +56,7 @@ impl From<ModelError> for Diagnostics {
     }
 }
 
-fn location(steps: &[Step]) -> String {
+fn location(steps: &[PathStep]) -> String {
     if steps.is_empty() { String::new() } else { format!("{}: ", steps.iter().rev().cloned().collect::<Path>()) }
 }
 

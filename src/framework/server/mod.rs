@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::offers::ConfigureRequest;
-pub use self::resource::Answer;
+pub use self::resource::ResourceAnswer;
 pub use offers::ListRequest;
 pub use resource::{ApplyRequest, PlanRequest};
 

@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 
 use super::Server;
 use crate::framework::{
-    Diagnostic, Diagnostics, Entry, Kind, ListEvent, Opened, Outcome, PlanContext, Private, Progress, Provider, Schema,
-    State, Value,
+    Diagnostic, Diagnostics, Entry, ListEvent, OfferKind, Opened, Outcome, PlanContext, Private, Progress, Provider,
+    Schema, State, Value,
     model::from_value,
     plan_rules::{check, planned_state},
     resource::EventSender,
     settle::{fill_defaults, settled},
-    steps::Step,
+    steps::ResourceStep,
 };
 
 /// A list asked for.
@@ -41,7 +41,7 @@ impl<P: Provider> Server<P> {
     ) -> Result<(Value, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, source.timeout());
         let read = State { state: fill_defaults(&source.schema, config), private: Private::default() };
-        let Outcome { state, diagnostics, .. } = source.steps.act(Step::Read(read), context).await?;
+        let Outcome { state, diagnostics, .. } = source.steps.act(ResourceStep::Read(read), context).await?;
         result(source, state.map(Value::unknown_as_null), diagnostics)
     }
 
@@ -88,8 +88,8 @@ impl<P: Provider> Server<P> {
         request: ListRequest,
         events: mpsc::Sender<ListEvent>,
     ) -> Result<Diagnostics, Diagnostics> {
-        let list = self.registry.find(Kind::ListResource, type_name)?;
-        let resource = self.registry.find(Kind::Resource, type_name)?;
+        let list = self.registry.find(OfferKind::ListResource, type_name)?;
+        let resource = self.registry.find(OfferKind::Resource, type_name)?;
         let identity = resource.identity.as_ref().ok_or_else(|| {
             let detail = format!("A {type_name} has no identity in this version of the provider.");
             Diagnostics::from(Diagnostic::error("It cannot be listed", detail))

@@ -8,7 +8,7 @@ use crate::framework::{
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
     settle::{assume, confirm, fill_defaults, settled, without_assumed, without_write_only},
-    steps::Step,
+    steps::ResourceStep,
     timeouts::tell_overrun,
 };
 
@@ -49,7 +49,7 @@ impl<P: Provider> Server<P> {
         &self,
         resource: &Entry<P::Client>,
         request: PlanRequest,
-    ) -> Result<(Answer, Vec<Path>), Diagnostics> {
+    ) -> Result<(ResourceAnswer, Vec<Path>), Diagnostics> {
         let PlanRequest { config, prior, proposed, private, earlier } = request;
         let schema = &resource.schema;
         let kind = match (&proposed, &prior) {
@@ -86,7 +86,7 @@ impl<P: Provider> Server<P> {
             replace.sort();
             replace.dedup();
         }
-        let mut answer = Answer::of(resource, planned, refined.private, refined.diagnostics);
+        let mut answer = ResourceAnswer::of(resource, planned, refined.private, refined.diagnostics);
         if !prior.is_null() {
             // While it lives, an object is the one that it was.
             answer.identity = resource.identity_of(&prior);
@@ -97,7 +97,11 @@ impl<P: Provider> Server<P> {
 
     /// Carries out a planned change (plugin protocol, ApplyResourceChange). The state is wholly known, and equal to the
     /// plan where that was known, unless there are errors. An error in its place says that all is as it was.
-    pub async fn apply(&self, resource: &Entry<P::Client>, request: ApplyRequest) -> Result<Answer, Diagnostics> {
+    pub async fn apply(
+        &self,
+        resource: &Entry<P::Client>,
+        request: ApplyRequest,
+    ) -> Result<ResourceAnswer, Diagnostics> {
         let ApplyRequest { config, prior, planned, private } = request;
         let timeouts = resource.timeouts(if planned.is_null() { &prior } else { &planned });
         let (name, timeout) = match (&prior, &planned) {
@@ -108,16 +112,16 @@ impl<P: Provider> Server<P> {
         let context = self.context(self.client()?, timeout);
         let (deadline, before, expected) = (context.deadline, prior.clone(), planned.clone());
         let step = match name {
-            "delete" => Step::Delete(State { state: prior, private }),
-            "create" => Step::Create(Create { config, planned, private }),
-            _ => Step::Update(Update { config, prior, planned, private }),
+            "delete" => ResourceStep::Delete(State { state: prior, private }),
+            "create" => ResourceStep::Create(Create { config, planned, private }),
+            _ => ResourceStep::Update(Update { config, prior, planned, private }),
         };
         let Outcome { state, mut private, mut diagnostics } = resource.steps.act(step, context).await?;
         tell_overrun(name, timeout, deadline, &mut diagnostics);
         let is_failed = diagnostics.has_errors();
         let state = match state {
             None if expected.is_null() && !is_failed => {
-                return Ok(Answer::of(resource, Value::Null, Private::default(), diagnostics));
+                return Ok(ResourceAnswer::of(resource, Value::Null, Private::default(), diagnostics));
             }
             None if is_failed => return Err(diagnostics),
             None => {
@@ -139,16 +143,16 @@ impl<P: Provider> Server<P> {
         }
         // With errors the core compares nothing, and the state is what was really reached.
         if diagnostics.has_errors() {
-            return Ok(Answer::of(resource, state.unknown_as_null(), private, diagnostics));
+            return Ok(ResourceAnswer::of(resource, state.unknown_as_null(), private, diagnostics));
         }
         confirm(&before, &expected, &mut private);
-        Ok(Answer::of(resource, settled(&expected, &state), private, diagnostics))
+        Ok(ResourceAnswer::of(resource, settled(&expected, &state), private, diagnostics))
     }
 }
 
 /// A state, or a planned one, and what goes with it.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ResourceAnswer {
     /// The state; null says that the object is gone.
     pub state: Value,
     /// What is kept beside it.
@@ -159,7 +163,7 @@ pub struct Answer {
     pub diagnostics: Diagnostics,
 }
 
-impl Answer {
+impl ResourceAnswer {
     /// An answer with the identity of its state.
     pub(super) fn of<C: Send + Sync + 'static>(
         resource: &Entry<C>,
@@ -174,35 +178,40 @@ impl Answer {
 impl<P: Provider> Server<P> {
     /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as
     /// they are.
-    pub async fn read(&self, resource: &Entry<P::Client>, current: State<Value>) -> Result<Answer, Diagnostics> {
+    pub async fn read(
+        &self,
+        resource: &Entry<P::Client>,
+        current: State<Value>,
+    ) -> Result<ResourceAnswer, Diagnostics> {
         if matches!(self.configuration(), Configuration::Unknown(_)) {
-            return Ok(Answer::of(resource, current.state, current.private, Diagnostics::new()));
+            return Ok(ResourceAnswer::of(resource, current.state, current.private, Diagnostics::new()));
         }
         let timeout = resource.timeouts(&current.state).read;
         let context = self.context(self.client()?, timeout);
         let deadline = context.deadline;
-        let Outcome { state, private, mut diagnostics } = resource.steps.act(Step::Read(current), context).await?;
+        let Outcome { state, private, mut diagnostics } =
+            resource.steps.act(ResourceStep::Read(current), context).await?;
         if diagnostics.has_errors() {
             tell_overrun("read", timeout, deadline, &mut diagnostics);
             return Err(diagnostics);
         }
         let state = state.unwrap_or_default().unknown_as_null();
-        Ok(Answer::of(resource, without_write_only(&resource.schema, &state), private, diagnostics))
+        Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, &state), private, diagnostics))
     }
 
     /// Imports by id (plugin protocol, import): a state that the following refresh completes. Arguments with a default
     /// get it, so that the plan that follows is empty.
-    pub async fn import(&self, resource: &Entry<P::Client>, id: &str) -> Result<Answer, Diagnostics> {
+    pub async fn import(&self, resource: &Entry<P::Client>, id: &str) -> Result<ResourceAnswer, Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let Outcome { state, mut private, mut diagnostics } =
-            resource.steps.act(Step::Import(id.to_owned()), context).await?;
+            resource.steps.act(ResourceStep::Import(id.to_owned()), context).await?;
         match state {
             _ if diagnostics.has_errors() => Err(diagnostics),
             Some(state) => {
                 let schema = &resource.schema;
                 assume(schema, &state, &mut private);
                 let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
-                Ok(Answer::of(resource, state, private, diagnostics))
+                Ok(ResourceAnswer::of(resource, state, private, diagnostics))
             }
             None => {
                 diagnostics.error("Nothing to import", format!("{} {id:?} does not exist.", resource.name));

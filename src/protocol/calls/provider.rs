@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Answered, Call, Message as _, convert};
 use crate::{
-    framework::{CallError, Diagnostics, Entry, Kind, Provider, Server, server::ConfigureRequest},
+    framework::{CallError, Diagnostics, Entry, OfferKind, Provider, Server, server::ConfigureRequest},
     protocol::tfplugin6::{
         ActionSchema, ClientCapabilities, Deferred, Function, FunctionError, ServerCapabilities, call_function,
         close_ephemeral_resource, configure_provider, deferred::Reason, get_functions, get_metadata,
@@ -19,7 +19,7 @@ use crate::{
 /// A map or list of the answer, from all objects of a kind.
 fn all<P: Provider, T, C: FromIterator<T>>(
     server: &Server<P>,
-    kind: Kind,
+    kind: OfferKind,
     make: impl Fn(String, &Entry<P::Client>) -> T,
 ) -> C {
     server.registry().of(kind).map(|entry| make(entry.name.to_owned(), entry)).collect()
@@ -28,7 +28,7 @@ fn all<P: Provider, T, C: FromIterator<T>>(
 /// The functions with what they take and give.
 fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
     let described = |name, entry: &Entry<_>| Some((name, convert::function(entry.signature.as_ref()?)));
-    all::<_, _, Vec<_>>(server, Kind::Function, described).into_iter().flatten().collect()
+    all::<_, _, Vec<_>>(server, OfferKind::Function, described).into_iter().flatten().collect()
 }
 
 impl Call for get_metadata::Request {
@@ -39,12 +39,14 @@ impl Call for get_metadata::Request {
         };
         let response = get_metadata::Response {
             server_capabilities: Some(capabilities()),
-            resources: all(server, Kind::Resource, |type_name, _| ResourceMetadata { type_name }),
-            data_sources: all(server, Kind::DataSource, |type_name, _| DataSourceMetadata { type_name }),
-            ephemeral_resources: all(server, Kind::EphemeralResource, |type_name, _| EphemeralMetadata { type_name }),
-            list_resources: all(server, Kind::ListResource, |type_name, _| ListResourceMetadata { type_name }),
-            actions: all(server, Kind::Action, |type_name, _| ActionMetadata { type_name }),
-            functions: all(server, Kind::Function, |name, _| FunctionMetadata { name }),
+            resources: all(server, OfferKind::Resource, |type_name, _| ResourceMetadata { type_name }),
+            data_sources: all(server, OfferKind::DataSource, |type_name, _| DataSourceMetadata { type_name }),
+            ephemeral_resources: all(server, OfferKind::EphemeralResource, |type_name, _| EphemeralMetadata {
+                type_name,
+            }),
+            list_resources: all(server, OfferKind::ListResource, |type_name, _| ListResourceMetadata { type_name }),
+            actions: all(server, OfferKind::Action, |type_name, _| ActionMetadata { type_name }),
+            functions: all(server, OfferKind::Function, |name, _| FunctionMetadata { name }),
             ..Self::Response::default()
         };
         Ok((response, Diagnostics::new()))
@@ -57,11 +59,11 @@ impl Call for get_provider_schema::Request {
         let schemas = |kind| all(server, kind, |name, entry| (name, convert::schema(&entry.schema)));
         let response = get_provider_schema::Response {
             provider: Some(convert::schema(server.schema())),
-            resource_schemas: schemas(Kind::Resource),
-            data_source_schemas: schemas(Kind::DataSource),
-            ephemeral_resource_schemas: schemas(Kind::EphemeralResource),
-            list_resource_schemas: schemas(Kind::ListResource),
-            action_schemas: all(server, Kind::Action, |name, entry| {
+            resource_schemas: schemas(OfferKind::Resource),
+            data_source_schemas: schemas(OfferKind::DataSource),
+            ephemeral_resource_schemas: schemas(OfferKind::EphemeralResource),
+            list_resource_schemas: schemas(OfferKind::ListResource),
+            action_schemas: all(server, OfferKind::Action, |name, entry| {
                 (name, ActionSchema { schema: Some(convert::schema(&entry.schema)) })
             }),
             functions: functions(server),
@@ -83,7 +85,7 @@ impl Call for get_functions::Request {
 impl Call for get_resource_identity_schemas::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let resources =
-            server.registry().of(Kind::Resource).filter_map(|entry| Some((entry, entry.identity.as_ref()?)));
+            server.registry().of(OfferKind::Resource).filter_map(|entry| Some((entry, entry.identity.as_ref()?)));
         let schemas = resources.map(|(entry, schema)| (entry.name.to_owned(), convert::identity_schema(schema)));
         let identity_schemas = schemas.collect();
         Ok((get_resource_identity_schemas::Response { identity_schemas, diagnostics: Vec::new() }, Diagnostics::new()))
@@ -124,7 +126,7 @@ macro_rules! validate {
         $(impl Call for $message::Request {
             async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
                 let write_only_allowed: fn(&Self) -> bool = $write_only_allowed;
-                let entry = server.registry().find(Kind::$kind, self.subject())?;
+                let entry = server.registry().find(OfferKind::$kind, self.subject())?;
                 let config = convert::read(&entry.ty, self.config.as_ref(), "configuration")?;
                 Ok((Self::Response::default(), entry.validate(&config, write_only_allowed(self))))
             }
@@ -151,7 +153,7 @@ fn deferred<P: Provider>(server: &Server<P>, client: Option<ClientCapabilities>)
 
 impl Call for read_data_source::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let source = server.registry().find(Kind::DataSource, &self.type_name)?;
+        let source = server.registry().find(OfferKind::DataSource, &self.type_name)?;
         let config = convert::read(&source.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let (state, mut diagnostics) = match deferred {
@@ -165,7 +167,7 @@ impl Call for read_data_source::Request {
 
 impl Call for open_ephemeral_resource::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(Kind::EphemeralResource, &self.type_name)?;
+        let resource = server.registry().find(OfferKind::EphemeralResource, &self.type_name)?;
         let config = convert::read(&resource.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let (result, key, mut diagnostics) = match deferred {
@@ -199,7 +201,7 @@ impl Call for close_ephemeral_resource::Request {
 
 impl Call for plan_action::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let action = server.registry().find(Kind::Action, &self.action_type)?;
+        let action = server.registry().find(OfferKind::Action, &self.action_type)?;
         let config = convert::read(&action.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let diagnostics = match deferred {
@@ -224,7 +226,7 @@ fn call<P: Provider>(
     request: &call_function::Request,
     server: &Server<P>,
 ) -> Result<call_function::Response, CallError> {
-    let found = server.registry().find(Kind::Function, &request.name).ok();
+    let found = server.registry().find(OfferKind::Function, &request.name).ok();
     let (function, signature) = found.and_then(|entry| Some((entry, entry.signature.as_ref()?))).ok_or_else(|| {
         CallError::whole(format!("No such function: this version of the provider has no {:?}", request.name))
     })?;

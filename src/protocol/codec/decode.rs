@@ -7,7 +7,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::{DEEPEST, DecodeError, MOST_VALUES, ty::decode_type};
 use crate::framework::{
-    Step, Type, Value,
+    PathStep, Type, Value,
     value::{Dynamic, Number},
 };
 
@@ -95,7 +95,7 @@ impl Decoder<'_> {
     }
 
     fn element(&mut self, ty: &Type, index: usize) -> Result<Value, DecodeError> {
-        self.value(ty).map_err(|error| error.inside(Step::index(index)))
+        self.value(ty).map_err(|error| error.inside(PathStep::index(index)))
     }
 
     fn map(&mut self, ty: &Type, head: &Head<'_>) -> Result<Value, DecodeError> {
@@ -105,7 +105,7 @@ impl Decoder<'_> {
         let mut elements = BTreeMap::new();
         for _ in 0..length {
             let key = self.key()?;
-            let value = self.value(ty).map_err(|error| error.inside(Step::Key(key.clone())))?;
+            let value = self.value(ty).map_err(|error| error.inside(PathStep::Key(key.clone())))?;
             insert(&mut elements, key, value)?;
         }
         Ok(Value::Map(elements))
@@ -123,7 +123,7 @@ impl Decoder<'_> {
             // A name that is not in normal form is another name: the core normalises values only.
             let name = verbatim(&self.reader.head()?)?.to_owned();
             let ty = types.get(&name).ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
-            let value = self.value(ty).map_err(|error| error.inside(Step::Attribute(name.clone())))?;
+            let value = self.value(ty).map_err(|error| error.inside(PathStep::Attribute(name.clone())))?;
             insert(&mut attributes, name, value)?;
         }
         Ok(Value::Object(attributes))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rmp::encode::{self, ByteBuf};
 
 use super::{EncodeError, ty::encode_type};
-use crate::framework::{Step, Type, Value, value::Number};
+use crate::framework::{PathStep, Type, Value, value::Number};
 
 /// The one form in which an unknown value is written.
 const UNKNOWN: [u8; 3] = [0xd4, 0x00, 0x00];
@@ -30,7 +30,7 @@ struct Encoder<'a> {
     /// Where the value being written is.
     steps: Vec<Location<'a>>,
     /// The first part that is not of its type.
-    misfit: Option<(Vec<Step>, &'static str)>,
+    misfit: Option<(Vec<PathStep>, &'static str)>,
 }
 
 enum Location<'a> {
@@ -145,12 +145,12 @@ impl<'a> Encoder<'a> {
 
 impl Location<'_> {
     /// The step to here; none into a set, where paths end.
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<PathStep> {
         match *self {
-            Self::Attribute(name) => Some(Step::Attribute(name.to_owned())),
+            Self::Attribute(name) => Some(PathStep::Attribute(name.to_owned())),
             Self::Element => None,
-            Self::Index(index) => Some(Step::index(index)),
-            Self::Key(key) => Some(Step::Key(key.to_owned())),
+            Self::Index(index) => Some(PathStep::index(index)),
+            Self::Key(key) => Some(PathStep::Key(key.to_owned())),
         }
     }
 }

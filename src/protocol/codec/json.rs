@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{DecodeError, decode::normalized, ty};
 use crate::framework::{
-    Step, Type, Value,
+    PathStep, Type, Value,
     value::{Dynamic, Number},
 };
 
@@ -59,7 +59,8 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
         (Type::Map(element), Json::Object(object)) => object
             .iter()
             .map(|(key, json)| {
-                let value = from_json(element, json, unsaid).map_err(|error| error.inside(Step::Key(key.clone())))?;
+                let value =
+                    from_json(element, json, unsaid).map_err(|error| error.inside(PathStep::Key(key.clone())))?;
                 Ok((normalized(key), value))
             })
             .collect::<Result<_, _>>()
@@ -83,7 +84,7 @@ fn elements(ty: &Type, array: &[Json], unsaid: Unsaid) -> Result<Vec<Value>, Dec
 }
 
 fn element(ty: &Type, json: &Json, index: usize, unsaid: Unsaid) -> Result<Value, DecodeError> {
-    from_json(ty, json, unsaid).map_err(|error| error.inside(Step::index(index)))
+    from_json(ty, json, unsaid).map_err(|error| error.inside(PathStep::index(index)))
 }
 
 fn attributes(
@@ -98,7 +99,7 @@ fn attributes(
         .iter()
         .map(|(name, ty)| {
             let json = object.get(name).unwrap_or(&Json::Null);
-            let value = from_json(ty, json, unsaid).map_err(|error| error.inside(Step::Attribute(name.clone())))?;
+            let value = from_json(ty, json, unsaid).map_err(|error| error.inside(PathStep::Attribute(name.clone())))?;
             Ok((name.clone(), value))
         })
         .collect::<Result<_, _>>()

@@ -11,7 +11,7 @@ pub use encode::encode;
 pub use json::{Unsaid, decode_json, from_json};
 pub use ty::{InvalidType, decode_type, encode_type};
 
-use crate::framework::{Path, Step};
+use crate::framework::{Path, PathStep};
 
 /// Deepest nesting that is read, in types and in values: far beyond any schema, and far from the end of a stack.
 const DEEPEST: usize = 128;
@@ -26,7 +26,7 @@ const MOST_VALUES: usize = 8 << 20;
 #[error("{}{fault}", location(.steps))]
 pub struct DecodeError {
     /// From the innermost step outwards.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     fault: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub struct DecodeError {
 #[error("{}{expected} was meant", location(.steps))]
 pub struct EncodeError {
     /// From the innermost step outwards.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     expected: &'static str,
     partial: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl DecodeError {
     }
 
     /// The same, seen from one level further out.
-    fn inside(mut self, step: Step) -> Self {
+    fn inside(mut self, step: PathStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -65,7 +65,7 @@ impl DecodeError {
 
 impl EncodeError {
     /// `steps` go from the outermost inwards.
-    fn new(steps: impl DoubleEndedIterator<Item = Step>, expected: &'static str, partial: Vec<u8>) -> Self {
+    fn new(steps: impl DoubleEndedIterator<Item = PathStep>, expected: &'static str, partial: Vec<u8>) -> Self {
         Self { steps: steps.rev().collect(), expected, partial }
     }
 
@@ -76,11 +76,11 @@ impl EncodeError {
     }
 }
 
-fn path(steps: &[Step]) -> Path {
+fn path(steps: &[PathStep]) -> Path {
     steps.iter().rev().cloned().collect()
 }
 
-fn location(steps: &[Step]) -> String {
+fn location(steps: &[PathStep]) -> String {
     if steps.is_empty() { String::new() } else { format!("{}: ", path(steps)) }
 }
 

@@ -1,7 +1,7 @@
 //! Diagnostics as messages.
 
 use crate::{
-    framework::{Diagnostics, Path, Severity, Step, timeouts::TIMEOUTS},
+    framework::{Diagnostics, Path, PathStep, Severity, timeouts::TIMEOUTS},
     protocol::tfplugin6::{
         AttributePath, Diagnostic, attribute_path, attribute_path::step::Selector, diagnostic::Severity as WireSeverity,
     },
@@ -30,10 +30,10 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
 /// Terraform up to 1.14 and OpenTofu know three forms: a name, a name with one index, and a name within a block. They
 /// find an attribute of an object, as an element of a map, by its key; sent as a name it would be looked up at the top
 /// of the resource. What lies deeper is pointed at by its second step. Newer cores find the same places.
-fn found_by_every_core(steps: &[Step]) -> Vec<Step> {
+fn found_by_every_core(steps: &[PathStep]) -> Vec<PathStep> {
     match steps {
-        [Step::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),
-        [first, Step::Attribute(name), ..] => vec![first.clone(), Step::Key(name.clone())],
+        [PathStep::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),
+        [first, PathStep::Attribute(name), ..] => vec![first.clone(), PathStep::Key(name.clone())],
         [first, second, ..] => vec![first.clone(), second.clone()],
         _ => steps.to_vec(),
     }
@@ -45,17 +45,17 @@ pub(in crate::protocol) fn paths(paths: &[Path]) -> Vec<AttributePath> {
 }
 
 /// A path as a message; none for the whole, since a path begins with a name.
-fn path(steps: &[Step]) -> Option<AttributePath> {
-    let [Step::Attribute(_), ..] = steps else {
+fn path(steps: &[PathStep]) -> Option<AttributePath> {
+    let [PathStep::Attribute(_), ..] = steps else {
         return None;
     };
     let steps = steps
         .iter()
         .map(|step| attribute_path::Step {
             selector: Some(match step {
-                Step::Attribute(name) => Selector::AttributeName(name.clone()),
-                Step::Index(index) => Selector::ElementKeyInt(*index),
-                Step::Key(key) => Selector::ElementKeyString(key.clone()),
+                PathStep::Attribute(name) => Selector::AttributeName(name.clone()),
+                PathStep::Index(index) => Selector::ElementKeyInt(*index),
+                PathStep::Key(key) => Selector::ElementKeyString(key.clone()),
             }),
         })
         .collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::schema::{CloudDisk, Record, reported};
+use super::schema::{CloudDisk, DiskRecord, reported};
 use crate::{
     api::{self, CloudDiskFilter, Listing},
     framework::{
@@ -28,12 +28,12 @@ pub(in crate::provider) struct CloudDisks {
     storage_classes: Attr<Vec<Attr<String>>>,
     cluster_id: Attr<i64>,
     support_ib_network: Attr<bool>,
-    cloud_disks: Attr<Vec<Record>>,
+    cloud_disks: Attr<Vec<DiskRecord>>,
 }
 
 impl PluralModel for CloudDisks {
     type Filters = Filters;
-    type Row = Record;
+    type Row = DiskRecord;
 
     const TYPE_NAME: &'static str = "damodel_cloud_disks";
 
@@ -47,7 +47,7 @@ impl PluralModel for CloudDisks {
         Schema::new("The cloud disks of the account.", attributes)
     }
 
-    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+    fn rows(&mut self) -> &mut Attr<Vec<DiskRecord>> {
         &mut self.cloud_disks
     }
 }
@@ -119,7 +119,7 @@ impl lifecycle::Filters for Filters {
     }
 }
 
-impl SingularModel for Record {
+impl SingularModel for DiskRecord {
     type Managed = CloudDisk;
 
     fn schema() -> Schema {

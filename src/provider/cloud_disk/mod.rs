@@ -13,7 +13,7 @@ use super::{
     Client,
     client::{limits, planning_limits},
     errors::Failure,
-    lifecycle::{self, AfterRefusal, Common, Found, Free, Managed, ManagedExt as _, Release},
+    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release},
     words::{
         AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING, capitalized, disk_status,
         disk_status_number,
@@ -32,7 +32,7 @@ use crate::{
 
 pub(super) use self::{
     listed::{CloudDisks, Filters},
-    schema::Record as SingleDisk,
+    schema::DiskRecord,
 };
 
 /// The resource.
@@ -140,7 +140,7 @@ impl Managed for CloudDisk {
         after_refusal(disk)
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
         let is_wanted = |disk: &api::CloudDisk| {
             !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
         };

@@ -128,7 +128,7 @@ pub(in crate::provider) struct CloudDisk {
 
 /// One disk of a list: what the service reports (service API, Cloud disk).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Record {
+pub(in crate::provider) struct DiskRecord {
     pub(super) id: Attr<String>,
     pub(super) uid: Attr<String>,
     pub(super) name: Attr<String>,

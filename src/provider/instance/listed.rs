@@ -25,12 +25,12 @@ use crate::{
 pub(in crate::provider) struct Instances {
     query: Attr<String>,
     status: Attr<String>,
-    instances: Attr<Vec<Record>>,
+    instances: Attr<Vec<InstanceRecord>>,
 }
 
 /// One instance, as lists show it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Record {
+pub(in crate::provider) struct InstanceRecord {
     #[serde(default)]
     instance_uid: Attr<String>,
     name: Attr<String>,
@@ -59,7 +59,7 @@ pub(in crate::provider) struct Record {
 
 impl PluralModel for Instances {
     type Filters = Filters;
-    type Row = Record;
+    type Row = InstanceRecord;
 
     const TYPE_NAME: &'static str = "damodel_instances";
 
@@ -76,15 +76,15 @@ impl PluralModel for Instances {
         )
     }
 
-    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+    fn rows(&mut self) -> &mut Attr<Vec<InstanceRecord>> {
         &mut self.instances
     }
 
-    fn row(instance: &api::Instance) -> Record {
+    fn row(instance: &api::Instance) -> InstanceRecord {
         let mut state = Instance { store_credentials: Attr::Known(false), ..Instance::default() };
         state.take_instance(instance);
-        let record: Record = project(&state).unwrap_or_default();
-        Record { instance_uid: instance.uid.as_str().into(), ..record }
+        let record: InstanceRecord = project(&state).unwrap_or_default();
+        InstanceRecord { instance_uid: instance.uid.as_str().into(), ..record }
     }
 }
 

@@ -20,7 +20,9 @@ use super::{
     Client, OnUnreleasable,
     client::limits,
     errors::Failure,
-    lifecycle::{self, AfterRefusal, Choice, Common, Creation, Forbidden, Found, Managed, ManagedExt as _, Release},
+    lifecycle::{
+        self, AfterRefusal, Choice, Common, Creation, Forbidden, ImportTarget, Managed, ManagedExt as _, Release,
+    },
     words::capitalized,
 };
 use crate::{
@@ -251,11 +253,11 @@ impl Managed for Instance {
         release.forbidden(error).await
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
         Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
-            Presence::Present(detail) => Found::One(detail),
-            Presence::Released => Found::Released,
-            _ => Found::None,
+            Presence::Present(detail) => ImportTarget::One(detail),
+            Presence::Released => ImportTarget::Released,
+            _ => ImportTarget::None,
         })
     }
 

@@ -289,7 +289,7 @@ impl<M: Managed> Creation<'_, M> {
         let handed = tokio::task::spawn_blocking(move || entry.handed_over());
         match handed.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())) {
             Ok(handed) => {
-                let answer = Answer {
+                let answer = UnsentAnswer {
                     handed: Some(handed),
                     caller_gone: self.caller_gone.clone(),
                     answered: self.answered.clone(),
@@ -306,7 +306,7 @@ impl<M: Managed> Creation<'_, M> {
 /// An answer on its way to Terraform. When it is dropped, at the latest with the process, the record is turned back if
 /// the answer did not go to the connection, or if Terraform ended so soon after it that it may not have stored it. A
 /// state that holds the object clears the record all the same.
-struct Answer {
+struct UnsentAnswer {
     handed: Option<HandedOver>,
     caller_gone: CancellationToken,
     answered: CancellationToken,
@@ -314,7 +314,7 @@ struct Answer {
     journal: Journal,
 }
 
-impl Answer {
+impl UnsentAnswer {
     async fn watch(mut self) {
         tokio::select! {
             biased;
@@ -330,7 +330,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for UnsentAnswer {
     fn drop(&mut self) {
         if let Some(handed) = self.handed.take()
             && self.may_be_lost()

@@ -2,7 +2,7 @@
 
 use std::{future::Future, marker::PhantomData, sync::Arc};
 
-use super::{Filters, Managed, Record, noun};
+use super::{Filters, Managed, ObjectRecord, noun};
 use crate::{
     api::{Listing, Object as _, Record as _},
     framework::{
@@ -34,13 +34,13 @@ pub(in crate::provider) trait PluralModel: Model {
     fn rows(&mut self) -> &mut Attr<Vec<Self::Row>>;
 
     /// The row of one object.
-    fn row(record: &Record<<Self::Filters as Filters>::Managed>) -> Self::Row {
+    fn row(record: &ObjectRecord<<Self::Filters as Filters>::Managed>) -> Self::Row {
         project(&state::<<Self::Filters as Filters>::Managed>(record)).unwrap_or_default()
     }
 }
 
 /// The state of an object as far as a list shows it.
-pub(in crate::provider) fn state<M: Managed>(record: &Record<M>) -> M {
+pub(in crate::provider) fn state<M: Managed>(record: &ObjectRecord<M>) -> M {
     let mut state = M::default();
     state.take_record(record);
     state
@@ -94,27 +94,27 @@ pub(in crate::provider) trait SingularModel: Model {
     fn validate(&self, diagnostics: &mut Diagnostics);
 
     /// The object, where the configuration names its key and no list is needed.
-    fn named(&self) -> Option<Record<Self::Managed>> {
+    fn named(&self) -> Option<ObjectRecord<Self::Managed>> {
         None
     }
 
     /// What to do when several match.
-    fn takes(&self) -> Takes<Record<Self::Managed>> {
+    fn takes(&self) -> Takes<ObjectRecord<Self::Managed>> {
         Takes::TheOnlyOne
     }
 
     /// How an error lists an object.
-    fn label(record: &Record<Self::Managed>) -> String {
+    fn label(record: &ObjectRecord<Self::Managed>) -> String {
         format!("{} {:?}", record.key(), record.name().unwrap_or_default())
     }
 
     /// Whether an object is the one that the configuration describes.
-    fn matches(&self) -> impl Fn(&Record<Self::Managed>) -> bool + Send + Sync;
+    fn matches(&self) -> impl Fn(&ObjectRecord<Self::Managed>) -> bool + Send + Sync;
 
     /// Reads what is told of it.
     fn read(
         self,
-        record: &Record<Self::Managed>,
+        record: &ObjectRecord<Self::Managed>,
         _context: &Context<Client>,
     ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let read = overlay(&self, &state::<Self::Managed>(record));
@@ -171,8 +171,8 @@ async fn read_single<D: SingularModel>(config: D, context: &Context<Client>) -> 
 
 fn choose<D: SingularModel>(
     config: &D,
-    listing: &Listing<Record<D::Managed>>,
-) -> Result<Record<D::Managed>, Diagnostic> {
+    listing: &Listing<ObjectRecord<D::Managed>>,
+) -> Result<ObjectRecord<D::Managed>, Diagnostic> {
     let choice = Choice { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
     let matches = config.matches();
     choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()
@@ -181,7 +181,7 @@ fn choose<D: SingularModel>(
 /// All objects of a kind, from the list that everything shares for a moment.
 pub(in crate::provider) async fn snapshot<M: Managed>(
     context: &Context<Client>,
-) -> Result<Arc<Listing<Record<M>>>, Diagnostic> {
+) -> Result<Arc<Listing<ObjectRecord<M>>>, Diagnostic> {
     context.client.api.objects::<M::Object>().snapshot(&limits(context)).await.map_err(|error| {
         Failure { error: &error, tried: format!("list the {}s", noun::<M>()), now: String::new() }.whole()
     })

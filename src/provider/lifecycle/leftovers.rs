@@ -1,7 +1,7 @@
 //! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over
 //! and is in no state.
 
-use super::{Choice, Managed, ManagedExt as _, Record, noun};
+use super::{Choice, Managed, ManagedExt as _, ObjectRecord, noun};
 use crate::{
     api::{self, Context as Limits, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},
@@ -81,7 +81,7 @@ async fn found<M: Managed>(
     key: &str,
     client: &Client,
     limits: &Limits,
-) -> Result<Vec<(Record<M>, Marked)>, api::Error> {
+) -> Result<Vec<(ObjectRecord<M>, Marked)>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let before = M::before(client).get_or_try_init(|| objects.snapshot(limits)).await?;
     let marked = before.records.iter().filter(|record| !record.is_released()).filter_map(|record| {
@@ -105,7 +105,7 @@ fn record_id<K: Object>(record: &K) -> String {
 }
 
 /// Refuses to create what an earlier run of this configuration may have created already.
-fn refusal<M: Managed>(records: &[Record<M>]) -> Diagnostic {
+fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
     let noun = capitalized(noun::<M>());
     let (who, verb) = match records {
         [record] => (format!("{noun} {}", record_id(record)), "was"),
@@ -131,7 +131,7 @@ fn refusal<M: Managed>(records: &[Record<M>]) -> Diagnostic {
 }
 
 /// Warns of an object that carries the marker of another configuration, or of one that may be another.
-fn look_alike<M: Managed>(record: &Record<M>) -> Diagnostic {
+fn look_alike<M: Managed>(record: &ObjectRecord<M>) -> Diagnostic {
     let name = record.name().unwrap_or_default();
     leftover::<M>(&record_id(record), &format!("Its name {name:?} is one that a create gives before it renames."))
 }

@@ -4,10 +4,10 @@ use std::{future::Future, marker::PhantomData, ops::ControlFlow, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::{Managed, Record, data::state};
+use super::{Managed, ObjectRecord, data::state};
 use crate::{
     api::{Listing, Object, Record as _},
-    framework::{Context, Diagnostic, Diagnostics, Found, ListResource, Listed, Model, Schema},
+    framework::{Context, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Model, Schema},
     provider::Client,
 };
 
@@ -26,16 +26,16 @@ pub(in crate::provider) trait Filters: Model {
     fn matching(
         &self,
         context: &Context<Client>,
-    ) -> impl Future<Output = Result<Arc<Listing<Record<Self::Managed>>>, Diagnostic>> + Send;
+    ) -> impl Future<Output = Result<Arc<Listing<ObjectRecord<Self::Managed>>>, Diagnostic>> + Send;
 
     /// What the filters select that are not the service's.
-    fn accepts(&self) -> impl Fn(&Record<Self::Managed>) -> bool + Send + Sync {
+    fn accepts(&self) -> impl Fn(&ObjectRecord<Self::Managed>) -> bool + Send + Sync {
         |_| true
     }
 
     /// The state of one as it is listed; none for one that has gone since the list was made.
     fn state(
-        record: Record<Self::Managed>,
+        record: ObjectRecord<Self::Managed>,
         _whole: bool,
         _context: &Context<Client>,
     ) -> impl Future<Output = Result<Option<Self::Managed>, Diagnostic>> + Send {
@@ -67,7 +67,7 @@ impl<F: Filters> ListResource for ListAll<F> {
         F::schema()
     }
 
-    async fn list(&self, filters: F, mut found: Found<'_, F::Managed>, context: Context<Client>) -> Diagnostics {
+    async fn list(&self, filters: F, mut found: ListSender<'_, F::Managed>, context: Context<Client>) -> Diagnostics {
         let listing = match filters.matching(&context).await {
             Ok(listing) => listing,
             Err(diagnostic) => return diagnostic.into(),

@@ -18,7 +18,7 @@ pub(super) use self::{
     data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
     list::{Filters, ListAll},
-    read::{Found, in_list},
+    read::{ImportTarget, in_list},
 };
 use super::Client;
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The record of an object in a list.
-pub(super) type Record<M> = <M as Managed>::Object;
+pub(super) type ObjectRecord<M> = <M as Managed>::Object;
 /// What a look at an object shows.
 pub(super) type Shown<M> = <<M as Managed>::Object as Object>::Shown;
 /// The key of an object.
@@ -200,8 +200,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// Finds what an import id names.
-    fn find(id: &str, client: &Client, limits: &Limits)
-    -> impl Future<Output = Result<Found<Self>, api::Error>> + Send;
+    fn find(
+        id: &str,
+        client: &Client,
+        limits: &Limits,
+    ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
 
     /// Marks a state that was imported.
     fn imported(&mut self, _private: &mut Private) {}
@@ -282,7 +285,7 @@ pub(super) fn noun<M: Managed>() -> &'static str {
 }
 
 /// The key under which an object is a witness for others.
-pub(super) fn witness(kind: api::Kind, id: &str) -> String {
+pub(super) fn witness(kind: api::ObjectKind, id: &str) -> String {
     format!("{}/{id}", kind.as_str())
 }
 

@@ -1,7 +1,7 @@
 //! Refresh, and import by id. Only a status of Released, or an absence that is proved, takes an object out of the
 //! state.
 
-use super::{Managed, ManagedExt as _, Record, Shown, absence, noun};
+use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
     api::{self, Context as Limits, Object, Presence},
     framework::{Context, Diagnostic, Outcome, Private, State},
@@ -54,7 +54,7 @@ async fn glance<M: Managed>(
 }
 
 /// What an import id names.
-pub(in crate::provider) enum Found<M: Managed> {
+pub(in crate::provider) enum ImportTarget<M: Managed> {
     /// An object.
     One(Box<Shown<M>>),
     /// One that the service shows as released.
@@ -72,7 +72,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &Context<Client>) -> O
         return failed(format!("Cannot import a {noun}"), format!("The import id is empty. It is {}.", M::IMPORT_ID));
     }
     match M::find(id, client, &limits).await {
-        Ok(Found::One(shown)) => {
+        Ok(ImportTarget::One(shown)) => {
             let (mut state, mut private) = (M::default(), Private::default());
             state.take(&shown);
             state.complete(client, &limits).await;
@@ -80,11 +80,11 @@ pub(super) async fn import<M: Managed>(id: &str, context: &Context<Client>) -> O
             state.imported(&mut private);
             Outcome::present(state, private)
         }
-        Ok(Found::Released) => failed(
+        Ok(ImportTarget::Released) => failed(
             format!("Cannot import {noun} {id}: it is released"),
             "The service shows it as released, so it cannot be managed any more.".to_owned(),
         ),
-        Ok(Found::None) => failed(
+        Ok(ImportTarget::None) => failed(
             format!("Cannot import {noun} {id}: it does not exist"),
             format!("The import id is {}. Check the id, base_url and the account of the API token.", M::IMPORT_ID),
         ),
@@ -100,13 +100,13 @@ pub(super) async fn import<M: Managed>(id: &str, context: &Context<Client>) -> O
 pub(in crate::provider) async fn in_list<M: Managed>(
     client: &Client,
     limits: &Limits,
-    is_wanted: impl Fn(&Record<M>) -> bool,
-) -> Result<Found<M>, api::Error> {
+    is_wanted: impl Fn(&ObjectRecord<M>) -> bool,
+) -> Result<ImportTarget<M>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let mut listing = objects.snapshot(limits).await?;
     if !listing.records.iter().any(&is_wanted) {
         listing = objects.fresh(limits).await?;
     }
     let found = listing.records.iter().find(|record| is_wanted(record));
-    Ok(found.and_then(M::shown).map_or(Found::None, |shown| Found::One(Box::new(shown))))
+    Ok(found.and_then(M::shown).map_or(ImportTarget::None, |shown| ImportTarget::One(Box::new(shown))))
 }

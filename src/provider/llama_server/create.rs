@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 
 use super::{
-    bootstrap::{Fingerprint, Job, Kind, Report, Verb},
+    bootstrap::{FailureKind, Fingerprint, Job, Report, Verb},
     decide::Goal,
     enter::enter,
     failure,
@@ -80,7 +80,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client
 
 /// Whether the job failed before any server was started for it.
 pub(super) fn is_refusal(report: &Report) -> bool {
-    report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::BadOption)
+    report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::BadOption)
 }
 
 impl LlamaServer {

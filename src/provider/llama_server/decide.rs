@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::bootstrap::{Build, Failure, Former, Kind, Phase, Report};
+use super::bootstrap::{Build, Failure, FailureKind, Former, Phase, Report};
 
 /// How often work that was interrupted, as by a restart of the machine, is resumed within one apply.
 const RESUMPTIONS: usize = 3;
@@ -143,7 +143,7 @@ pub(super) fn give_up(goal: &Goal, seen: &Report) -> Step {
 fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
     let Some(build) = goal.build else { return Step::Fail };
     let kind = seen.failure.as_ref().map(|failure| failure.kind);
-    if kind == Some(Kind::Interrupted) && history.resumptions < RESUMPTIONS {
+    if kind == Some(FailureKind::Interrupted) && history.resumptions < RESUMPTIONS {
         return match seen.begun {
             Some(begun) => Step::Begin(begun, seen.because.clone()),
             None => first(build, seen),
@@ -173,9 +173,12 @@ fn first(build: Build, seen: &Report) -> Step {
 }
 
 /// Whether a build of one's own is tried, and may serve, where the prebuilt server failed so.
-pub(super) fn is_cured_by_source(goal: &Goal, kind: Kind) -> bool {
+pub(super) fn is_cured_by_source(goal: &Goal, kind: FailureKind) -> bool {
     goal.build == Some(Build::Auto)
-        && matches!(kind, Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported)
+        && matches!(
+            kind,
+            FailureKind::Exited | FailureKind::NoInference | FailureKind::NoPackage | FailureKind::Unsupported
+        )
 }
 
 #[cfg(test)]
@@ -192,7 +195,7 @@ mod tests {
     }
 
     /// What a look shows: the phase, the failure, and which binary was begun with.
-    fn seen(phase: Phase, kind: Option<Kind>, begun: Build) -> Report {
+    fn seen(phase: Phase, kind: Option<FailureKind>, begun: Build) -> Report {
         let alive = matches!(phase, Phase::Load | Phase::Ready);
         Report {
             phase,
@@ -203,7 +206,7 @@ mod tests {
         }
     }
 
-    fn failure(kind: Kind) -> Failure {
+    fn failure(kind: FailureKind) -> Failure {
         Failure { kind, text: kind.as_str().to_owned() }
     }
 
@@ -279,21 +282,22 @@ mod tests {
     /// happens to the build from source.
     #[test]
     fn only_what_a_compile_may_cure_leads_to_one() {
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             let step = decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
             let expected = match kind {
-                Kind::Exited | Kind::NoInference | Kind::NoPackage | Kind::Unsupported => {
+                FailureKind::Exited | FailureKind::NoInference | FailureKind::NoPackage | FailureKind::Unsupported => {
                     Step::Begin(Build::Source, Some(failure(*kind)))
                 }
-                Kind::Interrupted => Step::Begin(Build::Prebuilt, None),
+                FailureKind::Interrupted => Step::Begin(Build::Prebuilt, None),
                 _ => Step::Fail,
             };
             assert_eq!(step, expected, "{kind:?}");
-            let expected = if *kind == Kind::Interrupted { Step::Begin(Build::Source, None) } else { Step::Fail };
+            let expected =
+                if *kind == FailureKind::Interrupted { Step::Begin(Build::Source, None) } else { Step::Fail };
             assert_eq!(decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Source), &begun()), expected, "{kind:?}");
             for build in [Build::Prebuilt, Build::Source] {
                 let step = decide(&goal(build, true), &seen(Phase::Failed, Some(*kind), build), &begun());
-                let is_resumed = *kind == Kind::Interrupted;
+                let is_resumed = *kind == FailureKind::Interrupted;
                 assert_eq!(step, if is_resumed { Step::Begin(build, None) } else { Step::Fail }, "{kind:?}");
             }
         }
@@ -303,10 +307,10 @@ mod tests {
     /// server.
     #[test]
     fn each_apply_begins_anew_after_each_failure() {
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             for begun in [Build::Prebuilt, Build::Source] {
                 let mut report = seen(Phase::Failed, Some(*kind), begun);
-                report.because = Some(failure(Kind::Exited));
+                report.because = Some(failure(FailureKind::Exited));
                 let step = decide(&AUTO, &report, &History::default());
                 assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{kind:?}");
             }
@@ -322,7 +326,7 @@ mod tests {
             ("CUDA error: no kernel image is available for execution on the device", false, false),
             ("cudaMalloc failed: out of memory", true, false),
         ] {
-            let because = Failure { kind: Kind::Exited, text: text.to_owned() };
+            let because = Failure { kind: FailureKind::Exited, text: text.to_owned() };
             let served = seen(Phase::Ready, None, Build::Source);
             let report = Report { because: Some(because.clone()), is_same_hardware, ..served };
             let ruled_out = Step::Begin(Build::Source, Some(because));
@@ -342,7 +346,7 @@ mod tests {
         for phase in [Phase::Find, Phase::Start, Phase::Load, Phase::Ready, Phase::Failed] {
             let report = |fingerprint: &str| Report {
                 fingerprint: Some(fingerprint.to_owned()),
-                ..seen(phase, (phase == Phase::Failed).then_some(Kind::Exited), Build::Source)
+                ..seen(phase, (phase == Phase::Failed).then_some(FailureKind::Exited), Build::Source)
             };
             assert_eq!(decide(&own, &report("another"), &said(None)), Step::Superseded, "{phase:?}");
             assert_ne!(decide(&own, &report("own"), &said(None)), Step::Superseded, "{phase:?}");
@@ -353,7 +357,7 @@ mod tests {
     #[test]
     fn without_a_job_nothing_is_begun() {
         let goal = Goal::seen();
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             for begun in [Build::Prebuilt, Build::Source] {
                 let step = decide(&goal, &seen(Phase::Failed, Some(*kind), begun), &History::begun());
                 assert_eq!(step, Step::Fail, "{kind:?}");
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_server_that_has_served_is_not_followed_by_a_compile() {
-        for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::Interrupted) {
+        for kind in FailureKind::ALL.iter().filter(|kind| **kind != FailureKind::Interrupted) {
             let report = Report { is_proved: true, ..seen(Phase::Failed, Some(*kind), Build::Prebuilt) };
             assert_eq!(decide(&AUTO, &report, &begun()), Step::Fail, "{kind:?}");
         }
@@ -376,12 +380,15 @@ mod tests {
     #[test]
     fn interrupted_work_is_resumed_with_its_binary_and_its_reason_and_not_for_ever() {
         let report = Report {
-            because: Some(failure(Kind::Exited)),
-            ..seen(Phase::Failed, Some(Kind::Interrupted), Build::Source)
+            because: Some(failure(FailureKind::Exited)),
+            ..seen(Phase::Failed, Some(FailureKind::Interrupted), Build::Source)
         };
         let mut history = begun();
         for _ in 0..RESUMPTIONS {
-            assert_eq!(decide(&AUTO, &report, &history), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+            assert_eq!(
+                decide(&AUTO, &report, &history),
+                Step::Begin(Build::Source, Some(failure(FailureKind::Exited)))
+            );
             history.resumptions += 1;
         }
         assert_eq!(decide(&AUTO, &report, &history), Step::Fail);
@@ -420,7 +427,7 @@ mod tests {
 
     #[test]
     fn an_update_that_fails_leads_back_to_the_former_server() {
-        let failed = |former| Report { former, ..seen(Phase::Failed, Some(Kind::Exited), Build::Source) };
+        let failed = |former| Report { former, ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Source) };
         for (former, rolls_back, expected) in [
             (None, true, Step::Fail),
             (None, false, Step::Fail),
@@ -436,7 +443,7 @@ mod tests {
         }
         // The compile that may cure it comes first.
         let prebuilt =
-            Report { former: Some(Former::Ended), ..seen(Phase::Failed, Some(Kind::Exited), Build::Prebuilt) };
-        assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(Kind::Exited))));
+            Report { former: Some(Former::Ended), ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Prebuilt) };
+        assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(FailureKind::Exited))));
     }
 }

@@ -1,7 +1,7 @@
 //! Destroys: the server is stopped and its records are removed.
 
 use super::{
-    bootstrap::{Kind, Report, Verb},
+    bootstrap::{FailureKind, Report, Verb},
     enter::{Attempt, NoEntrance},
     failure,
     model::{LlamaServer, Records as _},
@@ -71,7 +71,7 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client
 
 /// Whether another resource owns the server by now.
 fn is_foreign(report: &Report) -> bool {
-    report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Foreign)
+    report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Foreign)
 }
 
 async fn find_home(current: &State<LlamaServer>, context: &Context<Client>) -> Result<Home, Box<Diagnostic>> {

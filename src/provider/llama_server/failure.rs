@@ -1,7 +1,7 @@
 //! What the operator reads when a server does not serve.
 
 use super::{
-    bootstrap::{Failure, Job, Kind, Listener, Phase, Report},
+    bootstrap::{Failure, FailureKind, Job, Listener, Phase, Report},
     import::as_text,
     machine::Trouble,
     model::LlamaServer,
@@ -234,7 +234,7 @@ fn title_of(server: &LlamaServer) -> String {
 
 /// The end of the log that tells most: the compiler's while it compiled, else the server's.
 fn log(report: &Report) -> Option<String> {
-    let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(Kind::Compile));
+    let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Compile));
     let path = match (of_the_compiler, &report.compile) {
         (true, Some(compile)) => Some(&compile.log_path),
         _ => report.log_path.as_ref(),
@@ -264,7 +264,7 @@ fn meaning(
     let source = server.source.known();
     let has_build = |word: &str| server.build.as_str() == Some(word);
     let (title, argument, advice) = match failure.kind {
-        Kind::Architecture => (
+        FailureKind::Architecture => (
             "no CUDA toolkit there compiles for this card",
             Some("source"),
             if source.is_some_and(|source| !source.cuda_architectures.is_null()) {
@@ -274,53 +274,55 @@ fn meaning(
                  source.cuda_architectures."
             },
         ),
-        Kind::BadOption => (
+        FailureKind::BadOption => (
             "the server refuses its options",
             options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args")),
             "Correct the option, or use a server that knows it.",
         ),
-        Kind::Busy => (
+        FailureKind::Busy => (
             "another run works on it",
             None,
             "Another apply holds the records of this server. Wait until it has ended, then apply again.",
         ),
-        Kind::Changed => ("another run works on it", None, "Wait until the other run has ended, then apply again."),
-        Kind::Compile => (
+        FailureKind::Changed => {
+            ("another run works on it", None, "Wait until the other run has ended, then apply again.")
+        }
+        FailureKind::Compile => (
             "the compile failed",
             Some("source"),
             "Correct what the compiler says, then apply again: what is compiled stays.",
         ),
-        Kind::Died => ("it exited after it had been ready", None, ""),
-        Kind::DiskFull => {
+        FailureKind::Died => ("it exited after it had been ready", None, ""),
+        FailureKind::DiskFull => {
             ("the disk is full", Some("workspace"), "Free space in the workspace, or put it on another disk.")
         }
-        Kind::Exited => {
+        FailureKind::Exited => {
             ("it ended before it was ready", None, "The log says why: correct the arguments, then apply again.")
         }
-        Kind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
-        Kind::Interrupted => (
+        FailureKind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
+        FailureKind::Interrupted => (
             "the work was interrupted",
             None,
             "The instance was rebooted, or the work was killed. Apply again to resume it.",
         ),
-        Kind::MissingModel => ("model not found", Some("model"), "Set model to a file that is there."),
-        Kind::MissingToolkit => (
+        FailureKind::MissingModel => ("model not found", Some("model"), "Set model to a file that is there."),
+        FailureKind::MissingToolkit => (
             "no CUDA toolkit to compile with",
             Some("build"),
             "Use an image with a CUDA toolkit (nvcc), or a card that the prebuilt server can use.",
         ),
-        Kind::MissingTool => (
+        FailureKind::MissingTool => (
             "a program that the compile needs is missing",
             Some("build"),
             "Install it in the instance, or use an image that has it.",
         ),
-        Kind::NoGguf => {
+        FailureKind::NoGguf => {
             ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
         }
-        Kind::NoInference => {
+        FailureKind::NoInference => {
             ("it generates no tokens", None, "The log says why: correct the arguments, then apply again.")
         }
-        Kind::NoPackage => (
+        FailureKind::NoPackage => (
             "no prebuilt server found",
             Some("package"),
             match (server.package.known().is_none(), has_build("prebuilt")) {
@@ -329,7 +331,7 @@ fn meaning(
                 (true, false) => "Set package to the server's path in the instance.",
             },
         ),
-        Kind::NoSource => (
+        FailureKind::NoSource => (
             "its source is not available",
             Some("source"),
             match source {
@@ -342,16 +344,16 @@ fn meaning(
                 _ => "Set source.path to one in the instance, or source.url and source.ref.",
             },
         ),
-        Kind::NotRunning => ("nothing there can be restarted", None, "Apply to start it."),
-        Kind::PortInUse => {
+        FailureKind::NotRunning => ("nothing there can be restarted", None, "Apply to start it."),
+        FailureKind::PortInUse => {
             ("the port is in use", Some("port"), "Stop what listens there, or choose another port. It was left alone.")
         }
-        Kind::Stuck => (
+        FailureKind::Stuck => (
             "a process there does not end",
             None,
             "It outlives even SIGKILL, as one that waits for a device does. Reboot the instance, then apply again.",
         ),
-        Kind::Unsupported => (
+        FailureKind::Unsupported => (
             "this build cannot do what is asked",
             Some(if server.api_key.is_null() { "api_key_wo" } else { "api_key" }),
             if has_build("prebuilt") {
@@ -360,7 +362,7 @@ fn meaning(
                 "Use the source of a newer server: source.url and source.ref, or source.path."
             },
         ),
-        Kind::Workspace => (
+        FailureKind::Workspace => (
             "the workspace cannot be written",
             Some("workspace"),
             "Choose another workspace, or correct its permissions.",
@@ -377,11 +379,11 @@ mod tests {
     };
     use crate::framework::Attr;
 
-    fn failure(kind: Kind) -> Failure {
+    fn failure(kind: FailureKind) -> Failure {
         Failure { kind, text: format!("what was seen of {}", kind.as_str()) }
     }
 
-    fn report(because: Option<Kind>, kind: Kind) -> Report {
+    fn report(because: Option<FailureKind>, kind: FailureKind) -> Report {
         Report { phase: Phase::Failed, failure: Some(failure(kind)), because: because.map(failure), ..Report::absent() }
     }
 
@@ -395,8 +397,10 @@ mod tests {
 
     #[test]
     fn of_several_causes_the_first_is_blamed_and_all_are_told() {
-        for second in [Kind::MissingToolkit, Kind::Architecture, Kind::Compile, Kind::NoSource] {
-            let told = failed(&server("auto"), &report(Some(Kind::Unsupported), second), "now");
+        for second in
+            [FailureKind::MissingToolkit, FailureKind::Architecture, FailureKind::Compile, FailureKind::NoSource]
+        {
+            let told = failed(&server("auto"), &report(Some(FailureKind::Unsupported), second), "now");
             assert!(told.summary.ends_with("this build cannot do what is asked"), "{}", told.summary);
             assert_eq!(blamed(&told).as_deref(), Some("api_key_wo"));
             let order = ["seen of unsupported", "Then a build from source was tried", second.as_str(), "now"];
@@ -409,33 +413,33 @@ mod tests {
     #[test]
     fn advice_never_names_what_is_set_already() {
         let sets_build = "build = \"source\"";
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             for build in ["source", "auto"] {
                 let told = failed(&server(build), &report(None, *kind), "");
                 assert!(!told.detail.contains(sets_build), "{kind:?} {build}: {}", told.detail);
             }
         }
         let told = |server: &LlamaServer, kind| failed(server, &report(None, kind), "").detail;
-        assert!(told(&server("prebuilt"), Kind::Unsupported).contains(sets_build));
-        assert!(told(&server("prebuilt"), Kind::NoPackage).contains("Set package"));
+        assert!(told(&server("prebuilt"), FailureKind::Unsupported).contains(sets_build));
+        assert!(told(&server("prebuilt"), FailureKind::NoPackage).contains("Set package"));
         let with_package = LlamaServer { package: "~/llama".into(), ..server("prebuilt") };
-        assert!(told(&with_package, Kind::NoPackage).contains("Correct package"));
+        assert!(told(&with_package, FailureKind::NoPackage).contains("Correct package"));
 
         let with_source = |source: Source| LlamaServer { source: Attr::Known(source), ..server("source") };
         let path = with_source(Source { path: "~/source".into(), ..Source::default() });
-        assert!(told(&path, Kind::NoSource).contains("Correct source.path"));
+        assert!(told(&path, FailureKind::NoSource).contains("Correct source.path"));
         let url = with_source(Source { url: "https://example.com".into(), ..Source::default() });
-        assert!(told(&url, Kind::NoSource).contains("Correct source.url"));
+        assert!(told(&url, FailureKind::NoSource).contains("Correct source.url"));
         let architectures = Attr::Known(vec!["70".into()]);
         let architectures = with_source(Source { cuda_architectures: architectures, ..Source::default() });
-        assert!(told(&architectures, Kind::Architecture).contains("Correct source.cuda_architectures"));
+        assert!(told(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
     }
 
     #[test]
     fn a_refused_option_is_blamed_on_the_argument_that_sets_it() {
         let refused = |server: &LlamaServer, text: &str| {
-            let failure = Some(Failure { kind: Kind::BadOption, text: text.to_owned() });
-            blamed(&failed(server, &Report { failure, ..report(None, Kind::BadOption) }, ""))
+            let failure = Some(Failure { kind: FailureKind::BadOption, text: text.to_owned() });
+            blamed(&failed(server, &Report { failure, ..report(None, FailureKind::BadOption) }, ""))
         };
         let extra = LlamaServer { extra_args: Attr::Known(vec!["--x".into()]), ..server("auto") };
         assert_eq!(refused(&extra, "error while handling argument \"-ctk\": no").as_deref(), Some("cache_type_k"));

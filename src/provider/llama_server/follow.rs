@@ -161,7 +161,7 @@ impl<'a> Follow<'a> {
 }
 
 /// How far the work is, in a word or two.
-pub(super) fn step(report: &Report) -> api::Step {
+pub(super) fn step(report: &Report) -> api::Stage {
     let phase = match report.phase {
         Phase::Absent => "nothing runs",
         Phase::Find => "looking for a build",
@@ -172,10 +172,10 @@ pub(super) fn step(report: &Report) -> api::Step {
         Phase::Failed => "failed",
     };
     let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
-    api::Step {
+    api::Stage {
         percent: compile.and_then(|compile| compile.percent),
         detail: compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty()),
-        ..api::Step::new(phase)
+        ..api::Stage::new(phase)
     }
 }
 

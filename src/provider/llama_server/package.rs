@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::{
-    bootstrap::{Facts, Failure, Job, Kind, Prebuilt, Provided, Question, Supply},
+    bootstrap::{Facts, Failure, FailureKind, Job, Prebuilt, Provided, Question, Supply},
     model_file::list,
 };
 
@@ -117,7 +117,7 @@ fn none(job: &Job, facts: &Facts, what: &str) -> Failure {
         Some(found) => format!("{what}. In {folder} there is:\n{found}"),
         None => format!("{what}. {folder} is empty"),
     };
-    Failure { kind: Kind::NoPackage, text }
+    Failure { kind: FailureKind::NoPackage, text }
 }
 
 /// 16 hexadecimal digits of a hash over texts.

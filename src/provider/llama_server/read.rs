@@ -1,7 +1,7 @@
 //! Refreshes: what the server in the instance does now, and how it reaches the attributes.
 
 use super::{
-    bootstrap::{Fingerprint, Kind, Phase, Report, Verb},
+    bootstrap::{FailureKind, Fingerprint, Phase, Report, Verb},
     enter::{Attempt, NoEntrance, witness_key},
     failure::{self, as_warning},
     import::{as_text, take_path},
@@ -247,7 +247,7 @@ pub(super) fn status_of(report: &Report) -> &'static str {
         Phase::Ready if !is_alive => STOPPED,
         Phase::Ready if report.model_now != report.model_fingerprint => OUTDATED,
         Phase::Ready => READY,
-        Phase::Failed if !is_alive && matches!(kind, Some(Kind::Died | Kind::Interrupted)) => STOPPED,
+        Phase::Failed if !is_alive && matches!(kind, Some(FailureKind::Died | FailureKind::Interrupted)) => STOPPED,
         Phase::Failed => FAILED,
     }
 }

@@ -1,7 +1,7 @@
 //! With what a source is compiled: a pure function of what was asked for and of what the instance has.
 
 use super::{
-    bootstrap::{Facts, Failure, Job, Kind, Recipe, Toolkit},
+    bootstrap::{Facts, Failure, FailureKind, Job, Recipe, Toolkit},
     package::{self, short_hash},
     source,
 };
@@ -41,7 +41,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
     let missing: Vec<&str> = TOOLS.iter().filter(|(_, programs)| !has(programs)).map(|(what, _)| *what).collect();
     if !missing.is_empty() {
         let text = format!("the compile needs what is not installed: {}", missing.join(", "));
-        return Err(Failure { kind: Kind::MissingTool, text });
+        return Err(Failure { kind: FailureKind::MissingTool, text });
     }
     let toolkit = toolkit(&architectures, &facts.toolkits)?;
     let architectures = architectures.join(";");
@@ -88,7 +88,7 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, Failure> {
     }
     let cards = if facts.cards.is_empty() { "nvidia-smi names no card".to_owned() } else { facts.cards.join(", ") };
     let text = format!("the CUDA architecture of the card is not known ({cards}): give source.cuda_architectures");
-    Err(Failure { kind: Kind::Architecture, text })
+    Err(Failure { kind: FailureKind::Architecture, text })
 }
 
 /// The first toolkit that compiles for all of them. CUDA 13 does not for V100 and P40.
@@ -110,7 +110,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
     if toolkits.is_empty() {
         let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an \
                     image with the CUDA development tools";
-        return Err(Failure { kind: Kind::MissingToolkit, text: text.to_owned() });
+        return Err(Failure { kind: FailureKind::MissingToolkit, text: text.to_owned() });
     }
     let version = |toolkit: &Toolkit| match toolkit.version.as_str() {
         "" => "no version".to_owned(),
@@ -124,7 +124,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         architectures.join(";"),
         there.join("\n")
     );
-    Err(Failure { kind: Kind::Architecture, text })
+    Err(Failure { kind: FailureKind::Architecture, text })
 }
 
 /// As many as there are cores, and memory for each. A container may be granted less than it sees.
@@ -231,12 +231,12 @@ mod tests {
     #[case::all_of_them(&[("13.0", "75 89"), ("12.4", "70 89")], "70 89", Ok("12.4"))]
     #[case::one_that_does_not_tell(&[("10.0", "")], "70", Ok("10.0"))]
     #[case::a_word_of_cmake(&[("13.0", "75")], "native", Ok("13.0"))]
-    #[case::dropped(&[("13.0", "75 89")], "70", Err((Kind::Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
-    #[case::none(&[], "70", Err((Kind::MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
+    #[case::dropped(&[("13.0", "75 89")], "70", Err((FailureKind::Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
+    #[case::none(&[], "70", Err((FailureKind::MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
     fn the_first_toolkit_that_compiles_for_the_card_is_taken(
         #[case] there: &[(&str, &str)],
         #[case] architectures: &str,
-        #[case] expected: Result<&str, (Kind, &str)>,
+        #[case] expected: Result<&str, (FailureKind, &str)>,
     ) {
         let toolkits = there.iter().map(|(version, known)| toolkit(version, known)).collect();
         let mut job = job();
@@ -261,7 +261,7 @@ mod tests {
             let chosen = choose(&job(), &Facts { tools: texts(tools), ..facts() });
             assert_eq!(
                 chosen.as_ref().err().map(|failure| failure.kind),
-                missing.map(|_| Kind::MissingTool),
+                missing.map(|_| FailureKind::MissingTool),
                 "{tools}"
             );
             if let (Err(failure), Some(missing)) = (chosen, missing) {

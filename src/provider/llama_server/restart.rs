@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{Failure, Kind, Phase, Place, Report, Verb, no_room, room_question},
+    bootstrap::{Failure, FailureKind, Phase, Place, Report, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     follow::{Follow, Turn, step},
@@ -243,7 +243,7 @@ impl Run<'_> {
         let Some(model) = seen.process.as_ref().map(|process| process.model.clone()) else { return Ok(None) };
         if seen.model_now.is_none() {
             let text = format!("the model {model} cannot be read");
-            return Ok(Some(Failure { kind: Kind::MissingModel, text }));
+            return Ok(Some(Failure { kind: FailureKind::MissingModel, text }));
         }
         let questions = [room_question(&self.place)];
         let asked = machine.run(&Verb::Check { questions: &questions, moved_from: None }).await;

@@ -1,7 +1,7 @@
 //! The source of a compile: where it comes from, and what exactly it is.
 
 use super::{
-    bootstrap::{Facts, Failure, Job, Kind, Origin, Provided, Question, REFERENCE, REPOSITORY, Supply, Tree},
+    bootstrap::{Facts, Failure, FailureKind, Job, Origin, Provided, Question, REFERENCE, REPOSITORY, Supply, Tree},
     package::short_hash,
 };
 
@@ -28,7 +28,7 @@ const REFERENCES: &str = "GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode
     -c http.lowSpeedTime=60 ls-remote -- \"$1\" \"$2\" \"$2^{}\" 2>&1";
 
 /// Where the source comes from, as far as it is known.
-enum Found {
+enum KnownSource {
     Archive { path: String, stat: String, entry: String },
     Git { url: String, reference: String },
     Tree(String),
@@ -56,12 +56,12 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     };
     let is_known = questions.iter().all(|question| facts.knows(question.key));
     match find(job, facts).ok().filter(|_| is_known) {
-        Some(Found::Git { url, reference }) => {
+        Some(KnownSource::Git { url, reference }) => {
             questions.push(Question::line("references", REFERENCES).with(&url).with(&reference));
             questions.push(Question::of("reference", &["cat"]).on(&reference_file(job, &url, &reference)));
         }
-        Some(Found::Tree(path)) => questions.push(Question::line("tree", TREE).on(&path)),
-        Some(Found::Archive { .. }) | None => {}
+        Some(KnownSource::Tree(path)) => questions.push(Question::line("tree", TREE).on(&path)),
+        Some(KnownSource::Archive { .. }) | None => {}
     }
     questions
 }
@@ -70,14 +70,14 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>), Failure> {
     let folder_of = |hash: String| format!("{}/.damodel/sources/{hash}", job.place.workspace);
     match find(job, facts)? {
-        Found::Tree(path) => match facts.text("tree").split_whitespace().next() {
+        KnownSource::Tree(path) => match facts.text("tree").split_whitespace().next() {
             Some(hash) => {
                 let name = format!("tree-{}", hash.chars().take(16).collect::<String>());
                 Ok((Tree { folder: path, name, provided: None }, None))
             }
             None => Err(no_source(format!("no source of llama.cpp in {path}: no CMakeLists.txt there names llama"))),
         },
-        Found::Archive { path, stat, entry } => {
+        KnownSource::Archive { path, stat, entry } => {
             let hash = short_hash([path.rsplit('/').next().unwrap_or_default(), &stat]);
             let provided = folder_of(hash.clone());
             let inside = entry.trim_start_matches("./").trim_end_matches("CMakeLists.txt").trim_end_matches('/');
@@ -85,7 +85,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
             let provided = Some(Provided { folder: provided, from: Supply::Archive(path) });
             Ok((Tree { folder, name: format!("archive-{hash}"), provided }, None))
         }
-        Found::Git { url, reference } => {
+        KnownSource::Git { url, reference } => {
             let (commit, note) = commit(&url, &reference, facts)?;
             let folder = folder_of(short_hash([url.as_str(), &commit]));
             let file = reference_file(job, &url, &reference);
@@ -96,21 +96,21 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
     }
 }
 
-fn find(job: &Job, facts: &Facts) -> Result<Found, Failure> {
+fn find(job: &Job, facts: &Facts) -> Result<KnownSource, Failure> {
     let archive = || {
         let archives = facts.entries("source_archives");
-        archives.first().map(|[path, stat, entry]| Found::Archive {
+        archives.first().map(|[path, stat, entry]| KnownSource::Archive {
             path: (*path).to_owned(),
             stat: (*stat).to_owned(),
             entry: (*entry).to_owned(),
         })
     };
     match &job.source.origin {
-        Origin::Git { url, reference } => Ok(Found::Git { url: url.clone(), reference: reference.clone() }),
+        Origin::Git { url, reference } => Ok(KnownSource::Git { url: url.clone(), reference: reference.clone() }),
         Origin::Path(path) => {
             let path = facts.absolute(path);
             match (facts.text("source"), archive()) {
-                ("directory", _) => Ok(Found::Tree(path)),
+                ("directory", _) => Ok(KnownSource::Tree(path)),
                 ("", _) => Err(no_source(format!("no source at {path}"))),
                 (_, Some(archive)) => Ok(archive),
                 (_, None) => Err(no_source(format!("no source of llama.cpp in the archive {path}"))),
@@ -121,8 +121,8 @@ fn find(job: &Job, facts: &Facts) -> Result<Found, Failure> {
             let trees = facts.entries::<2>("trees");
             let depth = |path: &str| std::cmp::Reverse(path.matches('/').count());
             let best = trees.iter().max_by_key(|[time, path]| (depth(path), time.parse::<i64>().unwrap_or_default()));
-            let tree = best.map(|[_, path]| Found::Tree((*path).to_owned()));
-            let public = || Found::Git { url: REPOSITORY.to_owned(), reference: REFERENCE.to_owned() };
+            let tree = best.map(|[_, path]| KnownSource::Tree((*path).to_owned()));
+            let public = || KnownSource::Git { url: REPOSITORY.to_owned(), reference: REFERENCE.to_owned() };
             Ok(tree.or_else(archive).unwrap_or_else(public))
         }
     }
@@ -133,7 +133,7 @@ fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<S
     if facts.knows("tools") && !facts.tools.iter().any(|tool| tool == "git") {
         let text =
             format!("git is not installed, and the source is to come from {url}: install it, or give source.path");
-        return Err(Failure { kind: Kind::MissingTool, text });
+        return Err(Failure { kind: FailureKind::MissingTool, text });
     }
     if is_commit(reference) {
         return Ok((reference.to_owned(), None));
@@ -179,7 +179,7 @@ fn reference_file(job: &Job, url: &str, reference: &str) -> String {
 }
 
 fn no_source(text: String) -> Failure {
-    Failure { kind: Kind::NoSource, text }
+    Failure { kind: FailureKind::NoSource, text }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `outliving`.
 
 use super::{
-    bootstrap::{Build, Facts, Failure, Fingerprint, Job, Kind, Question, Report, no_room, room_question},
+    bootstrap::{Build, Facts, Failure, FailureKind, Fingerprint, Job, Question, Report, no_room, room_question},
     decide::{Goal, is_under_way},
     model_file, outliving, package, source,
 };
@@ -46,7 +46,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) ->
     let missing = match facts.lines("missing").first() {
         Some(program) => {
             let text = format!("the program {program} is not installed");
-            Err(Failure { kind: Kind::MissingTool, text })
+            Err(Failure { kind: FailureKind::MissingTool, text })
         }
         None => Ok(()),
     };
@@ -56,7 +56,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) ->
     let port = || match rival {
         Some(rival) => {
             let text = format!("port {} is in use by {}", job.place.port, rival.about);
-            Err(Failure { kind: Kind::PortInUse, text })
+            Err(Failure { kind: FailureKind::PortInUse, text })
         }
         None => Ok(()),
     };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    bootstrap::{Binary, Build, Facts, Failure, Former, Job, Kind, Phase, Place, Report, Start, Verb},
+    bootstrap::{Binary, Build, Facts, Failure, FailureKind, Former, Job, Phase, Place, Report, Start, Verb},
     decide::{Goal, History, Step, give_up, is_cured_by_source},
     follow::{Follow, Turn},
     machine::{Machine, Trouble},
@@ -113,7 +113,7 @@ impl Check<'_> {
             // For some seconds who listens may be wrong: a server is being started at this very moment, or one that was
             // killed has not been cleared away.
             looks += 1;
-            if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != Kind::PortInUse) {
+            if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != FailureKind::PortInUse) {
                 return Ok(judged);
             }
             machine.pause(BETWEEN).await?;
@@ -210,7 +210,7 @@ impl<'a> Work<'a> {
             history.is_begun = true;
             return Ok(report);
         }
-        let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Changed);
+        let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Changed);
         if !is_changed || *changes == CHANGES {
             return Ok(report);
         }
@@ -296,5 +296,6 @@ fn unseen(trouble: Trouble, last: Option<&Report>) -> Ended {
 }
 
 fn is_interrupted(report: &Report) -> bool {
-    report.phase == Phase::Failed && report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Interrupted)
+    report.phase == Phase::Failed
+        && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted)
 }

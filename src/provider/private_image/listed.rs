@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::schema::{PrivateImage, Record, reported};
+use super::schema::{PrivateImage, PrivateImageRecord, reported};
 use crate::{
     api::{self, Listing},
     framework::{
@@ -28,12 +28,12 @@ pub(in crate::provider) struct PrivateImages {
     name_regex: Attr<String>,
     status: Attr<String>,
     region: Attr<String>,
-    images: Attr<Vec<Record>>,
+    images: Attr<Vec<PrivateImageRecord>>,
 }
 
 impl PluralModel for PrivateImages {
     type Filters = Filters;
-    type Row = Record;
+    type Row = PrivateImageRecord;
 
     const TYPE_NAME: &'static str = "damodel_private_images";
 
@@ -47,7 +47,7 @@ impl PluralModel for PrivateImages {
         Schema::new("The private images of the account.", attributes)
     }
 
-    fn rows(&mut self) -> &mut Attr<Vec<Record>> {
+    fn rows(&mut self) -> &mut Attr<Vec<PrivateImageRecord>> {
         &mut self.images
     }
 }

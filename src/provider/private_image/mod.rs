@@ -13,12 +13,12 @@ use super::{
     client::planning_limits,
     errors::Failure,
     images,
-    lifecycle::{self, AfterRefusal, Common, Found, Managed, ManagedExt as _},
+    lifecycle::{self, AfterRefusal, Common, ImportTarget, Managed, ManagedExt as _},
     protection,
     words::{capitalized, image_status, image_type},
 };
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, InstanceUid, Kind, Listing, SaveImage, WhileBusy},
+    api::{self, Accepted, Code, Context as Limits, InstanceUid, Listing, ObjectKind, SaveImage, WhileBusy},
     framework::{Attr, Diagnostic, Diagnostics, IdentityAttribute, Path, Plan, PlanContext, PlanKind, Schema, Type},
 };
 
@@ -130,7 +130,7 @@ impl Managed for PrivateImage {
         AfterRefusal::Fail
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<Found<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
         lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
     }
 
@@ -145,7 +145,7 @@ fn taken(holder: &api::PrivateImage, client: &Client) -> String {
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
     let is_left = entries.iter().any(|listed| {
         let record = &listed.record;
-        record.kind == Kind::PrivateImage
+        record.kind == ObjectKind::PrivateImage
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
     let origin = if is_left {
@@ -231,7 +231,7 @@ async fn check_name(
                 .find(|image| image.image_name.as_deref() == Some(name) && Some(image.image_id) != own);
             // A tainted image is deleted before the one that replaces it is made.
             if let Some(holder) = holder
-                && !client.is_tainted(Kind::PrivateImage, &holder.image_id.to_string())
+                && !client.is_tainted(ObjectKind::PrivateImage, &holder.image_id.to_string())
             {
                 diagnostics.error_at(
                     Path::to("name"),

@@ -91,7 +91,7 @@ pub(in crate::provider) struct PrivateImage {
 
 /// One image of a list: what the service reports (service API, Private image).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Record {
+pub(in crate::provider) struct PrivateImageRecord {
     image_id: Attr<i64>,
     image_uuid: Attr<String>,
     name: Attr<String>,

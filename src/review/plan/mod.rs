@@ -4,7 +4,7 @@ mod read;
 
 use super::{
     actions::Action,
-    values::{Step, Values},
+    values::{PathPart, Values},
 };
 
 /// A plan.
@@ -51,7 +51,7 @@ pub(super) struct Change {
     pub(super) action: Action,
     pub(super) reason: Option<String>,
     pub(super) importing: Option<Importing>,
-    pub(super) replace_paths: Vec<Vec<Step>>,
+    pub(super) replace_paths: Vec<Vec<PathPart>>,
     pub(super) side: Side,
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     super::{
         actions::Action,
-        values::{Step, Values},
+        values::{PathPart, Values},
     },
     Change, Check, Deferred, Importing, Invocation, NotAPlan, Plan, Side, Stated, Trigger,
 };
@@ -326,11 +326,11 @@ fn snake_case(name: &str) -> String {
 }
 
 /// A path; what is neither a name nor an index is written as it is.
-fn path(steps: &Value) -> Vec<Step> {
+fn path(steps: &Value) -> Vec<PathPart> {
     let step = |step: &Value| match (step.as_u64().map(usize::try_from), step.as_str()) {
-        (Some(Ok(index)), _) => Step::Index(index),
-        (_, Some(key)) => Step::Key(key.to_owned()),
-        _ => Step::Key(step.to_string()),
+        (Some(Ok(index)), _) => PathPart::Index(index),
+        (_, Some(key)) => PathPart::Key(key.to_owned()),
+        _ => PathPart::Key(step.to_string()),
     };
     elements(steps).iter().map(step).collect()
 }

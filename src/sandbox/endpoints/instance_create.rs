@@ -15,8 +15,8 @@ use crate::sandbox::{
     query::Fields,
     render::{Code, Refusal},
     world::{
-        DiskSpec, Host, ImageKind, Instance, InstanceImage, Next, Payment, PrivateImage, PublicImage, Spec, Step,
-        internal_ip, path_problem, ssh_port, version_of,
+        DiskSpec, Host, ImageKind, Instance, InstanceImage, Next, Payment, PrivateImage, PublicImage, ScheduledChange,
+        Spec, internal_ip, path_problem, ssh_port, version_of,
     },
 };
 
@@ -184,9 +184,10 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
 }
 
 /// What becomes of the new instance, and when; nothing for one that is stuck.
-fn creation_step(context: &Context<'_>) -> Option<Step> {
+fn creation_step(context: &Context<'_>) -> Option<ScheduledChange> {
     let to = if context.wish.fail { Next::Failed } else { Next::Running };
-    (!context.wish.stick).then(|| Step { at_ms: context.now_ms.saturating_add(context.tempo.creation_ms), to })
+    (!context.wish.stick)
+        .then(|| ScheduledChange { at_ms: context.now_ms.saturating_add(context.tempo.creation_ms), to })
 }
 
 /// How the request names its image.

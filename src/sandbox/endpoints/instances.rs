@@ -9,7 +9,7 @@ use crate::sandbox::{
     ledger::{LifeKind, Thing},
     query::Query,
     render::{Code, Refusal},
-    world::{Disk, DiskStatus, Instance, Next, Step},
+    world::{Disk, DiskStatus, Instance, Next, ScheduledChange},
 };
 
 pub(super) const LIST: Endpoint =
@@ -236,7 +236,7 @@ fn release(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusa
     if let Some(obstacle) = obstacle(instance, context.form, now_ms) {
         return Err(Refusal::new(Code::InstanceCanNotBeReleased, format!("instance {uid:?}: {obstacle}")));
     }
-    instance.next = Some(Step { at_ms, to: Next::Released });
+    instance.next = Some(ScheduledChange { at_ms, to: Next::Released });
     let mounts = instance.mounts.clone();
     for mount in mounts {
         if let Some(disk) = context.world.disks.iter_mut().find(|disk| disk.id == mount.disk_id) {

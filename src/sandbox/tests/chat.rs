@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, START};
 use crate::sandbox::{
-    answer::{Answer, Content},
+    answer::{Content, HttpAnswer},
     fault::Action,
 };
 
@@ -28,7 +28,7 @@ fn body(changes: &Value) -> String {
 }
 
 impl Bench {
-    fn chat(&mut self, changes: &Value) -> Answer {
+    fn chat(&mut self, changes: &Value) -> HttpAnswer {
         let key = self.service.world().account(self.account).unwrap().chat_key.clone();
         self.chat_as(Some(&format!("Bearer {}", key.reveal())), &body(changes))
     }

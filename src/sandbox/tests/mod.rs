@@ -15,7 +15,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, Content},
+    answer::{Content, HttpAnswer},
     chat::PATH,
     clock::LifeClock,
     control::Mutation,
@@ -51,7 +51,7 @@ impl Bench {
 
     /// The raw answer to a request of the account. An id that is part of the path follows the endpoint's name:
     /// `image_delete/951`.
-    fn ask(&mut self, endpoint: &str, query: &str, body: &str) -> Answer {
+    fn ask(&mut self, endpoint: &str, query: &str, body: &str) -> HttpAnswer {
         let token =
             self.service.world().accounts.iter().find(|account| account.name == self.account).unwrap().token.clone();
         let now = Timestamp::now().as_second() + self.service.form.clock_skew;
@@ -65,7 +65,7 @@ impl Bench {
         endpoint: &str,
         query: &str,
         body: &str,
-    ) -> Answer {
+    ) -> HttpAnswer {
         let (name, id) = endpoint.split_once('/').unwrap_or((endpoint, ""));
         let endpoint = ENDPOINTS.into_iter().find(|known| known.name == name).unwrap();
         let path = endpoint.path.replace("{image_id}", id);
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// The raw answer to a chat request with this Authorization header.
-    fn chat_as(&mut self, authorization: Option<&str>, body: &str) -> Answer {
+    fn chat_as(&mut self, authorization: Option<&str>, body: &str) -> HttpAnswer {
         let input = Input { path: PATH, query: "", content_type: Some("application/json"), body: body.as_bytes() };
         let incoming = Incoming { method: "POST", token: None, timestamp: None, authorization, input };
         self.service.answer(Target::Chat, &incoming)
@@ -151,7 +151,7 @@ impl Bench {
     }
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The bytes of a content, streamed or not.
     fn bytes(&self) -> Vec<u8> {
         match &self.body {

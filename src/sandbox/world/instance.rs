@@ -84,7 +84,7 @@ pub(in crate::sandbox) enum Next {
 /// A change that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::sandbox) struct Step {
+pub(in crate::sandbox) struct ScheduledChange {
     pub(in crate::sandbox) at_ms: i64,
     pub(in crate::sandbox) to: Next,
 }
@@ -121,7 +121,7 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) hostname: String,
     /// A word of the service; a test may set one that the document does not name.
     pub(in crate::sandbox) status: String,
-    pub(in crate::sandbox) next: Option<Step>,
+    pub(in crate::sandbox) next: Option<ScheduledChange>,
     pub(in crate::sandbox) visibility: Visibility,
     /// Whether its release is refused with 160012, by a test's wish.
     pub(in crate::sandbox) unreleasable: bool,

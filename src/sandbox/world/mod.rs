@@ -23,7 +23,9 @@ pub(super) use self::{
     catalogue::{ChatModel, Spec},
     disk::{Binding, Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk, disk_path_problem, path_problem},
     image::{ImageKind, PrivateImage, PublicImage, Push, uuid, version_of},
-    instance::{Host, Instance, InstanceImage, Mount, Next, Payment, Step, Visibility, internal_ip, ssh_port},
+    instance::{
+        Host, Instance, InstanceImage, Mount, Next, Payment, ScheduledChange, Visibility, internal_ip, ssh_port,
+    },
 };
 
 /// The version of the state file.

@@ -6,7 +6,7 @@ use std::fs;
 use bytes::Bytes;
 use damodel::{
     api::{CloudDisk, CloudDiskSpec, EventStream, Instance, InstanceDetail, PrivateImage, PublicImage, Spec},
-    framework::{Ends, Kind, Server, Type, Value},
+    framework::{Ends, OfferKind, Server, Type, Value},
     model,
     protocol::codec::{Unsaid, decode, decode_json, decode_type, encode, encode_type},
     provider::{Damodel, Environment},
@@ -59,7 +59,7 @@ fn a_stored_state() {
     let state: Json = serde_json::from_slice(&fixture("state/0.1.0/state.json")).unwrap();
     let (mut types, mut states) = (Vec::new(), Vec::new());
     for resource in state["resources"].as_array().unwrap() {
-        let entry = server.registry().find(Kind::Resource, resource["type"].as_str().unwrap()).unwrap();
+        let entry = server.registry().find(OfferKind::Resource, resource["type"].as_str().unwrap()).unwrap();
         for instance in resource["instances"].as_array().unwrap() {
             types.push(&entry.ty);
             states.push(instance["attributes"].to_string().into_bytes());

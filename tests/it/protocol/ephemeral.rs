@@ -1,7 +1,7 @@
 //! Ephemeral resources through the protocol: opened and closed; what is held, put off and refused.
 
 use damodel::{
-    framework::{Ends, Kind, Provider as _, Server, Type, Value},
+    framework::{Ends, OfferKind, Provider as _, Server, Type, Value},
     protocol::{
         codec::decode,
         tfplugin6::{
@@ -205,7 +205,7 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
     });
     let provider = || Damodel::new(Environment::default());
     let server = Server::new(provider(), Ends::default());
-    let schema = &server.registry().find(Kind::EphemeralResource, TUNNEL).unwrap().schema;
+    let schema = &server.registry().find(OfferKind::EphemeralResource, TUNNEL).unwrap().schema;
     let mut core = Core::new(provider(), TUNNEL, schema);
     let configuration = provider().schema().ty();
     assert!(core.configure(&configuration, &nulls(&configuration)).await.is_empty());

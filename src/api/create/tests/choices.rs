@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::{
-    Kind,
+    ObjectKind,
     pending::{Begin, Wanted},
 };
 
@@ -107,8 +107,13 @@ async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() 
     let account = client.fingerprint(&context(60)).await.unwrap();
     let base_url = client.settings().base_url.as_ref().unwrap().to_string();
     let candidates = ["1 \u{d7} spec_id 7 in r1".to_owned()];
-    let wanted =
-        Wanted { kind: Kind::Instance, key: KEY, base_url: &base_url, account: &account, candidates: &candidates };
+    let wanted = Wanted {
+        kind: ObjectKind::Instance,
+        key: KEY,
+        base_url: &base_url,
+        account: &account,
+        candidates: &candidates,
+    };
     let begin =
         Begin { wanted, marker: "web-beef00000001", wanted_name: Some("web"), candidate: candidates.first().cloned() };
     let mut entry = journal.begin(&begin, &Random::default()).unwrap();

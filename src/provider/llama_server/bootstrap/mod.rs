@@ -41,7 +41,7 @@ pub(super) use self::{
     facts::{Facts, Listener, Question, Toolkit},
     job::{Build, Fingerprint, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
     program::{Form, Verb, is_passable, program},
-    report::{Failure, Former, Kind, Malformed, Phase, Report},
+    report::{Failure, FailureKind, Former, Malformed, Phase, Report},
     start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
     told::{no_room, room_question},
 };

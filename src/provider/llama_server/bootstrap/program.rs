@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::{
     facts::{self, Question},
     job::Place,
-    report::{Kind, NO_PROGRAM},
+    report::{FailureKind, NO_PROGRAM},
     start::{self, Start},
 };
 
@@ -38,7 +38,7 @@ pub(crate) enum Verb<'a> {
     },
     /// Begins a run of the job. Answers at once: what takes long goes on detached. A server that has served goes on
     /// until its successor is about to start, and can be brought back with [`Verb::RollBack`] until [`Verb::Ready`].
-    /// [`super::Kind::Changed`] where the run of now is not the one that was seen.
+    /// [`super::FailureKind::Changed`] where the run of now is not the one that was seen.
     Ensure(&'a Start<'a>),
     /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the
     /// server is another process by now.
@@ -66,7 +66,7 @@ pub(crate) enum Verb<'a> {
     },
     /// Ends this process and starts the server again as it was, with the options and the environment that its work
     /// holds. Without effect when another process serves by now, so that a restart whose answer was lost is not made
-    /// twice. A server whose work does not live any more (a reboot) is [`super::Kind::NotRunning`]: it takes an apply.
+    /// twice. A server whose work does not live any more (a reboot) is [`super::FailureKind::NotRunning`]: it takes an apply.
     Restart {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,
@@ -75,7 +75,7 @@ pub(crate) enum Verb<'a> {
     /// the environment and the key that it had. Without effect where there is none.
     RollBack,
     /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay. A
-    /// server that another resource owns is [`super::Kind::Foreign`], and goes on.
+    /// server that another resource owns is [`super::FailureKind::Foreign`], and goes on.
     Stop {
         /// [`Start::owner`].
         owner: &'a str,
@@ -112,7 +112,7 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
             start::begin(start, &mut settings);
             vec!["ensure"]
         }
-        Verb::Failed { process, reason } => vec!["judge", process, "failed", Kind::NoInference.as_str(), reason],
+        Verb::Failed { process, reason } => vec!["judge", process, "failed", FailureKind::NoInference.as_str(), reason],
         Verb::Look => vec!["look"],
         Verb::Own { seen, owner, restarts } => vec!["own", seen, owner, start::policy(restarts)],
         Verb::Ready { process } => vec!["judge", process, "ready"],

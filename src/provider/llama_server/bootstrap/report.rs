@@ -9,7 +9,7 @@ use super::{
     job::{Build, Place},
     settle::{Settled, settle},
     told,
-    wire::{self, Record, Values},
+    wire::{self, JobRecord, Values},
 };
 
 /// The whole answer where the program was only named by its hash, and is not there.
@@ -126,7 +126,7 @@ impl FromStr for Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// Of which kind.
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     /// For people: what was seen and what there is instead. Several lines at times; secrets are redacted.
     pub(crate) text: String,
 }
@@ -136,11 +136,11 @@ macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $word:literal,)*) => {
         /// The kinds of failures.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Kind {
+        pub(crate) enum FailureKind {
             $($(#[$meta])* $kind,)*
         }
 
-        impl Kind {
+        impl FailureKind {
             /// All of them.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
@@ -153,7 +153,7 @@ macro_rules! kinds {
             }
         }
 
-        impl FromStr for Kind {
+        impl FromStr for FailureKind {
             type Err = Malformed;
 
             fn from_str(text: &str) -> Result<Self, Malformed> {
@@ -323,7 +323,7 @@ impl Report {
         let lines = |key: &str| -> Vec<String> {
             text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
         };
-        let record = Record::read(&text("job_record").unwrap_or_default());
+        let record = JobRecord::read(&text("job_record").unwrap_or_default());
         let is_alive = values.is_yes("server_alive");
         let former = values.text("former").map(|folder| match values.text("server_folder") {
             Some(serving) if is_alive && serving == folder => Former::Serving,
@@ -344,7 +344,9 @@ impl Report {
         // How a server ended is recorded with its exit code, whatever was said of it before.
         let has_ended = values.text("status_exit").is_some();
         let recorded = recorded.map(|failure| match failure.kind {
-            Kind::Exited | Kind::NoInference if has_ended && is_proved => Failure { kind: Kind::Died, ..failure },
+            FailureKind::Exited | FailureKind::NoInference if has_ended && is_proved => {
+                Failure { kind: FailureKind::Died, ..failure }
+            }
             _ => failure,
         });
         let facts = Facts::of(values.beginning(PREFIX));
@@ -410,7 +412,7 @@ impl Report {
 impl Report {
     /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.
     pub(crate) fn may_lack_room(&self) -> bool {
-        use Kind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
+        use FailureKind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
         let kind = self.failure.as_ref().map(|failure| failure.kind);
         matches!(kind, Some(Compile | Exited | Interrupted | NoPackage | NoSource | Workspace))
     }

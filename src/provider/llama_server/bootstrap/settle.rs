@@ -1,7 +1,7 @@
 //! How far the work is, by its records and by which processes live.
 
 use super::{
-    report::{Failure, Kind, Malformed, Phase},
+    report::{Failure, FailureKind, Malformed, Phase},
     wire::Values,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn settle(values: &Values, is_alive: bool) -> Result<Settled, Malform
             Some((work, boot)) if !work.ends_with(boot) => "the instance was rebooted",
             _ => "it was killed, or memory ran out",
         };
-        let failure = Failure { kind: Kind::Interrupted, text: format!("{what}: {why}") };
+        let failure = Failure { kind: FailureKind::Interrupted, text: format!("{what}: {why}") };
         Ok(Settled { phase: Phase::Failed, interrupted: Some(failure), is_unsettled: false })
     };
     match phase {

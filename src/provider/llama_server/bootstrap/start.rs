@@ -6,8 +6,8 @@ use super::{
     facts,
     job::{Build, Job, Place},
     program::{Settings, path, quote, quoted},
-    report::{Failure, Kind},
-    wire::Record,
+    report::{Failure, FailureKind},
+    wire::JobRecord,
 };
 
 /// How a job is begun.
@@ -156,7 +156,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
         ("END_RIVAL", start.ends_rival.unwrap_or_default()),
         ("SCOPE", &start.login.scope),
         ("SEEN", start.seen),
-        ("RECORD", &Record::of(start).to_string()),
+        ("RECORD", &JobRecord::of(start).to_string()),
     ] {
         settings.set(name, value);
     }
@@ -176,7 +176,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
         Binary::Prebuilt(prebuilt) => {
             settings.hand_path("BINARY", &prebuilt.path);
             settings.hand("NVCC", "");
-            provide(prebuilt.provided.as_ref(), Kind::NoPackage, settings);
+            provide(prebuilt.provided.as_ref(), FailureKind::NoPackage, settings);
         }
         Binary::Source(recipe) => {
             settings.hand_path("SOURCE", &recipe.source.folder);
@@ -186,7 +186,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
             settings.hand("BUILD_KEY", &recipe.key);
             settings.hand("CMAKE", &quoted(&recipe.cmake));
             settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
-            provide(recipe.source.provided.as_ref(), Kind::NoSource, settings);
+            provide(recipe.source.provided.as_ref(), FailureKind::NoSource, settings);
         }
     }
 }
@@ -205,7 +205,7 @@ fn environment(job: &Job) -> String {
 
 /// What is fetched or unpacked first, and what it is when that fails. The command finds its folder in `$provided`, and
 /// asks nothing that nobody would answer.
-fn provide(provided: Option<&Provided>, kind: Kind, settings: &mut Settings) {
+fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Settings) {
     settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
     let Some(provided) = provided else { return };
     settings.hand("PROVIDE_KIND", kind.as_str());

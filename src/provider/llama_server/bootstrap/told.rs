@@ -7,8 +7,8 @@ use regex::Regex;
 use super::{
     facts::{Facts, Question},
     job::Place,
-    report::{Failure, Kind, Report},
-    wire::Record,
+    report::{Failure, FailureKind, Report},
+    wire::JobRecord,
 };
 
 /// The least space, in KiB, with which a workspace is not full.
@@ -26,40 +26,40 @@ static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
 /// What the program sends of a failure, in words. `value` gives the other values of the report.
 pub(super) fn failure(
     failure: Failure,
-    record: &Record,
+    record: &JobRecord,
     report: &Report,
     value: impl Fn(&str) -> Option<String>,
 ) -> Failure {
     let value = |key: &str| value(key).unwrap_or_default();
     let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
     let text = match failure.kind {
-        Kind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
-        Kind::Busy => "another run has been working on its records for a minute".to_owned(),
-        Kind::Changed => "another run has changed it meanwhile".to_owned(),
-        Kind::Compile => format!(
+        FailureKind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
+        FailureKind::Busy => "another run has been working on its records for a minute".to_owned(),
+        FailureKind::Changed => "another run has changed it meanwhile".to_owned(),
+        FailureKind::Compile => format!(
             "the compile of {} failed; its log {} says:\n{}",
             record.source,
             value("status_compile_log"),
             decisive(&value("compile_tail"))
         ),
-        Kind::Foreign => "another resource has taken the server over".to_owned(),
-        Kind::MissingModel => format!("the model {} cannot be read", value("server_model")),
-        Kind::NoPackage | Kind::NoSource => format!("{}: {}", record.supply, failure.text),
-        Kind::NotRunning => "no server runs here that could be started again as it was".to_owned(),
-        Kind::PortInUse => taken(report),
-        Kind::Unsupported => {
+        FailureKind::Foreign => "another resource has taken the server over".to_owned(),
+        FailureKind::MissingModel => format!("the model {} cannot be read", value("server_model")),
+        FailureKind::NoPackage | FailureKind::NoSource => format!("{}: {}", record.supply, failure.text),
+        FailureKind::NotRunning => "no server runs here that could be started again as it was".to_owned(),
+        FailureKind::PortInUse => taken(report),
+        FailureKind::Unsupported => {
             format!("{} takes this API key neither from a file nor from its environment", server())
         }
-        Kind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
-        Kind::Workspace => format!("the detached work did not start: {}", failure.text),
+        FailureKind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
+        FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
         // Another process was faster, though the port was free a moment ago.
-        Kind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
-            return Failure { kind: Kind::PortInUse, text: taken(report) };
+        FailureKind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
+            return Failure { kind: FailureKind::PortInUse, text: taken(report) };
         }
-        Kind::Died | Kind::Exited => {
+        FailureKind::Died | FailureKind::Exited => {
             let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
             let more = match (failure.kind, report.restarts) {
-                (Kind::Exited, _) => ", before it was ready".to_owned(),
+                (FailureKind::Exited, _) => ", before it was ready".to_owned(),
                 (_, 0) => String::new(),
                 (_, restarts) => format!(". It had been started again {restarts} times"),
             };
@@ -119,10 +119,10 @@ pub(crate) fn no_room(place: &Place, facts: &Facts) -> Option<Failure> {
     let is_full = ["No space left", "quota"].iter().any(|words| error.contains(words));
     if is_full || left.is_some_and(|left| left < LEAST) {
         let text = format!("no space is left in the workspace {folder}:\n{}", table.trim());
-        return Some(Failure { kind: Kind::DiskFull, text });
+        return Some(Failure { kind: FailureKind::DiskFull, text });
     }
     let text = format!("the workspace {folder} cannot be written: {}", error.trim());
-    Some(Failure { kind: Kind::Workspace, text })
+    Some(Failure { kind: FailureKind::Workspace, text })
 }
 
 /// What an exit code says that the server does not choose itself.
@@ -144,7 +144,7 @@ pub(super) fn meaning(code: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn words(kind: Kind, code: &str, restarts: i64) -> String {
+    fn words(kind: FailureKind, code: &str, restarts: i64) -> String {
         let value = |key: &str| {
             let value = match key {
                 "status_exit" => code,
@@ -158,18 +158,18 @@ mod tests {
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
         let report = Report { restarts, ..Report::absent() };
-        failure(Failure { kind, text: String::new() }, &Record::default(), &report, value).text
+        failure(Failure { kind, text: String::new() }, &JobRecord::default(), &report, value).text
     }
 
     #[test]
     fn an_end_is_told_with_its_code_its_time_and_its_log() {
         let log = "its log /l/server.log says:\nmore\nand more\nits last line";
         let begin = "the prebuilt server /b/llama-server ended with";
-        assert_eq!(words(Kind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
+        assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
-        assert_eq!(words(Kind::Died, "137", 0), format!("{begin} {killed}; {log}"));
+        assert_eq!(words(FailureKind::Died, "137", 0), format!("{begin} {killed}; {log}"));
         let again = "It had been started again 5 times";
-        assert_eq!(words(Kind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
+        assert_eq!(words(FailureKind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
     }
 
     #[test]
@@ -185,16 +185,16 @@ mod tests {
             format!("Filesystem 1024-blocks Used Available Capacity Mounted on\ntmpfs 4096 0 {left} 0% /w\n")
         };
         for (error, left, kind) in [
-            ("head: write error: No space left on device", 0, Kind::DiskFull),
-            ("head: write error: Disk quota exceeded", 4096, Kind::DiskFull),
-            ("head: write error", 12, Kind::DiskFull),
-            ("mkdir: cannot create directory: Not a directory", 4096, Kind::Workspace),
+            ("head: write error: No space left on device", 0, FailureKind::DiskFull),
+            ("head: write error: Disk quota exceeded", 4096, FailureKind::DiskFull),
+            ("head: write error", 12, FailureKind::DiskFull),
+            ("mkdir: cannot create directory: Not a directory", 4096, FailureKind::Workspace),
         ] {
             let answer = format!("{error}\n{}", table(left));
             let place = Place { workspace: "/w".to_owned(), port: 1 };
             let failure = no_room(&place, &Facts::of([(ROOM_KEY.to_owned(), answer)].into())).unwrap();
             assert_eq!(failure.kind, kind, "{error}");
-            assert!(failure.text.contains(if kind == Kind::DiskFull { "tmpfs" } else { error }), "{failure:?}");
+            assert!(failure.text.contains(if kind == FailureKind::DiskFull { "tmpfs" } else { error }), "{failure:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     job::{Build, Fingerprint},
-    report::{Failure, Kind, Malformed},
+    report::{Failure, FailureKind, Malformed},
     start::{self, Binary, Start, Supply},
 };
 
@@ -112,12 +112,12 @@ fn assignments(record: &str) -> Option<Vec<(String, String)>> {
 /// A job that was begun. It holds no secret.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Record {
+pub(super) struct JobRecord {
     /// The [`Fingerprint`], as it displays itself.
     pub(super) fingerprint: Option<String>,
     /// The word of the [`Build`].
     build: String,
-    /// Why it is not the prebuilt one: the word of the [`Kind`], and its text.
+    /// Why it is not the prebuilt one: the word of the [`FailureKind`], and its text.
     because: Option<(String, String)>,
     /// [`super::Prebuilt::hardware`].
     pub(super) hardware: Option<String>,
@@ -133,7 +133,7 @@ pub(super) struct Record {
     pub(super) flags: Vec<String>,
 }
 
-impl Record {
+impl JobRecord {
     /// That of a start.
     pub(super) fn of(start: &Start<'_>) -> Self {
         let (hardware, provided) = match start.binary {
@@ -182,11 +182,11 @@ impl Record {
     /// Why it was not begun with the prebuilt one.
     pub(super) fn because(&self) -> Option<Failure> {
         let (kind, text) = self.because.as_ref()?;
-        Some(Failure { kind: kind.parse::<Kind>().ok()?, text: text.clone() })
+        Some(Failure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })
     }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for JobRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }

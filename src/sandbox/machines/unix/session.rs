@@ -188,11 +188,11 @@ pub(super) struct Guest {
     password: Option<Secret>,
     key: Option<PublicKey>,
     executable: Option<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionState {
     machine: Machine,
     is_home_made: bool,
 }
@@ -209,7 +209,7 @@ impl Guest {
             password: (!has_key).then(|| instance.ssh_password.clone()),
             key: has_key.then(|| site.keys.get(&instance.ssh_pubkey_name).cloned()).flatten(),
             executable: site.executable.clone(),
-            state: Mutex::new(State { machine: instance.machine(), is_home_made: false }),
+            state: Mutex::new(SessionState { machine: instance.machine(), is_home_made: false }),
         }
     }
 

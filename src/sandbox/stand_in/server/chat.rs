@@ -54,10 +54,10 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
         OnChat::Busy => return error(&app, 503, "unavailable_error", "no slot available"),
         OnChat::Error => return error(&app, 500, "server_error", "Compute error."),
         OnChat::Hang => return std::future::pending().await,
-        OnChat::Empty => return whole(app, request, model, Answer::empty()).await,
+        OnChat::Empty => return whole(app, request, model, ChatReply::empty()).await,
         OnChat::Answer | OnChat::Crash | OnChat::Killed => {}
     }
-    let answer = Answer::to(&request.prompt, request.max_tokens);
+    let answer = ChatReply::to(&request.prompt, request.max_tokens);
     if request.is_stream { streamed(app, request, model, answer) } else { whole(app, request, model, answer).await }
 }
 
@@ -146,7 +146,7 @@ fn identifier() -> String {
     format!("chatcmpl-{:032x}", rand::random::<u128>())
 }
 
-async fn whole(app: Arc<App>, request: Request, model: Model, answer: Answer) -> Response {
+async fn whole(app: Arc<App>, request: Request, model: Model, answer: ChatReply) -> Response {
     let finish = answer.finish;
     let (mut text, begun) = (String::new(), Instant::now());
     let mut predicted = 0;
@@ -176,7 +176,7 @@ async fn whole(app: Arc<App>, request: Request, model: Model, answer: Answer) ->
     raw(200, body.to_string())
 }
 
-fn streamed(app: Arc<App>, request: Request, model: Model, answer: Answer) -> Response {
+fn streamed(app: Arc<App>, request: Request, model: Model, answer: ChatReply) -> Response {
     let (sender, receiver) = mpsc::channel(4);
     let finish = answer.finish;
     let (id, name) = (identifier(), name(&app, &request));
@@ -234,13 +234,13 @@ fn streamed(app: Arc<App>, request: Request, model: Model, answer: Answer) -> Re
 
 /// What will be said.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ChatReply {
     pieces: Vec<String>,
     /// `stop` or `length`.
     pub(super) finish: &'static str,
 }
 
-impl Answer {
+impl ChatReply {
     /// The answer to a prompt, cut after so many tokens.
     pub(super) fn to(prompt: &str, max_tokens: Option<usize>) -> Self {
         let text = format!("You said: {prompt}");

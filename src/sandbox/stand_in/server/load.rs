@@ -68,13 +68,13 @@ pub(super) enum Ending {
 
 /// What was found in the file, before the data is loaded.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ModelFile {
     file: Gguf,
     path: PathBuf,
     size: u64,
 }
 
-impl Found {
+impl ModelFile {
     /// How long the data takes to load.
     pub(super) fn duration(&self) -> Duration {
         Duration::from_millis(u64::from(self.file.number(LOAD_MS).unwrap_or(50)))
@@ -82,7 +82,7 @@ impl Found {
 }
 
 /// Opens the file and looks at its header.
-pub(super) fn find(context: &Context, path: PathBuf) -> Result<Found, Failure> {
+pub(super) fn find(context: &Context, path: PathBuf) -> Result<ModelFile, Failure> {
     let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
     let architecture = file.text("general.architecture").unwrap_or_default();
@@ -97,12 +97,12 @@ pub(super) fn find(context: &Context, path: PathBuf) -> Result<Found, Failure> {
         );
         return Err(refused(context, &path, vec![line]));
     }
-    Ok(Found { file, path, size })
+    Ok(ModelFile { file, path, size })
 }
 
 /// Loads the data, after its time.
-pub(super) fn load(context: &Context, found: &Found) -> Result<Model, Failure> {
-    let Found { file, path, size } = found;
+pub(super) fn load(context: &Context, found: &ModelFile) -> Result<Model, Failure> {
+    let ModelFile { file, path, size } = found;
     let ended = |line: &str, ending| Failure { lines: vec![line.to_owned()], ending };
     match file.text(ON_LOAD) {
         Some("crash") => {

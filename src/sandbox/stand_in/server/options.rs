@@ -113,9 +113,9 @@ impl Settings {
             "--props" => self.props = true,
             "--slots" => self.slots = true,
             _ => match option.kind {
-                Kind::Number => drop(number()?),
-                Kind::Decimal => drop(value.parse::<f64>().map_err(|_| "stof".to_owned())?),
-                Kind::Flag | Kind::Text => {}
+                ValueKind::Number => drop(number()?),
+                ValueKind::Decimal => drop(value.parse::<f64>().map_err(|_| "stof".to_owned())?),
+                ValueKind::Flag | ValueKind::Text => {}
             },
         }
         Ok(())
@@ -149,8 +149,8 @@ pub(super) fn read(call: &Call<'_>, build: &Build) -> Result<Asked, String> {
             )
         };
         let value = match option.kind {
-            Kind::Flag => "",
-            Kind::Decimal | Kind::Number | Kind::Text => {
+            ValueKind::Flag => "",
+            ValueKind::Decimal | ValueKind::Number | ValueKind::Text => {
                 words.next().ok_or_else(|| fault("expected value for argument".to_owned()))?
             }
         };
@@ -160,9 +160,9 @@ pub(super) fn read(call: &Call<'_>, build: &Build) -> Result<Asked, String> {
     for option in OPTIONS.iter().filter(|option| option.is_in(build) && !given.contains(&option.names)) {
         let Some(value) = option.variable.and_then(|name| call.text(name)) else { continue };
         let is_wanted = match option.kind {
-            Kind::Flag if build.is_old() => ["1", "true"].contains(&value.as_str()),
-            Kind::Flag => ["1", "true", "on", "enabled"].contains(&value.as_str()),
-            Kind::Decimal | Kind::Number | Kind::Text => !value.is_empty(),
+            ValueKind::Flag if build.is_old() => ["1", "true"].contains(&value.as_str()),
+            ValueKind::Flag => ["1", "true", "on", "enabled"].contains(&value.as_str()),
+            ValueKind::Decimal | ValueKind::Number | ValueKind::Text => !value.is_empty(),
         };
         if is_wanted {
             let name = option.variable.unwrap_or_default();
@@ -193,7 +193,7 @@ fn flash_attention(value: &str, build: &Build) -> Result<FlashAttention, String>
 
 /// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ValueKind {
     Decimal,
     /// Nothing.
     Flag,
@@ -214,7 +214,7 @@ enum In {
 struct Opt {
     /// The last one is the name by which it is known here.
     names: &'static [&'static str],
-    kind: Kind,
+    kind: ValueKind,
     generations: In,
     hint: &'static str,
     about: &'static str,
@@ -263,7 +263,7 @@ macro_rules! option {
     ($kind:ident $generations:ident $hint:literal $variable:expr; $($name:literal),+; $about:literal) => {
         Opt {
             names: &[$($name),+],
-            kind: Kind::$kind,
+            kind: ValueKind::$kind,
             generations: In::$generations,
             hint: $hint,
             about: $about,

@@ -39,7 +39,7 @@ fn attribute(ty: &Type, name: &str) -> Type {
 async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value)>) -> (Vec<String>, Vec<Diagnostic>) {
     let provider = || Damodel::new(Environment::default());
     let server = damodel::framework::Server::new(provider(), Ends::default());
-    let action = &server.registry().find(damodel::framework::Kind::Action, ACTION).unwrap().schema;
+    let action = &server.registry().find(damodel::framework::OfferKind::Action, ACTION).unwrap().schema;
     let mut core = Core::new(provider(), ACTION, action);
     let ty = provider().schema().ty();
     assert!(core.configure(&ty, &object(&ty, [])).await.is_empty());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs::File, io::Read as _};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use damodel::{
     framework::{
-        Path, Schema, Step, Type, Value,
+        Path, PathStep, Schema, Type, Value,
         schema::{Attribute, AttributeType, Block, Nesting, Presence},
         value::Dynamic,
     },
@@ -82,9 +82,9 @@ fn entries<'a>(
 
 pub(super) fn path(json: &Json) -> Path {
     let step = |step: &Json| match step.as_object().and_then(|step| step.iter().next()) {
-        Some((kind, name)) if kind == "attribute" => Step::Attribute(name.as_str().unwrap().to_owned()),
-        Some((kind, key)) if kind == "key" => Step::Key(key.as_str().unwrap().to_owned()),
-        Some((kind, index)) if kind == "index" => Step::Index(index.as_i64().unwrap()),
+        Some((kind, name)) if kind == "attribute" => PathStep::Attribute(name.as_str().unwrap().to_owned()),
+        Some((kind, key)) if kind == "key" => PathStep::Key(key.as_str().unwrap().to_owned()),
+        Some((kind, index)) if kind == "index" => PathStep::Index(index.as_i64().unwrap()),
         _ => panic!("{step} is no step of a list, map or object"),
     };
     json.as_array().unwrap().iter().map(step).collect()

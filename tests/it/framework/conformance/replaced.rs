@@ -1,7 +1,7 @@
 //! Which of the paths that a plan names as needing a new thing the core heeds (plugin protocol, PlanResourceChange).
 
 use damodel::framework::{
-    Path, Schema, Step, Value,
+    Path, PathStep, Schema, Value,
     schema::{Attribute, AttributeType},
 };
 
@@ -34,15 +34,16 @@ pub(crate) fn heeded(schema: &Schema, prior: &Value, planned: &Value, path: &Pat
 /// The value at a path; none where there is no such place.
 fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
     path.steps().iter().try_fold(value, |value, step| match (value, step) {
-        (Value::Object(attributes), Step::Attribute(name)) => attributes.get(name),
-        (Value::Map(elements), Step::Key(key)) => elements.get(key),
-        (Value::List(elements), Step::Index(index)) => elements.get(usize::try_from(*index).ok()?),
+        (Value::Object(attributes), PathStep::Attribute(name)) => attributes.get(name),
+        (Value::Map(elements), PathStep::Key(key)) => elements.get(key),
+        (Value::List(elements), PathStep::Index(index)) => elements.get(usize::try_from(*index).ok()?),
         _ => None,
     })
 }
 
-fn is_write_only(attributes: &[Attribute], steps: &[Step]) -> bool {
-    let mut steps = steps.iter().filter_map(|step| if let Step::Attribute(name) = step { Some(name) } else { None });
+fn is_write_only(attributes: &[Attribute], steps: &[PathStep]) -> bool {
+    let mut steps =
+        steps.iter().filter_map(|step| if let PathStep::Attribute(name) = step { Some(name) } else { None });
     let mut attributes = attributes;
     let mut found = None;
     loop {

@@ -14,7 +14,7 @@ use std::{
 
 use damodel::{
     commands::terraform::{Cli, Environment, Mirror},
-    framework::{Ends, Kind, Server},
+    framework::{Ends, OfferKind, Server},
     provider::{self, Damodel},
     sandbox::Thing,
 };
@@ -279,9 +279,10 @@ async fn everything_has_its_example() {
 fn the_newest_kinds_have_their_examples() {
     let provider = Damodel::new(provider::Environment::default());
     let server = Server::new(provider, Ends::default());
-    for (offered, folder, example) in
-        [(Kind::ListResource, "list-resources", "list-resource.tfquery.hcl"), (Kind::Action, "actions", "action.tf")]
-    {
+    for (offered, folder, example) in [
+        (OfferKind::ListResource, "list-resources", "list-resource.tfquery.hcl"),
+        (OfferKind::Action, "actions", "action.tf"),
+    ] {
         let shown = files(&examples().join(folder));
         let names: Vec<_> = shown.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{super::decide::Step, Build, Failure, Job, Kind, Origin, Phase, Place, Report, Verb},
+    super::{super::decide::Step, Build, Failure, FailureKind, Job, Origin, Phase, Place, Report, Verb},
     home::{Home, free_port, until},
 };
 
@@ -65,7 +65,7 @@ fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     home.model("GGUF\nneeds-cuda\n");
     let report = home.serve(&home.job());
     let because = report.because.unwrap();
-    assert_eq!((because.kind, report.build_used.as_deref()), (Kind::Exited, Some("source")));
+    assert_eq!((because.kind, report.build_used.as_deref()), (FailureKind::Exited, Some("source")));
     assert!(because.text.contains("no kernel image is available"), "{}", because.text);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     assert_eq!(home.compiles(), ["89"]);
@@ -116,7 +116,7 @@ fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_that_is_resum
     home.hold_compile();
     let failed = Verb::Failed { process: &process.identity, reason: "no answer within 10m" };
     let failure = home.run(&failed).failure.unwrap();
-    assert_eq!(failure.kind, Kind::NoInference);
+    assert_eq!(failure.kind, FailureKind::NoInference);
     home.begin(&job, Build::Source, Some(&failure));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     assert_eq!(home.servers(), [0; 0]);
@@ -140,7 +140,7 @@ fn build_from_source_that_does_not_infer_is_the_end() {
     let failure = report.failure.unwrap();
     assert_eq!(
         (report.phase, failure.kind, failure.text.as_str()),
-        (Phase::Failed, Kind::NoInference, "it says nonsense")
+        (Phase::Failed, FailureKind::NoInference, "it says nonsense")
     );
     // It is left for whoever wants to see, and the next apply tries again.
     assert_eq!(home.servers(), [process.pid]);
@@ -301,7 +301,7 @@ fn source_comes_from_a_repository() {
     assert_eq!(source(&job).0, git(&repository, &["rev-parse", "HEAD"]));
     job.source.origin = from("b6000");
     let (kind, text) = failure(&home, &job);
-    assert_eq!(kind, Kind::NoSource);
+    assert_eq!(kind, FailureKind::NoSource);
     assert!(text.ends_with("has no reference b6000"), "{text}");
     // What a reference meant is remembered for when the repository is out of reach.
     fs::rename(repository, home.path("gone")).unwrap();
@@ -341,7 +341,7 @@ fn prebuilt_server_in_an_archive_is_unpacked() {
 }
 
 /// Ensures a job that is to fail.
-fn failure(home: &Home, job: &Job) -> (Kind, String) {
+fn failure(home: &Home, job: &Job) -> (FailureKind, String) {
     let begun = home.ensure(job);
     let report = if begun.is_refused { begun } else { home.look_until(Phase::Failed) };
     let failure = report.failure.unwrap();
@@ -353,7 +353,7 @@ fn compile_that_fails_says_what_the_compiler_said() {
     let home = Home::new().with_cuda(RTX);
     fs::write(home.path("source/tools/server/gpu.cu"), "this is no program\n").unwrap();
     let (kind, text) = failure(&home, &from_source(&home));
-    assert_eq!(kind, Kind::Compile);
+    assert_eq!(kind, FailureKind::Compile);
     assert!(text.contains("error: unknown type name") && text.contains("CUDA architecture 89"), "{text}");
     assert_eq!(home.compiles(), ["89"]);
     // Mended, it is compiled.
@@ -366,7 +366,7 @@ fn instance_without_toolkit_is_told_so() {
     let home = Home::new().with_cuda(RTX);
     fs::remove_file(home.path("bin/nvcc")).unwrap();
     let failure = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(failure.kind, Kind::MissingToolkit);
+    assert_eq!(failure.kind, FailureKind::MissingToolkit);
     assert!(failure.text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{}", failure.text);
 }
 
@@ -376,7 +376,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
     fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
     fs::write(home.path("bin/release"), "13.0").unwrap();
     let Failure { kind, text } = home.recipe(&home.job()).unwrap_err();
-    assert_eq!(kind, Kind::Architecture);
+    assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
     assert_eq!(home.compiles(), [""; 0]);
 }
@@ -385,7 +385,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
 fn card_that_nobody_knows_takes_an_architecture() {
     let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
     let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(kind, Kind::Architecture);
+    assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
 }
 
@@ -393,7 +393,7 @@ fn card_that_nobody_knows_takes_an_architecture() {
 fn missing_tools_are_named() {
     let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
     let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(kind, Kind::MissingTool);
+    assert_eq!(kind, FailureKind::MissingTool);
     assert_eq!(text, "the compile needs what is not installed: cmake, make or ninja");
 }
 
@@ -403,7 +403,7 @@ fn path_without_source_is_told_so() {
     let mut job = from_source(&home);
     job.source.origin = Origin::Path("~/public-storage".to_owned());
     let (kind, text) = failure(&home, &job);
-    assert_eq!(kind, Kind::NoSource);
+    assert_eq!(kind, FailureKind::NoSource);
     assert!(text.contains("no CMakeLists.txt there names llama"), "{text}");
 }
 
@@ -414,8 +414,8 @@ fn compile_that_cannot_be_says_also_why_it_was_to_be() {
     home.model("GGUF\nbroken\n");
     let (report, step) = home.apply(&home.job());
     assert_eq!(step, Step::Fail);
-    assert_eq!(report.failure.unwrap().kind, Kind::MissingToolkit);
+    assert_eq!(report.failure.unwrap().kind, FailureKind::MissingToolkit);
     let because = report.because.unwrap();
-    assert_eq!(because.kind, Kind::Exited);
+    assert_eq!(because.kind, FailureKind::Exited);
     assert!(because.text.contains("not within the file bounds"), "{}", because.text);
 }

@@ -5,12 +5,12 @@ use std::{fs, net::TcpListener, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{Build, Job, Kind, Phase, Verb},
+    super::{Build, FailureKind, Job, Phase, Verb},
     home::{Home, until},
 };
 
 /// Ensures a job that is refused: nothing may come of it.
-fn refusal(home: &Home, job: &Job) -> (Kind, String) {
+fn refusal(home: &Home, job: &Job) -> (FailureKind, String) {
     let before = home.servers();
     let report = home.ensure(job);
     assert_ne!(report.phase, Phase::Compile);
@@ -30,7 +30,7 @@ fn missing_model_is_told_with_what_there_is() {
     let (kind, text) = refusal(&home, &job);
     let root = home.path("");
     let root = root.to_str().unwrap();
-    assert_eq!(kind, Kind::MissingModel);
+    assert_eq!(kind, FailureKind::MissingModel);
     assert_eq!(
         text,
         format!(
@@ -47,7 +47,7 @@ fn running_server_goes_on_while_a_missing_model_is_refused() {
     let before = home.serve(&home.job());
     let mut job = home.job();
     job.model = "none.gguf".to_owned();
-    assert_eq!(refusal(&home, &job).0, Kind::MissingModel);
+    assert_eq!(refusal(&home, &job).0, FailureKind::MissingModel);
     let after = home.look();
     assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
 }
@@ -60,7 +60,7 @@ fn what_would_be_refused_is_told_before_anything_is_ended() {
     fs::write(home.path("file"), "").unwrap();
     let mut elsewhere = home.job();
     elsewhere.place.workspace = "~/file".to_owned();
-    for (job, kind) in [(missing, Kind::MissingModel), (elsewhere, Kind::Workspace)] {
+    for (job, kind) in [(missing, FailureKind::MissingModel), (elsewhere, FailureKind::Workspace)] {
         let report = home.check(&job);
         assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, kind));
     }
@@ -75,14 +75,14 @@ fn folder_is_no_model_and_all_parts_must_be_there() {
     let mut job = home.job();
     job.model = "~/public-storage/model".to_owned();
     let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, Kind::MissingModel);
+    assert_eq!(kind, FailureKind::MissingModel);
     assert!(text.contains("is a directory. There is:\n"), "{text}");
     for part in [1, 3] {
         fs::write(home.path(&format!("public-storage/model/big-0000{part}-of-00003.gguf")), "GGUF\n").unwrap();
     }
     job.model = "~/public-storage/model/big-00001-of-00003.gguf".to_owned();
     let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, Kind::MissingModel);
+    assert_eq!(kind, FailureKind::MissingModel);
     assert!(text.ends_with("big-00002-of-00003.gguf"), "{text}");
 }
 
@@ -91,7 +91,7 @@ fn file_that_is_no_model_is_told() {
     let home = Home::new();
     home.model("version https://git-lfs.github.com/spec/v1\n");
     let (kind, text) = refusal(&home, &home.job());
-    assert_eq!(kind, Kind::NoGguf);
+    assert_eq!(kind, FailureKind::NoGguf);
     assert!(text.contains("does not begin as a GGUF file does"), "{text}");
 }
 
@@ -102,7 +102,7 @@ fn port_in_use_is_told_with_who_uses_it(#[case] missing: &[&str]) {
     let home = Home::new().without(missing).with_cuda("Tesla V100, 7.0\n");
     let taken = TcpListener::bind(("0.0.0.0", home.port)).unwrap();
     let (kind, text) = refusal(&home, &home.job());
-    assert_eq!(kind, Kind::PortInUse);
+    assert_eq!(kind, FailureKind::PortInUse);
     let pid = std::process::id();
     assert!(text.starts_with(&format!("port {} is in use by process {pid} (", home.port)), "{text}");
     drop(taken);
@@ -123,7 +123,7 @@ fn port_that_is_taken_when_the_server_starts_leads_to_no_compile() {
     let taken = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
     fs::write(home.path("taken"), "").unwrap();
     let failure = home.look_until(Phase::Failed).failure.unwrap();
-    assert_eq!(failure.kind, Kind::PortInUse, "{failure:?}");
+    assert_eq!(failure.kind, FailureKind::PortInUse, "{failure:?}");
     drop(taken);
     assert_eq!(home.compiles(), [""; 0]);
 }
@@ -134,7 +134,7 @@ fn package_that_is_not_there_is_told_with_what_there_is() {
     let mut job = home.job();
     job.package = Some("~/public-storage/package/llama-b1/llama-server".to_owned());
     let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, Kind::NoPackage);
+    assert_eq!(kind, FailureKind::NoPackage);
     assert!(text.ends_with("package there is:\nllama-cuda\nllama-cuda/llama-server"), "{text}");
 }
 
@@ -146,7 +146,7 @@ fn package_folder_without_server_is_told_with_what_there_is() {
     let mut job = home.job();
     job.build = Build::Prebuilt;
     let failure = home.ensure(&job).failure.unwrap();
-    assert_eq!(failure.kind, Kind::NoPackage);
+    assert_eq!(failure.kind, FailureKind::NoPackage);
     assert!(
         failure.text.starts_with("no executable llama-server is in") && failure.text.contains("llama-cuda/other"),
         "{failure:?}"
@@ -160,7 +160,7 @@ fn workspace_that_cannot_be_written_is_told_with_the_reason() {
     let mut job = home.job();
     job.place.workspace = "~/file/workspace".to_owned();
     let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, Kind::Workspace);
+    assert_eq!(kind, FailureKind::Workspace);
     assert!(text.contains("Not a directory"), "{text}");
 }
 
@@ -217,7 +217,7 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     let Some(small) = Small::mount(&home, "4m") else { return };
     small.fill();
     let (kind, text) = refusal(&home, &home.job());
-    assert_eq!(kind, Kind::DiskFull);
+    assert_eq!(kind, FailureKind::DiskFull);
     assert!(text.starts_with("no space is left in the workspace") && text.contains("tmpfs"), "{text}");
     small.clear();
     let before = home.serve(&home.job());
@@ -226,7 +226,7 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     assert_eq!((again.phase, again.is_refused, again.failure), (Phase::Ready, false, None));
     let mut job = home.job();
     job.context_size = 1;
-    assert_eq!(refusal(&home, &job).0, Kind::DiskFull);
+    assert_eq!(refusal(&home, &job).0, FailureKind::DiskFull);
     assert_eq!(home.look().process, before.process);
     assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert_eq!(home.servers(), [0; 0]);
@@ -247,7 +247,7 @@ fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) 
     {
         let report = home.run(&verb);
         assert_eq!((report.is_refused, report.phase), (true, Phase::Load), "{verb:?}");
-        assert_eq!(report.failure.unwrap().kind, Kind::DiskFull);
+        assert_eq!(report.failure.unwrap().kind, FailureKind::DiskFull);
     }
     assert_eq!(home.servers(), [process.pid]);
     small.clear();
@@ -264,7 +264,7 @@ fn disk_that_fills_while_compiling_is_told_and_the_next_apply_goes_on() {
     small.fill();
     home.release_compile();
     let failure = home.look_until(Phase::Failed).failure.unwrap();
-    assert_eq!(failure.kind, Kind::DiskFull, "{failure:?}");
+    assert_eq!(failure.kind, FailureKind::DiskFull, "{failure:?}");
     small.clear();
     home.serve(&home.job());
 }

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::home::{Home, answer, http, is_running, kill, start, until};
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, Fingerprint, Form, Job, Kind, Phase, Start, Verb, program},
+    bootstrap::{Binary, Build, FailureKind, Fingerprint, Form, Job, Phase, Start, Verb, program},
     decide::Step,
 };
 
@@ -134,7 +134,7 @@ fn old_server_that_takes_no_key_does_not_serve_without() {
     job.api_key = Some(SecretString::from("planted-key-1"));
     home.ensure(&job);
     let failure = home.look_until(Phase::Failed).failure.unwrap();
-    assert_eq!(failure.kind, Kind::Unsupported);
+    assert_eq!(failure.kind, FailureKind::Unsupported);
     assert!(
         failure.text.contains("takes this API key neither from a file nor from its environment"),
         "{}",
@@ -218,7 +218,7 @@ fn model_that_is_gone_is_seen_before_and_after_a_restart() {
     fs::write(home.state().join("restart"), &before.identity).unwrap();
     kill(before.pid, "KILL");
     kill(home.worker(), "CONT");
-    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::MissingModel);
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::MissingModel);
     until("the work goes on", || (!is_running(home.worker())).then_some(()));
     assert!(home.compiles().is_empty());
 }
@@ -227,7 +227,7 @@ fn model_that_is_gone_is_seen_before_and_after_a_restart() {
 fn what_does_not_run_is_not_restarted() {
     let home = Home::new();
     let report = home.run(&Verb::Restart { process: "" });
-    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Absent, Kind::NotRunning));
+    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Absent, FailureKind::NotRunning));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn options_that_the_server_does_not_understand_are_told_and_nothing_starts() {
     let (report, step) = home.apply(&job);
     assert_eq!((step, report.process), (Step::Fail, None));
     let failure = report.failure.unwrap();
-    assert_eq!(failure.kind, Kind::BadOption);
+    assert_eq!(failure.kind, FailureKind::BadOption);
     assert!(failure.text.ends_with("error: invalid argument: --no-such-option"), "{}", failure.text);
     assert_eq!(home.compiles(), [""; 0]);
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::home::{Home, http, is_running, kill, until};
-use crate::provider::llama_server::bootstrap::{Build, Job, Kind, Phase, Verb};
+use crate::provider::llama_server::bootstrap::{Build, FailureKind, Job, Phase, Verb};
 
 #[test]
 fn stop_ends_the_server_and_keeps_its_log() {
@@ -81,7 +81,7 @@ fn what_cannot_be_stopped_now_is_refused_and_goes_on() {
     held.lock().unwrap();
     for verb in [Verb::Stop { owner: "owner" }, Verb::Destroy { owner: "owner" }] {
         let report = home.run(&verb);
-        assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, Kind::Busy), "{verb:?}");
+        assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, FailureKind::Busy), "{verb:?}");
     }
     assert!(is_running(process.pid) && home.state().exists());
 }
@@ -93,7 +93,7 @@ fn server_that_dies_after_it_was_ready_is_seen_and_started_again() {
     kill(process.pid, "KILL");
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
-    assert_eq!(failure.kind, Kind::Died);
+    assert_eq!(failure.kind, FailureKind::Died);
     assert!(failure.text.contains("ended with 137 (SIGKILL: it was killed, or memory ran out)"), "{}", failure.text);
     let dead = report.process.unwrap();
     assert_eq!((dead.is_alive, dead.identity), (false, process.identity));
@@ -120,7 +120,7 @@ fn server_that_dies_after_it_was_ready_is_started_again_by_itself() {
     assert_eq!(home.serve(&job).process.unwrap().identity, second.identity);
     // What was asked to end stays so.
     kill(second.pid, "TERM");
-    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, Kind::Died);
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::Died);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn server_that_goes_on_dying_is_given_up() {
     kill(process.pid, "KILL");
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
-    assert_eq!((failure.kind, report.restarts), (Kind::Died, 5));
+    assert_eq!((failure.kind, report.restarts), (FailureKind::Died, 5));
     assert!(failure.text.contains("It had been started again 5 times"), "{}", failure.text);
 }
 
@@ -161,7 +161,7 @@ fn only_the_owner_ends_a_server() {
     for owner in ["", "another"] {
         for verb in [Verb::Stop { owner }, Verb::Destroy { owner }] {
             let report = home.run(&verb);
-            assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, Kind::Foreign), "{verb:?}");
+            assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, FailureKind::Foreign), "{verb:?}");
         }
     }
     // A successor takes over what runs as it shall, and the former owner ends nothing.
@@ -182,7 +182,7 @@ fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
     home.ensure(&job);
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
-    assert_eq!(failure.kind, Kind::Exited);
+    assert_eq!(failure.kind, FailureKind::Exited);
     assert!(
         failure.text.contains("ended with 1 after") && failure.text.contains("not within the file bounds"),
         "{}",
@@ -217,7 +217,7 @@ fn process_that_has_the_number_by_now_is_left_alone() {
         rewrite(&home, record, name, &format!("{}.{rest}", stranger.id()));
     }
     let report = home.look();
-    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Failed, Kind::Interrupted));
+    assert_eq!((report.phase, report.failure.unwrap().kind), (Phase::Failed, FailureKind::Interrupted));
     assert!(!report.process.unwrap().is_alive);
     home.serve(&home.job());
     home.run(&Verb::Destroy { owner: "owner" });

@@ -6,7 +6,9 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{Binary, Build, Failure, Fingerprint, Form, Job, Kind, Malformed, Phase, Report, Start, Verb, program},
+    super::{
+        Binary, Build, Failure, FailureKind, Fingerprint, Form, Job, Malformed, Phase, Report, Start, Verb, program,
+    },
     home::{Home, answer, is_running, kill, start, until},
 };
 
@@ -52,7 +54,7 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     // One of them is told that the other was faster, and would take its work over.
     let refused: Vec<_> = runs.into_iter().map(answer).filter_map(|report| report.failure).collect();
-    assert!(matches!(&refused[..], [Failure { kind: Kind::Changed, .. }]), "{refused:?}");
+    assert!(matches!(&refused[..], [Failure { kind: FailureKind::Changed, .. }]), "{refused:?}");
     assert!(matches!(home.ensure(&job), Report { failure: None, is_refused: false, .. }));
     let report = home.until_ready(&job.place);
     assert_eq!(home.compiles(), ["70"]);
@@ -77,7 +79,7 @@ fn two_runs_with_different_options_end_with_one_server() {
         answer(first);
         let mut report = answer(second);
         // It saw what was there before the first, and decides anew.
-        while report.failure.as_ref().is_some_and(|failure| failure.kind == Kind::Changed) {
+        while report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Changed) {
             report = home.run(&Verb::Ensure(&start(&home, &other)));
         }
         assert_eq!(report.failure, None, "{rename}");
@@ -197,7 +199,7 @@ fn work_that_ends_before_it_has_begun_is_told_at_once() {
     home.script("bin/sleep", "#!/bin/sh\necho >>~/slept\nexec /bin/sleep \"$@\"\n");
     let report = home.ensure(&home.job());
     let failure = report.failure.unwrap();
-    assert_eq!((report.is_refused, failure.kind), (true, Kind::Workspace), "{}", failure.text);
+    assert_eq!((report.is_refused, failure.kind), (true, FailureKind::Workspace), "{}", failure.text);
     assert!(failure.text.ends_with("did not start: no session"), "{}", failure.text);
     let slept = fs::read_to_string(home.path("slept")).unwrap_or_default().lines().count();
     assert!(slept < 100, "{slept}");
@@ -214,7 +216,7 @@ fn work_that_is_killed_while_compiling_is_taken_up() {
     end(home.worker());
     let report = home.look();
     let failure = report.failure.unwrap();
-    assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
+    assert_eq!((report.phase, failure.kind), (Phase::Failed, FailureKind::Interrupted));
     assert!(failure.text.starts_with("the work ended in the phase \"compile\": it was killed"), "{}", failure.text);
     // The compilers that it left behind are ended: two in one folder would spoil each other's files.
     assert_eq!(home.ensure(&home.job()).failure, None);
@@ -240,7 +242,7 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
     let report = home.until_ready(&home.place());
     assert_eq!(report.process.unwrap().identity, process.identity);
     let restart = Verb::Restart { process: &process.identity };
-    assert_eq!(home.run(&restart).failure.unwrap().kind, Kind::NotRunning);
+    assert_eq!(home.run(&restart).failure.unwrap().kind, FailureKind::NotRunning);
     assert_eq!(home.servers(), [process.pid]);
 }
 
@@ -254,7 +256,7 @@ fn server_whose_end_its_supervisor_has_not_judged_is_no_failure() {
     assert_eq!((report.phase, report.failure), (Phase::Start, None));
     kill(home.worker(), "CONT");
     let report = home.look_until(Phase::Failed);
-    assert_eq!(report.failure.unwrap().kind, Kind::Died);
+    assert_eq!(report.failure.unwrap().kind, FailureKind::Died);
 }
 
 #[test]
@@ -264,7 +266,7 @@ fn reboot_while_it_serves_is_told_and_repaired_without_a_compile() {
     reboot(&home);
     let report = home.look();
     let failure = report.failure.unwrap();
-    assert_eq!((report.phase, failure.kind), (Phase::Failed, Kind::Interrupted));
+    assert_eq!((report.phase, failure.kind), (Phase::Failed, FailureKind::Interrupted));
     assert!(failure.text.ends_with("the instance was rebooted"), "{}", failure.text);
     home.serve(&home.job());
     assert_eq!(home.compiles(), ["70"]);
@@ -277,7 +279,7 @@ fn reboot_while_it_compiles_is_taken_up() {
     home.ensure(&home.job());
     until_compiles(&home, 1);
     reboot(&home);
-    assert_eq!(home.look().failure.unwrap().kind, Kind::Interrupted);
+    assert_eq!(home.look().failure.unwrap().kind, FailureKind::Interrupted);
     home.release_compile();
     home.serve(&home.job());
 }
@@ -287,7 +289,7 @@ fn prebuilt_that_failed_once_is_tried_again_by_the_next_apply() {
     let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
     home.model("GGUF\nbroken\n");
     let report = home.apply(&Job { build: Build::Prebuilt, ..home.job() }).0;
-    assert_eq!(report.failure.unwrap().kind, Kind::Exited);
+    assert_eq!(report.failure.unwrap().kind, FailureKind::Exited);
     home.hold_compile();
     home.ensure(&home.job());
     let failure = home.look_until(Phase::Failed).failure.unwrap();

@@ -11,7 +11,7 @@ use super::{
     home::{Home, start},
 };
 use crate::provider::llama_server::bootstrap::{
-    Fingerprint, Form, Kind, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+    FailureKind, Fingerprint, Form, Malformed, Origin, Phase, Report, Verb, is_passable, program,
     program::{SCRIPT, quote},
     report::Failure,
 };
@@ -109,7 +109,7 @@ fn fingerprint_is_of_what_decides_the_result() {
 
 #[test]
 fn each_kind_has_one_word() {
-    for kind in Kind::ALL {
+    for kind in FailureKind::ALL {
         assert_eq!(kind.as_str().parse(), Ok(*kind));
     }
 }
@@ -127,7 +127,7 @@ fn report_is_read_between_other_lines() {
     )
     .unwrap();
     assert_eq!(report.phase, Phase::Failed);
-    assert_eq!(report.failure, Some(Failure { kind: Kind::NoInference, text: "a (redacted) b".to_owned() }));
+    assert_eq!(report.failure, Some(Failure { kind: FailureKind::NoInference, text: "a (redacted) b".to_owned() }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::home::{Home, http, is_running, kill, start, until};
 use crate::provider::llama_server::{
-    bootstrap::{Build, Fingerprint, Former, Job, Kind, Phase, Start, Verb},
+    bootstrap::{Build, FailureKind, Fingerprint, Former, Job, Phase, Start, Verb},
     decide::{Goal, History, Step, decide},
 };
 
@@ -121,7 +121,7 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let begun = Start { rolls_back: false, ..start(&home, &changed) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
-    assert_eq!((report.failure.unwrap().kind, report.former), (Kind::Exited, None));
+    assert_eq!((report.failure.unwrap().kind, report.former), (FailureKind::Exited, None));
     assert!(!is_running(former.pid));
     assert_eq!(home.servers(), [0; 0]);
 }
@@ -141,7 +141,7 @@ fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     fs::remove_file(home.path("bin/setsid")).unwrap();
     let report = home.look();
     assert_eq!((report.phase, report.former), (Phase::Failed, Some(Former::Serving)));
-    assert_eq!(report.failure.unwrap().kind, Kind::Interrupted);
+    assert_eq!(report.failure.unwrap().kind, FailureKind::Interrupted);
     let report = home.serve(&changed);
     let process = report.process.unwrap();
     assert_ne!(process.identity, former.identity);
