@@ -109,7 +109,8 @@ impl AccountBudget {
             .await
     }
 
-    /// What the account is billed for at this moment; from lists that were asked for at `since` or later, or else from a snapshot.
+    /// What the account is billed for at this moment; from lists that were asked for at `since` or later, or else from
+    /// a snapshot.
     async fn billed<'a>(
         &'a self,
         client: &Client,
