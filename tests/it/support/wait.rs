@@ -16,6 +16,11 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
             return found;
         }
         assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The same for what has nothing to show.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, || is_so().then_some(()));
 }

@@ -4,11 +4,11 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
+
+use crate::support::wait::wait_until;
 
 /// An agent that holds keys. Ends when dropped.
 #[derive(Debug)]
@@ -25,11 +25,7 @@ impl Agent {
         let mut command = Command::new("ssh-agent");
         command.arg("-D").arg("-a").arg(&socket).stdin(Stdio::null()).stdout(Stdio::null());
         let running = command.spawn().unwrap();
-        let end = Instant::now() + Duration::from_secs(20);
-        while UnixStream::connect(&socket).is_err() {
-            assert!(Instant::now() < end, "ssh-agent does not listen");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("ssh-agent listens", || UnixStream::connect(&socket).is_ok());
         Self { directory, running }
     }
 

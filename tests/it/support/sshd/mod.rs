@@ -20,7 +20,6 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
 };
 
 use damodel::ssh::{Credentials, Pin, Target};
@@ -32,8 +31,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 
 pub(crate) use self::{agent::Agent, cable::Cable, keys::Keys};
-
-const DEADLINE: Duration = Duration::from_secs(60);
+use super::wait::wait_until;
 
 /// An sshd whose sessions find themselves in [`Sshd::home`], whatever the user's real home is. Ends when dropped, with
 /// its sessions.
@@ -216,11 +214,7 @@ impl Sshd {
 
     /// Waits for something, and blocks its thread while it does.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let end = Instant::now() + DEADLINE;
-        while !is_so(self) {
-            assert!(Instant::now() < end, "not so after {DEADLINE:?}: {what}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(what, || is_so(self));
     }
 
     fn listens(&self) -> usize {

@@ -1,17 +1,11 @@
 //! The notes that creates leave in the pending directory, and what becomes of it.
 
-use std::{
-    fs,
-    path::PathBuf,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
 use super::Workspace;
-
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::support::wait::wait_until;
 
 /// A note of a create.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,11 +44,9 @@ impl Workspace<'_> {
 
     /// Waits until so many notes are in this phase.
     pub(crate) fn await_notes(&self, phase: &str, count: usize) {
-        let begun = Instant::now();
-        while self.notes().iter().filter(|note| note.phase() == phase).count() < count {
-            assert!(begun.elapsed() < DEADLINE, "never came: {count} notes {phase}: {:#?}", self.notes());
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(&format!("{count} notes {phase}"), || {
+            self.notes().iter().filter(|note| note.phase() == phase).count() >= count
+        });
     }
 
     /// Lets the next run be one some minutes later.

@@ -1,9 +1,6 @@
 //! A sandbox for tests that are not asynchronous.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use damodel::sandbox::{
     Action, Balance, Fault, Ledger, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
@@ -11,8 +8,7 @@ use damodel::sandbox::{
 use secrecy::ExposeSecret;
 use tokio::runtime::Runtime;
 
-/// How long a test waits for what must come.
-const DEADLINE: Duration = Duration::from_secs(30);
+use crate::support::wait::wait_until;
 
 /// A running sandbox whose machines, disks and images are made, changed and released in a moment.
 pub(crate) struct Site {
@@ -168,12 +164,7 @@ impl Site {
 
     /// Waits until the ledger shows what is looked for.
     pub(crate) fn await_ledger(&self, what: &str, found: impl Fn(&Ledger) -> bool) {
-        let begun = Instant::now();
-        while !found(&self.ledger()) {
-            assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-            std::thread::yield_now();
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until(what, || found(&self.ledger()));
     }
 
     /// The request that an error names.

@@ -15,8 +15,7 @@ use nix::{
 };
 
 use super::{Run, Workspace};
-
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::support::wait::wait_until;
 
 /// An apply under way, in a process group of its own as a shell gives it.
 pub(crate) struct Started<'a> {
@@ -51,7 +50,7 @@ impl<'a> Started<'a> {
         workspace.site.stick();
         let mut started = Self::apply(workspace);
         let accepted = || workspace.notes().iter().filter(|note| note.phase() == "accepted").count();
-        until("the creates are accepted", || accepted() >= count || started.has_ended());
+        wait_until("the creates are accepted", || accepted() >= count || started.has_ended());
         let said = fs::read_to_string(&started.output).unwrap();
         assert!(accepted() >= count, "the apply has ended: {said}");
         started.kill();
@@ -120,7 +119,7 @@ impl<'a> Started<'a> {
 
     /// Waits until the core has ended, and its provider too where that is wanted. Returns what the core said.
     pub(crate) fn ended(mut self, provider_too: bool) -> String {
-        until("the broken apply ends", || self.has_ended());
+        wait_until("the broken apply ends", || self.has_ended());
         if provider_too {
             self.providers_end();
         }
@@ -149,7 +148,7 @@ impl<'a> Started<'a> {
 
     /// Waits until its providers have ended.
     pub(crate) fn providers_end(&self) {
-        until("its providers end", || self.providers().is_empty());
+        wait_until("its providers end", || self.providers().is_empty());
     }
 
     /// The providers that this apply started and that have not ended.
@@ -158,13 +157,5 @@ impl<'a> Started<'a> {
         let pids = pids.lines().map(|pid| Pid::from_raw(pid.parse().unwrap()));
         // The number of one that has ended may be another process's by now.
         pids.filter(|pid| getpgid(Some(*pid)) == Ok(self.group())).collect()
-    }
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
