@@ -30,6 +30,12 @@ const FETCH_LIMIT: Duration = Duration::from_secs(600);
 /// A list for refresh and plans: at most 30 s old, and asked for after this client's last change.
 pub(super) const SNAPSHOT: Freshness = Freshness::Within(AGE_LIMIT);
 
+/// A list that no change of an account alters: at most 30 s old.
+pub(super) fn catalogue() -> Freshness {
+    // Soon after a start of the system there is no such moment.
+    Instant::now().checked_sub(AGE_LIMIT).map_or(SNAPSHOT, Freshness::Since)
+}
+
 /// One list a kind; specifications by region.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
@@ -143,7 +149,7 @@ impl Client {
         }
         let flight = &self.snapshots().public_images;
         let endpoint = Endpoint::PublicImageList;
-        shared(self, context, flight, SNAPSHOT, endpoint, |client, context| async move {
+        shared(self, context, flight, catalogue(), endpoint, |client, context| async move {
             client.ask_public_images(&PublicImageFilter::default(), &context).await
         })
         .await

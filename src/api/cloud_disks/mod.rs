@@ -20,7 +20,7 @@ use super::{
     presence::{Presence, look_in_lists},
     records::{CloudDisk, CloudDiskSpec},
     retry::Retry,
-    snapshots::{SNAPSHOT, Snapshots, shared},
+    snapshots::{Snapshots, catalogue, shared},
     watch::{Poller, Watch},
 };
 
@@ -107,7 +107,7 @@ impl Objects<CloudDisk> {
         }
         let flight = &self.client.snapshots().cloud_disk_specs;
         let endpoint = Endpoint::CloudDiskSpecList;
-        shared(&self.client, context, flight, SNAPSHOT, endpoint, |client, context| async move {
+        shared(&self.client, context, flight, catalogue(), endpoint, |client, context| async move {
             client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
         })
         .await

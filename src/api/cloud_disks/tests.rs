@@ -279,6 +279,27 @@ async fn fifty_disks_that_show_late_share_their_looks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn disks_that_are_created_together_share_one_look_and_one_list_of_specifications() {
+    let (client, ledger) = Late::new(0, null).serve();
+    let (_folder, journal) = journal();
+    let context = context(60);
+    let creates = (0..10).map(|number| {
+        let (disks, journal, context) = (client.cloud_disks(), journal.clone(), context.clone());
+        async move {
+            tokio::time::sleep(Duration::from_millis(10 * number)).await;
+            disks.specs(&CloudDiskSpecFilter::default(), &context).await.unwrap();
+            let request = CreateCloudDisk { name: Some(format!("d{number}")), ..CreateCloudDisk::new(20, 1) };
+            let key = format!("key-{number}");
+            disks.create(request, &key, &journal, CreateOptions::default(), &context).await.unwrap()
+        }
+    });
+    assert_eq!(join_all(creates).await.len(), 10);
+    let asked = [Endpoint::CloudDiskSpecList, Endpoint::CloudDiskCreate, Endpoint::CloudDiskList]
+        .map(|endpoint| ledger.of(endpoint).len());
+    assert_eq!(asked, [1, 10, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn changes_send_what_is_documented() {
     let (client, ledger) = serve(|_| async { null() });
     let (disks, context) = (client.cloud_disks(), context(60));

@@ -222,6 +222,9 @@ const CONCLUSIVE_LOOKS: u32 = 2;
 /// How old a list may be that looks share, while it is younger than the create.
 const SHARED_LOOK: Duration = Duration::from_secs(1);
 
+/// The pause before the first look: creates that are sent together share one list.
+const SENT_TOGETHER: Duration = Duration::from_millis(100);
+
 /// What looking for a lost create came to.
 pub(super) enum Settled<K> {
     Found(K),
@@ -247,6 +250,8 @@ impl<C: Creation> Flow<C> {
         let mut waits = retry::looks(longest, self.client.random());
         let (mut lacking, mut cause, mut failed) = (0, None, 0);
         let mut task = self.task(&sent.marker);
+        // The loop ends at once if the operation has.
+        let _ = self.context.sleep(SENT_TOGETHER).await;
         while self.context.check().is_ok() {
             let now = Instant::now();
             let is_late = now >= until;
