@@ -229,6 +229,37 @@ const REPORTS: [&[&str]; 4] = [
     ],
 ];
 
+/// Records as the shell writes them, and the answer of `ss` to who listens.
+const RECORDS: [&str; 4] = [
+    "job_record='{\"fingerprint\":\"abc/def\",\"build\":\"source\",\"because\":[\"no_package\",\"a b\"],\"hardware\":\"T4 \
+     7.5\",\"package\":\"/opt/llama.cpp\",\"notes\":[\"an option was left out\"],\"flags\":[\"--jinja\"]}'\n# end\n",
+    "status_phase='failed'\nstatus_kind='exited'\nstatus_text='it'\\''s over\n'\nstatus_exit='134'\nstatus_seconds='3'\n\
+     status_proved='yes'\n# end\n",
+    "server_identity='4711.2.boot'\nserver_started='1763700000'\nserver_build='prebuilt'\nserver_binary='/usr/bin/l'\n\
+     server_model_fingerprint='1:2:ab'\n# end\n",
+    "restarts_count='2'\nrestarts_last='137'\nserver_alive='yes'\nworker_alive='yes'\nformer='/root/runs/0'\n# end\n",
+];
+
+#[test]
+fn the_records_of_a_report() {
+    let secrets = [SecretString::from("planted")];
+    let parse = |records: [&[u8]; 4]| {
+        let lines = records.map(|record| format!("damodel-report/1 record_now:{}\n", STANDARD.encode(record)));
+        let stdout = format!("damodel-report/1 begin\n{}damodel-report/1 end\n", lines.concat());
+        Report::parse(stdout.as_bytes(), &secrets)
+    };
+    let whole = RECORDS.map(str::as_bytes);
+    let report = parse(whole).unwrap();
+    assert_eq!((report.phase, report.restarts, report.last_exit.is_some()), (Phase::Failed, 2, true));
+    assert_eq!(report.package.as_deref(), Some("/opt/llama.cpp"));
+    damaged("records", 3000, &whole.map(<[u8]>::to_vec), |position, record, _| {
+        let mut records = whole;
+        records[position] = record;
+        // Whatever it holds is read or refused.
+        let _ = parse(records);
+    });
+}
+
 #[test]
 fn the_lines_of_a_report() {
     let reports = REPORTS.map(|lines| {
