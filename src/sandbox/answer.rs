@@ -42,7 +42,7 @@ pub(super) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// Does to an answer that is ready what a fault wants.
+    /// Applies a fault to a finished answer.
     pub(super) fn distort(&mut self, action: &Action) {
         match action {
             Action::DropAfter | Action::DropBefore => self.delivery = Delivery::Drop,

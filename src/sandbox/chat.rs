@@ -32,7 +32,7 @@ pub(super) fn authenticate<'a>(world: &'a World, authorization: Option<&str>) ->
         .ok_or_else(|| Failure::from(Refusal::new(Code::InvalidToken, "Authorization: invalid API key")))
 }
 
-/// The answer to a request of an account, cut short where a fault wants it.
+/// The answer to a request of an account, cut short if a fault asks for it.
 pub(super) fn answer(
     world: &World,
     form: &Form,
@@ -247,7 +247,7 @@ fn written(events: &[String], form: ChatStream) -> Vec<Vec<u8>> {
     }
 }
 
-/// A chat request that is refused: a refusal of the service, and what an OpenAI error says besides.
+/// A refused chat request: the service's refusal, and the further fields of an OpenAI error.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(in crate::sandbox) refusal: Refusal,

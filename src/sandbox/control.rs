@@ -12,7 +12,7 @@
 //! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that can be logged into |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it, what is left out being the default |
 //!
-//! What can be told to it, with its effects, is documented at those types. For example:
+//! The types document the bodies and their effects. For example:
 //!
 //! ```text
 //! POST /sandbox/faults  {"endpoint": "cloud_disk_create", "when": {"next": 1}, "action": "drop_after"}
@@ -248,7 +248,7 @@ pub enum Mutation {
         /// The name.
         name: String,
     },
-    /// A private image gets another name; nobody asks whether it is unique.
+    /// A private image gets another name, which need not be unique.
     RenameImage {
         /// Its image_id.
         id: i64,
@@ -276,7 +276,7 @@ pub enum Mutation {
         /// The token.
         token: String,
     },
-    /// An account may do other things; what is left out stays.
+    /// Properties of an account change; omitted ones stay.
     SetAccount {
         /// Its name, such as `main`.
         account: String,
@@ -291,7 +291,7 @@ pub enum Mutation {
         /// Whether private images may be renamed and deleted.
         may_use_images: Option<bool>,
     },
-    /// A cloud disk specification changes; what is left out stays.
+    /// A cloud disk specification changes; omitted values stay.
     SetDiskSpec {
         /// Its id.
         id: i64,
@@ -300,14 +300,14 @@ pub enum Mutation {
         /// Whether no more disk of it can be created.
         sold_out: Option<bool>,
     },
-    /// A cloud disk has another status, and nothing more happens to it by itself. 7 has its usual effects.
+    /// A cloud disk gets another status, and its pending changes are dropped. 7 has its usual effects.
     SetDiskStatus {
         /// Its database id.
         id: i64,
         /// The service's number, 1 … 8.
         status: i64,
     },
-    /// An instance has another status, and nothing more happens to it by itself. `Failed` and `Released` have their
+    /// An instance gets another status, and its pending changes are dropped. `Failed` and `Released` have their
     /// usual effects; any other word is set as it is, documented or not.
     SetInstanceStatus {
         /// Its uid.
@@ -315,7 +315,7 @@ pub enum Mutation {
         /// The word.
         status: String,
     },
-    /// An instance's machine changes; what is left out stays. Programs that run there are not told.
+    /// An instance's machine changes; omitted values stay. Running programs get no notice.
     SetMachine {
         /// Its uid.
         uid: String,
@@ -354,7 +354,7 @@ pub enum Mutation {
         /// Its push_progress, 0 … 100.
         push_progress: i64,
     },
-    /// A public image changes; what is left out stays.
+    /// A public image changes; omitted values stay.
     SetPublicImage {
         /// Its id.
         id: i64,
@@ -367,7 +367,7 @@ pub enum Mutation {
         /// The CUDA version that a create is held to; an empty text removes it.
         cuda: Option<String>,
     },
-    /// A specification changes; what is left out stays.
+    /// A specification changes; omitted values stay.
     SetSpec {
         /// Its spec_id.
         spec_id: i64,
@@ -392,7 +392,7 @@ pub enum Mutation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MutationError {
-    /// There is nothing of this name or number.
+    /// No object has this name or number.
     #[error("find the {kind} {name:?}")]
     Unknown {
         /// What was looked for.
@@ -403,7 +403,7 @@ pub enum MutationError {
     /// The account has no such token, or no other.
     #[error("revoke that token of the account {0:?}")]
     Token(String),
-    /// The number is no cloud disk status.
+    /// The number is not a cloud disk status.
     #[error("understand the cloud disk status {0}")]
     DiskStatus(i64),
 }

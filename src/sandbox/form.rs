@@ -162,7 +162,7 @@ pub enum Order {
     Ascending,
     /// By id, the newest first.
     Descending,
-    /// Another order on each request inside each page; what is on a page stays on it.
+    /// Another order inside each page on each request; each page keeps its records.
     Shuffled,
     /// Another order of the whole list on each request, so that following pages can miss a record.
     ShuffledAcrossPages,

@@ -1,4 +1,4 @@
-//! What was asked of the sandbox and what came of it: the proof that nothing was made twice and nothing was lost.
+//! The ledger: each request and its effect. It proves that the client made nothing twice and lost nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct RequestEntry {
     pub sequence: u64,
     /// The life clock in Unix milliseconds.
     pub at_ms: i64,
-    /// The account's name; none when the token was refused.
+    /// The account's name; `None` if the token was refused.
     pub account: Option<String>,
     /// The HTTP method.
     pub method: String,
@@ -19,15 +19,15 @@ pub struct RequestEntry {
     pub path: String,
     /// The query string.
     pub query: String,
-    /// The endpoint's name, such as `instance_create`; none for a path that the service does not have.
+    /// The endpoint's name, such as `instance_create`; `None` for an unknown path.
     pub endpoint: Option<String>,
     /// The envelope's request_id.
     pub request_id: String,
     /// Whether the service acted on it (a refusal counts as acting).
     pub processed: bool,
-    /// The HTTP status sent; none when the connection was closed without an answer.
+    /// The HTTP status sent; `None` if the connection was closed without an answer.
     pub status: Option<u16>,
-    /// The error's code; none on success, or when nothing was processed.
+    /// The error's code; `None` on success, or if the request was not processed.
     pub code_n: Option<i64>,
     /// The faults that were applied, by name.
     pub faults: Vec<String>,

@@ -1,6 +1,6 @@
 //! The service simulated on loopback, for tests, demonstrations and trying things out without a bill.
 //!
-//! Written from the service API document and nothing else: it shares no type with `api`, refuses what the document does
+//! Written from the service API document alone: it shares no type with `api`, refuses what the document does
 //! not name, and lets the forms that the document leaves open be chosen ([`Form`]). It depends on nothing inside the
 //! crate; hyper is used directly where a fault closes a connection without an answer.
 //!

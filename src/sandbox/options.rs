@@ -16,7 +16,7 @@ pub struct Options {
     /// Where the state is kept as one JSON file (mode 0600); none: in memory only. What the file says wins over the
     /// seed.
     pub state: Option<PathBuf>,
-    /// A file that gets one JSON line per request; none: in memory only.
+    /// A file that gets one JSON line per request; `None`: in memory only.
     pub ledger: Option<PathBuf>,
     /// What all random values (uids, passwords, tokens, shuffles, odds) are made from.
     pub seed: u64,
@@ -40,9 +40,9 @@ pub struct Options {
     pub daily_saves: u32,
     /// How far X-Service-Timestamp may be from the service's clock (service API, Authentication: "not shown").
     pub timestamp_tolerance: Duration,
-    /// The main account's token; none: made from the seed.
+    /// The main account's token; `None`: derived from the seed.
     pub token: Option<SecretString>,
-    /// The main account's chat key; none: made from the seed.
+    /// The main account's chat key; `None`: derived from the seed.
     pub chat_key: Option<SecretString>,
     /// The host of image addresses. Kept in the state file with the images that bear it.
     pub registry_host: String,
@@ -101,10 +101,10 @@ pub enum Error {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A line of [`Options::keys`] is no public key as OpenSSH writes it.
+    /// A line of [`Options::keys`] is not a public key in OpenSSH's format.
     #[error("understand the SSH key {name:?}")]
     Key {
         /// Its name.
@@ -120,10 +120,10 @@ pub enum Error {
     State {
         /// The state file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The state file is no JSON document of ours.
+    /// The state file is not a JSON document of this sandbox.
     #[error("understand the state in {}", path.display())]
     StateContent {
         /// The state file.
@@ -144,12 +144,12 @@ pub enum Error {
     Ledger {
         /// The ledger file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// A secret of the simulated service. It serializes in clear (state file, answers), and prints as nothing.
+/// A secret of the simulated service. It serializes in clear (state file, answers); its debug output hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Secret(String);

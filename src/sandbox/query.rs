@@ -86,7 +86,7 @@ impl Query {
         }
     }
 
-    /// Refuses what was not read.
+    /// Refuses the parameters that were not read.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         match self.parameters.keys().next() {
             Some(name) => Err(Refusal::invalid(format!("{name}: unknown parameter"))),
@@ -222,7 +222,7 @@ impl Fields {
         Refusal::invalid(format!("{}{name}: {problem}", self.prefix))
     }
 
-    /// Refuses what was not read.
+    /// Refuses the fields that were not read.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         match self.map.keys().next() {
             Some(name) => Err(Refusal::invalid(format!("{}{name}: unknown field", self.prefix))),

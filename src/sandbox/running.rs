@@ -226,7 +226,7 @@ impl Store {
         Self { path }
     }
 
-    /// The world that was kept; none when there is no file yet.
+    /// The world of the state file; `None` if the file does not exist yet.
     pub(super) fn load(&self) -> Result<Option<World>, Error> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,

@@ -208,7 +208,7 @@ fn status_only(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// The form that HTTP wants of a Date header; none for a time beyond the calendar.
+/// The form of a Date header in HTTP; `None` for a time beyond the calendar.
 fn date(seconds: i64) -> Option<String> {
     let timestamp = Timestamp::from_second(seconds).ok()?;
     DateTimePrinter::new().timestamp_to_rfc9110_string(&timestamp).ok()

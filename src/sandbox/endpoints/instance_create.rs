@@ -109,7 +109,7 @@ fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
     }
 }
 
-/// The balance must pay for what is bought: the prepaid term, or the first hour.
+/// The balance must cover the prepaid term, or the first hour.
 fn check_balance(request: &Request, spec: &Spec, context: &Context<'_>) -> Result<(), Refusal> {
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
     let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
@@ -183,7 +183,7 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
     })
 }
 
-/// What becomes of the new instance, and when; nothing for one that is stuck.
+/// The first change of a new instance and its time; `None` for one that is stuck.
 fn creation_step(context: &Context<'_>) -> Option<ScheduledChange> {
     let to = if context.wish.fail { Next::Failed } else { Next::Running };
     (!context.wish.stick)

@@ -74,7 +74,7 @@ fn detail(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 
 /// The fields of list and detail.
 pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value> {
-    // An instance that never ran has no address yet, and nobody can log into it.
+    // An instance that never ran has no address yet, and takes no login.
     let has_run = instance.start_ms > 0;
     let text = |value: &str| if has_run { json!(value) } else { json!("") };
     let kind = instance.image.kind;

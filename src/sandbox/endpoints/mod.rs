@@ -77,18 +77,18 @@ impl Input<'_> {
         text.parse().map_err(|_| Refusal::invalid(format!("{name}: expected an integer, got {text:?}")))
     }
 
-    /// Refuses a body where the document has none.
+    /// Refuses a body that the document does not name.
     pub(super) fn no_body(&self) -> Result<(), Refusal> {
         if self.body.is_empty() { Ok(()) } else { Err(Refusal::invalid("body: none is expected")) }
     }
 
-    /// Refuses query parameters where the document has none.
+    /// Refuses query parameters that the document does not name.
     pub(super) fn no_query(&self) -> Result<(), Refusal> {
         self.query()?.finish()
     }
 }
 
-/// What a fault wants of the thing that a call creates.
+/// What a fault does to the object that a call creates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreationWish {
     pub(super) fail: bool,

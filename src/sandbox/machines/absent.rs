@@ -1,4 +1,4 @@
-//! No machines, where the system is no Unix.
+//! Systems other than Unix: no machines.
 
 use tokio_util::task::TaskTracker;
 
@@ -8,7 +8,7 @@ use crate::sandbox::{
     world::World,
 };
 
-/// The machines of a sandbox: none.
+/// An empty set of machines.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Machines;
 

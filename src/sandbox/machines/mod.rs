@@ -35,7 +35,7 @@ pub struct MachineView {
     pub ssh_port: u16,
     /// The host key as OpenSSH writes it.
     pub host_key: String,
-    /// Its `HOME`; there is nothing before the first session.
+    /// Its `HOME`; the directory is created at the first session.
     pub home: PathBuf,
     /// The ids of the processes that run there.
     pub processes: Vec<u32>,

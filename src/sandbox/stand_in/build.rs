@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, Machine, gguf};
 
-/// Tells what was built by the compiled launcher, which becomes this program.
+/// Set by the compiled launcher, which becomes this program, to the build that it stands for.
 const VARIABLE: &str = "LLAMA_STAND_IN_BUILD";
 
 /// Beside a prebuilt server.
@@ -34,7 +34,7 @@ pub(super) enum Generation {
 pub(super) struct Build {
     pub(super) generation: Generation,
     pub(super) commit: String,
-    /// CUDA architectures, such as 75; none for a build without CUDA.
+    /// CUDA architectures, such as 75; empty for a build without CUDA.
     pub(super) architectures: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Build {
         }
     }
 
-    /// As `--version` tells it.
+    /// As `--version` prints it.
     pub(super) fn version(&self) -> String {
         match self.generation {
             Generation::New => {

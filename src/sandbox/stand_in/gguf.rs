@@ -92,7 +92,7 @@ impl Gguf {
     ///
     /// # Errors
     ///
-    /// The line in which a server says what is wrong with it.
+    /// The error line that a server prints for it.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         const FUNCTION: &str = "gguf_init_from_file";
         let name = path.display();

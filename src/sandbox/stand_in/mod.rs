@@ -138,7 +138,7 @@ const GPUS: [(&str, &str, u32, &str); 6] = [
     ("V100", "Tesla V100-SXM2-32GB", 70, "535.183.01"),
 ];
 
-/// A GPU, as its driver tells it.
+/// A GPU, as its driver reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
@@ -153,7 +153,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// The GPU of a specification by its `gpu_name`; none for one that names a CPU.
+    /// The GPU of a specification by its `gpu_name`; `None` for a CPU.
     #[must_use]
     pub fn of_spec(name: &str, memory_mib: i64) -> Option<Self> {
         if name.starts_with("CPU") {
@@ -176,7 +176,7 @@ pub struct Machine {
     pub gpu_count: u32,
     /// Whether the driver finds them.
     pub has_driver: bool,
-    /// The version of the CUDA toolkit, such as `12.2`; none where there is none.
+    /// The version of the CUDA toolkit, such as `12.2`; `None` without a toolkit.
     pub toolkit: Option<String>,
 }
 

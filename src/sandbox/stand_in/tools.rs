@@ -66,7 +66,7 @@ fn line(port: u16, users: &str) -> String {
     format!("LISTEN 0      512          0.0.0.0:{port:<6} 0.0.0.0:*    {users}\n")
 }
 
-/// The port of a filter such as `sport = :8000`; none where all are wanted.
+/// The port of a filter such as `sport = :8000`; `None` without a filter.
 fn wanted(arguments: &[String]) -> Option<u16> {
     let words = arguments.iter().filter(|word| !word.starts_with('-')).flat_map(|word| word.split_whitespace());
     words.filter_map(|word| word.rsplit_once(':')?.1.parse().ok()).next()
@@ -196,7 +196,7 @@ impl Job {
                 _ if ["-O", "-I", "-D", "-L", "-l"].iter().any(|start| name.starts_with(start)) => {
                     job.options.push(argument.clone());
                 }
-                // What tunes the code of a GPU tunes nothing here.
+                // Options that tune the code of a GPU have no effect here.
                 _ if name.starts_with('-') => {}
                 _ => job.inputs.push(argument.clone()),
             }
@@ -218,7 +218,7 @@ impl Job {
 
     fn compile(&self) -> ExitCode {
         let compiler = self.compiler.as_deref().unwrap_or("c++");
-        // As nvcc tells the code that it compiles.
+        // The macro that nvcc defines for the code that it compiles.
         let list: Vec<String> = self.architectures.iter().map(|number| format!("{number}0")).collect();
         let mut command = Command::new(compiler);
         command.arg(format!("-D__CUDA_ARCH_LIST__={}", list.join(","))).args(&self.options).args(["-x", "c++"]);
@@ -235,7 +235,7 @@ impl Job {
 const NO_DRIVER: &str = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that \
                          the latest NVIDIA driver is installed and running.\n\n";
 
-/// The first branch of drivers that tells the compute capability.
+/// The first branch of drivers whose `nvidia-smi` prints the compute capability.
 const TELLS_CAPABILITY: u32 = 510;
 
 /// The memory that a server uses, in MiB.

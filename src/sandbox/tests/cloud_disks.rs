@@ -27,7 +27,7 @@ fn body(changes: &Value) -> String {
 }
 
 impl Bench {
-    /// Creates a disk and tells its id, as the list has it.
+    /// Creates a disk and returns its id from the list.
     fn create_disk(&mut self, changes: &Value) -> i64 {
         assert_eq!(self.result("cloud_disk_create", "", &body(changes)), Value::Null);
         let disks = self.disks("");

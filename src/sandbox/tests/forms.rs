@@ -1,4 +1,4 @@
-//! Each form of an answer says the same.
+//! All forms of an answer have the same content.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn detail(form: &str) -> Value {
     bench.envelope("instance_detail", &format!("instance_uid={uid}"), "")["result"].clone()
 }
 
-/// A value as a lenient reader understands it: numbers and booleans by their text, what is empty as nothing.
+/// A value as a lenient reader takes it: numbers and booleans by their text, empty values as absent.
 fn understood(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),

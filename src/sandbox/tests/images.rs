@@ -24,7 +24,7 @@ impl Bench {
         self.envelope("image_save", "", &json!({ "instance_uid": uid, "image_name": name }).to_string())
     }
 
-    /// Saves an image and tells its id.
+    /// Saves an image and returns its id.
     fn saved(&mut self, uid: &str, name: &str) -> i64 {
         let envelope = self.save(uid, name);
         envelope["result"]["image_id"].as_i64().unwrap_or_else(|| panic!("{envelope}"))

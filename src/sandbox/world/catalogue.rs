@@ -344,7 +344,7 @@ pub(in crate::sandbox) struct Spec {
     pub(in crate::sandbox) gpu_mem: i64,
     /// What one machine can have at most, however many are free.
     pub(in crate::sandbox) machine_limit: i64,
-    /// How many are free in all; live instances have taken theirs.
+    /// How many are free in all; those of existing instances are not.
     pub(in crate::sandbox) stock: i64,
     /// How many are free on the node that has most.
     pub(in crate::sandbox) node_limit: i64,
@@ -366,7 +366,7 @@ pub(in crate::sandbox) struct Spec {
 }
 
 impl Spec {
-    /// The largest purchasable GPU count now; 0 means that none can be created.
+    /// The largest purchasable GPU count now; 0 if no instance can be created.
     pub(in crate::sandbox) fn max_gpu_count(&self) -> i64 {
         self.machine_limit.min(self.stock).min(self.node_limit).max(0)
     }

@@ -83,7 +83,7 @@ pub(in crate::sandbox) struct Disk {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) size_gb: i64,
     pub(in crate::sandbox) status: DiskStatus,
-    /// What happens to it by itself; none for one that waits for its instance.
+    /// Its next change by itself; `None` while it waits for its instance.
     #[serde(default)]
     pub(in crate::sandbox) next: Option<DiskStep>,
     #[serde(default)]
@@ -116,7 +116,7 @@ impl Disk {
         }
     }
 
-    /// The capacity it grows to; none when it does not grow.
+    /// The capacity it grows to; `None` if it is not growing.
     pub(in crate::sandbox) fn growth(&self) -> Option<i64> {
         match self.next {
             Some(DiskStep { to: DiskNext::Grown { size_gb }, .. }) => Some(size_gb),

@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// The CUDA version of an instance's image; none when it has none or is gone.
+    /// The CUDA version of an instance's image; `None` if the image has no version or was deleted.
     pub(in crate::sandbox) fn cuda_of(&self, image: &InstanceImage) -> Option<String> {
         match image.kind {
             ImageKind::Public => {

@@ -1,4 +1,4 @@
-//! Instances and the computers behind them: what is kept of them. How they change is in `settle`.
+//! Records of instances and of the computers behind them. Their changes are in `settle`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl Payment {
         }
     }
 
-    /// The length of one prepaid period; hourly billing has none. A month is 30 days here.
+    /// The length of one prepaid period; `None` for hourly billing. A month is 30 days here.
     pub(in crate::sandbox) fn term_ms(self) -> Option<i64> {
         const DAY_MS: i64 = 86_400_000;
         match self {
@@ -152,7 +152,7 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) start_ms: i64,
     /// When it stopped; 0 before.
     pub(in crate::sandbox) stop_ms: i64,
-    /// When it was or will be released; 0 for one that is billed by the hour and live.
+    /// When it was or will be released; 0 for an hourly instance that was not released.
     pub(in crate::sandbox) release_ms: i64,
     /// The end of the prepaid term; 0 without one.
     pub(in crate::sandbox) rent_deadline_ms: i64,
@@ -272,7 +272,7 @@ pub(in crate::sandbox) struct Host {
     pub(in crate::sandbox) is_sshd_down: bool,
     /// From Running or a reboot to a listening sshd, where it is not the sandbox's usual time.
     pub(in crate::sandbox) sshd_delay_ms: Option<i64>,
-    /// The version of the CUDA toolkit where it is not the specification's; "" for none.
+    /// The version of the CUDA toolkit if it differs from the specification's; "" for no toolkit.
     pub(in crate::sandbox) toolkit: Option<String>,
     /// Whether the driver finds the GPU.
     pub(in crate::sandbox) has_driver: bool,

@@ -1,4 +1,4 @@
-//! What the simulated service knows: accounts, catalogue, instances, disks, images. Its serialized form is the state
+//! The data of the simulated service: accounts, catalogue, instances, disks, images. Its serialized form is the state
 //! file.
 //!
 //! Nothing runs in the background: a change that takes time is noted with the moment it is due, and [`World::settle`],
@@ -31,7 +31,7 @@ pub(super) use self::{
 /// The version of the state file.
 pub(super) const VERSION: u64 = 3;
 
-/// Everything the simulated service knows.
+/// All data of the simulated service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct World {

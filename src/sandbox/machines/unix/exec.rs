@@ -3,7 +3,7 @@
 //!
 //! They bear its mark in their environment, which is inherited however a process is detached, and cannot be changed
 //! from outside; a descendant that was started with another environment is found through its parents. Linux only:
-//! elsewhere there is no /proc, and no process is found.
+//! elsewhere /proc is missing, and no process is found.
 
 use std::{
     collections::BTreeSet,
@@ -100,7 +100,7 @@ fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
 }
 
 /// Writes to the command whatever is sent; the pipe is closed when the sender is dropped. A command that does not read
-/// holds up nobody.
+/// delays no other session.
 fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
     let (sender, mut pieces) = mpsc::unbounded_channel::<Bytes>();
     tokio::spawn(async move {
@@ -189,7 +189,7 @@ pub(super) const VARIABLE: &str = "SANDBOX_INSTANCE";
 /// How long the system may take to end what was killed.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// The ids of the live processes that bear this mark, in order.
+/// The ids of the running processes with this mark, in order.
 pub(super) fn of(marker: &str) -> Vec<u32> {
     let entry = [VARIABLE.as_bytes(), b"=", marker.as_bytes()].concat();
     let mut parents = Vec::new();
@@ -215,7 +215,7 @@ pub(super) fn of(marker: &str) -> Vec<u32> {
     }
 }
 
-/// Kills them, and waits until none is left.
+/// Kills them, and waits until all have exited.
 pub(super) fn end(marker: &str) {
     let begun = Instant::now();
     loop {

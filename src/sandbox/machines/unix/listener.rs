@@ -1,4 +1,4 @@
-//! The port of an sshd: reserved as long as the machine lives, listened on while the sshd is up.
+//! The port of an sshd: reserved while the machine exists, listened on while the sshd is up.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::session::{Guest, Session};
 
-/// How long a client may take to say who it is. OpenSSH's LoginGraceTime.
+/// How long a client may take to authenticate. OpenSSH's LoginGraceTime.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// How many connections may wait to be accepted. OpenSSH's.
@@ -30,7 +30,7 @@ const BACKLOG: u32 = 128;
 #[derive(Clone, Debug)]
 pub(super) enum Sshd {
     Down,
-    /// Its machine is no more.
+    /// Its machine was removed.
     Gone,
     Up(Up),
 }
@@ -48,12 +48,12 @@ pub(super) struct Up {
 #[derive(Debug)]
 pub(super) enum Port {
     Listening(TcpListener),
-    /// Nobody listens on it and nobody else gets it: connections are refused.
+    /// The port stays bound without a listener: connections are refused.
     Reserved(TcpSocket),
 }
 
 impl Port {
-    /// Reserves this port, or a free one for 0, and tells which.
+    /// Reserves this port, or a free one for 0, and returns its number.
     pub(super) fn reserve(port: u16) -> io::Result<(Self, u16)> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;

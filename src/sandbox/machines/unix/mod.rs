@@ -48,7 +48,7 @@ struct Site {
     runtime: Handle,
     tasks: TaskTracker,
     neighbours: Arc<Neighbours>,
-    /// Whether time stands still between requests, so that nothing may come to pass by itself.
+    /// Whether time stands still between requests, so that states change by requests alone.
     is_standing: bool,
 }
 
@@ -64,7 +64,7 @@ pub(in crate::sandbox) struct Machines {
 }
 
 impl Machines {
-    /// None yet. Must be called on a runtime, where they will live.
+    /// An empty set. Must be called on the runtime that will run the machines.
     pub(in crate::sandbox) fn new(options: &Options) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix(FOLDER).tempdir().map_err(Error::Homes)?;
         let read = |(name, line): (&String, &String)| match PublicKey::from_openssh(line) {
@@ -83,7 +83,7 @@ impl Machines {
         Ok(Self { site, machines: HashMap::new(), _folder: folder, guard: None })
     }
 
-    /// Makes the machines what the world says at this moment, and gives the instances their ports.
+    /// Brings the machines in line with the world at this moment, and gives the instances their ports.
     pub(in crate::sandbox) fn follow(&mut self, world: &mut World, sshd_start_ms: i64, now_ms: i64) {
         let seed = world.seed;
         let mut kept = 0;
@@ -110,7 +110,7 @@ impl Machines {
         }
     }
 
-    /// Whoever kills the sandbox leaves nothing running.
+    /// A sandbox that is killed leaves no process running.
     fn start_guard(&mut self) {
         if let (None, Some(executable)) = (&self.guard, &self.site.executable) {
             match Guard::start(executable, &self.site.folder) {
@@ -126,7 +126,7 @@ impl Machines {
         views
     }
 
-    /// Ends all machines; what is returned tells when the last connection has ended.
+    /// Ends all machines. The returned tracker waits for the last connection.
     pub(in crate::sandbox) fn end(mut self) -> TaskTracker {
         self.machines.clear();
         self.site.tasks.close();
@@ -300,7 +300,7 @@ impl Drop for Guard {
 /// The guard itself: waits for the end of the sandbox, then ends what is left.
 pub(in crate::sandbox) fn guard(folder: Option<&str>) -> ExitCode {
     let Some(folder) = folder.map(Path::new).filter(|folder| is_ours(folder)) else { return ExitCode::FAILURE };
-    // It ends with the sandbox, and nothing is ever written to it.
+    // It closes with the sandbox, and carries no data.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     for instance in fs::read_dir(folder).into_iter().flatten().flatten() {
         exec::end(&instance.path().display().to_string());

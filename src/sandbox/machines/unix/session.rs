@@ -1,4 +1,4 @@
-//! A connection to an sshd: the login, what it finds in the instance, and what is asked for afterwards.
+//! A connection to an sshd: the login, the environment of its session, and the requests after it.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ use crate::sandbox::{
 pub(super) struct Session {
     guest: Arc<Guest>,
     tasks: TaskTracker,
-    /// Channels in which nothing was started yet.
+    /// Channels without a command yet.
     idle: HashMap<ChannelId, Channel<Msg>>,
 }
 
@@ -245,7 +245,7 @@ impl Guest {
         }
     }
 
-    /// Makes the home where there is none. It blocks.
+    /// Creates the home if it is missing. It blocks.
     pub(super) fn make_home(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_home_made {
@@ -293,7 +293,7 @@ impl Guest {
 
     /// Ends every process.
     pub(super) fn power_off(&self) {
-        // Where no home was made nothing was started.
+        // Without a home no process was started.
         if self.folder.exists() {
             exec::end(&self.marker);
         }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{Context, options::FlashAttention};
 use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, Gguf, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
 
-/// Architectures that a server knows.
+/// Architectures that a server supports.
 const ARCHITECTURES: [&str; 12] = [
     "llama",
     "deepseek2",
@@ -61,7 +61,7 @@ pub(super) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Aborted,
-    /// It says so and ends by itself.
+    /// It prints an error and exits by itself.
     Exits,
     Killed,
 }

@@ -40,7 +40,7 @@ impl Context {
     }
 }
 
-/// Runs the server, or answers what was asked of the program.
+/// Runs the server, or answers `--help`, `--version` and their like.
 pub(super) fn main(call: &Call<'_>) -> ExitCode {
     let build = Build::of(call);
     let machine = call.machine();
@@ -67,7 +67,7 @@ pub(super) fn main(call: &Call<'_>) -> ExitCode {
     serve::run(Context { build, settings, machine, log }, ports)
 }
 
-/// What a build with CUDA says whatever it is asked.
+/// The lines that a build with CUDA prints at each start.
 fn greet(build: &Build, machine: &Machine) {
     if build.architectures.is_empty() {
         return;

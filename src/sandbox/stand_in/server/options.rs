@@ -31,7 +31,7 @@ pub(super) struct Settings {
     pub(super) model: Option<PathBuf>,
     pub(super) alias: Option<String>,
     pub(super) host: String,
-    /// As written; what is beyond 65535 wraps when it is bound.
+    /// As written; a number beyond 65535 wraps when it is bound.
     pub(super) port: u64,
     /// 0: the model's.
     pub(super) context: u64,
@@ -182,7 +182,7 @@ fn cache_type(value: &str) -> Result<String, String> {
 
 fn flash_attention(value: &str, build: &Build) -> Result<FlashAttention, String> {
     match value {
-        // The old option has no value: being there is all it says.
+        // The old option is a flag without a value.
         _ if build.is_old() => Ok(FlashAttention::On),
         "1" | "enabled" | "on" | "true" => Ok(FlashAttention::On),
         "0" | "disabled" | "false" | "off" => Ok(FlashAttention::Off),

@@ -30,7 +30,7 @@ pub(super) struct App {
     pub(super) metrics: Metrics,
     pub(super) chats: AtomicU64,
     pub(super) slots: Semaphore,
-    /// Cancelled when it is told to end.
+    /// Cancelled by SIGINT or SIGTERM.
     pub(super) stopping: CancellationToken,
 }
 

@@ -27,7 +27,7 @@ use super::{
     routes::{App, router},
 };
 
-/// Where an old server looks for its model when none is named.
+/// The default model path of an old server.
 const OLD_MODEL: &str = "models/7B/ggml-model-f16.gguf";
 
 /// Runs a server to its end.
@@ -119,7 +119,7 @@ async fn accept(port: Port, app: Arc<App>, connections: TaskTracker) {
 async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) {
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
-    // However a connection ends, the client knows.
+    // The client sees each end of a connection by itself.
     tokio::select! {
         _ = &mut connection => {}
         () = app.stopping.cancelled() => {
@@ -129,7 +129,7 @@ async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) 
     }
 }
 
-/// The model; none for a new server that chooses models by request.
+/// The model; `None` for a new server that chooses models by request.
 async fn load_model(app: &App) -> Result<Option<Model>, Failure> {
     let context = &app.context;
     let path = match (&context.settings.model, context.build.is_old()) {
@@ -163,7 +163,7 @@ fn fail(app: &App, failure: &Failure) -> ExitCode {
     match failure.ending {
         Ending::Aborted => super::abort(),
         Ending::Killed => super::killed(),
-        // What an old one says when it ends with threads that still run.
+        // The message of an old server that exits while its threads run.
         Ending::Exits if app.context.build.is_old() => {
             log.raw("terminate called without an active exception");
             super::abort();
