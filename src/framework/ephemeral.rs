@@ -10,7 +10,7 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{diagnostics::Diagnostics, model::Model, resource::Context, schema::Schema, server::DEFAULT_TIMEOUT};
+use super::{diagnostics::Diagnostics, model::Model, resource::StepContext, schema::Schema, server::DEFAULT_TIMEOUT};
 
 /// An ephemeral resource: it is there while a run uses it and is never stored: opened in the plan, opened again in the
 /// apply, and closed at the end of each (plugin protocol, ephemeral resources).
@@ -42,7 +42,7 @@ pub trait EphemeralResource: Send + Sync + 'static {
     fn open(
         &self,
         config: Self::Model,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Opened<Self::Model, Self::Held>> + Send;
 }
 

@@ -10,7 +10,7 @@ use super::{
     identity::IdentitySchema,
     model::{ModelError, from_value, to_value},
     registry::{Entry, OfferKind, Provider},
-    schema::{Attribute, AttributeType, Nesting, Presence, Schema, Validator},
+    schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
 };
@@ -52,7 +52,8 @@ impl<P: Provider> Server<P> {
         faults.extend(model_faults(schema, entry.readers[0]));
         match entry.kind {
             OfferKind::ListResource | OfferKind::Action => {
-                let computed = schema.attributes.iter().filter(|attribute| attribute.presence == Presence::Computed);
+                let computed =
+                    schema.attributes.iter().filter(|attribute| attribute.requirement == Requirement::Computed);
                 faults
                     .extend(computed.map(|attribute| format!("{} is computed, in what is configured", attribute.name)));
             }
@@ -108,7 +109,7 @@ fn attribute_faults(attributes: &[Attribute], parent: &Path, faults: &mut Vec<St
         if attribute.description.is_empty() {
             fault("no description");
         }
-        if attribute.default.is_some() && attribute.presence != Presence::OptionalComputed {
+        if attribute.default.is_some() && attribute.requirement != Requirement::OptionalComputed {
             fault("a default needs optional and computed");
         }
         if attribute.write_only && attribute.is_computed() {
@@ -245,7 +246,7 @@ fn read(reader: Reader, value: &Value) -> Option<String> {
 /// rule refuses them.
 fn object(attributes: &[Attribute], is_configured: bool) -> Value {
     Value::object(attributes.iter().map(|attribute| {
-        let is_configured = is_configured && attribute.presence != Presence::Computed;
+        let is_configured = is_configured && attribute.requirement != Requirement::Computed;
         let odd: &[Value] = if is_configured { &[Value::Null, Value::Unknown] } else { &[] };
         let value = match &attribute.ty {
             AttributeType::Nested(Nesting::Single, children) => object(children, is_configured),

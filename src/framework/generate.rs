@@ -1,7 +1,7 @@
 //! The configuration that a state could have come from, for imports that have none yet.
 
 use super::{
-    schema::{Attribute, AttributeType, Presence, Schema},
+    schema::{Attribute, AttributeType, Requirement, Schema},
     value::Value,
 };
 
@@ -24,9 +24,9 @@ fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
     let value = state.attribute(&attribute.name);
     let is_default = attribute.default.as_ref() == Some(value);
     match &attribute.ty {
-        _ if attribute.presence == Presence::Computed || is_default => Some(Value::Null),
-        _ if attribute.write_only => (attribute.presence != Presence::Required).then_some(Value::Null),
-        _ if value.is_null() => (attribute.presence != Presence::Required).then_some(Value::Null),
+        _ if attribute.requirement == Requirement::Computed || is_default => Some(Value::Null),
+        _ if attribute.write_only => (attribute.requirement != Requirement::Required).then_some(Value::Null),
+        _ if value.is_null() => (attribute.requirement != Requirement::Required).then_some(Value::Null),
         AttributeType::Plain(_) => Some(value.clone()),
         // What the provider may decide, it goes on deciding.
         AttributeType::Nested(_, children) if is_left_open(attribute) => {

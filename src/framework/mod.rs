@@ -22,7 +22,7 @@ pub mod timeouts;
 pub mod value;
 
 pub use self::diagnostics::{Path, PathStep};
-pub use self::resource::{Action, Progress};
+pub use self::resource::{Action, ActionProgress};
 pub use self::resource::{ListEvent, ListResource, ListSender, Listed};
 pub use attr::{Attr, Secret};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
@@ -32,7 +32,7 @@ pub use identity::{Identity, IdentityAttribute, IdentitySchema};
 pub use model::{Model, ModelError, from_value, is_set, overlay, project, to_value};
 pub use private::Private;
 pub use registry::{Entry, OfferKind, Provider, Registry};
-pub use resource::{Context, Create, DataSource, Outcome, Plan, PlanContext, PlanKind, Resource, State, Update};
+pub use resource::{Create, DataSource, Outcome, Plan, PlanContext, PlanKind, Resource, State, StepContext, Update};
 pub use schema::Schema;
 pub use server::{Ends, Server};
 pub use settle::OTHERWISE;

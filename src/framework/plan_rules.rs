@@ -4,7 +4,7 @@
 
 use super::{
     diagnostics::{Diagnostics, Path},
-    schema::{Attribute, AttributeType, Nesting, Presence, Replacement, Schema},
+    schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, Schema},
     value::Value,
 };
 
@@ -204,7 +204,7 @@ impl Checker {
 
     fn attribute(&mut self, attribute: &Attribute, value: &Value, path: &Path) {
         if value.is_null() {
-            if attribute.presence == Presence::Required {
+            if attribute.requirement == Requirement::Required {
                 self.diagnostics.error_at(
                     path.clone(),
                     "Missing required argument",
@@ -213,7 +213,7 @@ impl Checker {
             }
             return;
         }
-        if attribute.presence == Presence::Computed {
+        if attribute.requirement == Requirement::Computed {
             self.diagnostics.error_at(
                 path.clone(),
                 "Read-only attribute",

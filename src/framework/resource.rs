@@ -64,28 +64,28 @@ pub trait Resource: Send + Sync + 'static {
     fn create(
         &self,
         change: Create<Self::Model>,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
     /// Looks at the object. No state means that it is gone for sure.
     fn read(
         &self,
         current: State<Self::Model>,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
     /// Changes the object in place. The outcome's state is what was really reached.
     fn update(
         &self,
         change: Update<Self::Model>,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
     /// Ends the object. An outcome with a state says that it is still there, and comes with an error.
     fn delete(
         &self,
         current: State<Self::Model>,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
     /// What identifies one of them. None: it can be neither listed nor imported by identity.
@@ -105,7 +105,8 @@ pub trait Resource: Send + Sync + 'static {
 
     /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in
     /// by the framework.
-    fn import(&self, id: &str, context: Context<Self::Client>) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    fn import(&self, id: &str, context: StepContext<Self::Client>)
+    -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
 /// A data source: it is only read.
@@ -133,13 +134,13 @@ pub trait DataSource: Send + Sync + 'static {
     fn read(
         &self,
         config: Self::Model,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
 /// What every step that may call the service has.
 #[derive(Debug)]
-pub struct Context<C> {
+pub struct StepContext<C> {
     /// The configured client.
     pub client: Arc<C>,
     /// Ends waits when the core is told to stop (plugin protocol, StopProvider).
@@ -301,16 +302,16 @@ pub trait Action: Send + Sync + 'static {
     fn invoke(
         &self,
         config: Self::Model,
-        progress: Progress,
-        context: Context<Self::Client>,
+        progress: ActionProgress,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
 /// Where an action reports its progress. Once the core has gone, what is sent here is dropped without an error.
 #[derive(Clone, Debug)]
-pub struct Progress(pub(super) mpsc::UnboundedSender<String>);
+pub struct ActionProgress(pub(super) mpsc::UnboundedSender<String>);
 
-impl Progress {
+impl ActionProgress {
     /// Shows the operator a line, which must hold no secret.
     pub fn say(&self, line: impl Into<String>) {
         let _ = self.0.send(line.into());
@@ -347,7 +348,7 @@ pub trait ListResource: Send + Sync + 'static {
         &self,
         config: Self::Model,
         found: ListSender<'_, Self::Resource>,
-        context: Context<Self::Client>,
+        context: StepContext<Self::Client>,
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
@@ -356,8 +357,7 @@ pub trait ListResource: Send + Sync + 'static {
 pub struct Listed<M> {
     /// What the operator knows it by.
     pub display_name: String,
-    /// What is known of it: at least what identifies it, and where [`ListSender::wants_state`] says so, all that a refresh
-    /// would show.
+    /// Its values: at least those that identify it, and all that a refresh reads if [`ListSender::wants_state`].
     pub state: M,
 }
 

@@ -10,8 +10,8 @@ use super::{
     identity::Identity,
     model::{ModelError, from_value, to_value},
     resource::{
-        Action, Context, Create, DataSource, EventSender, ListResource, ListSender, Outcome, Plan, PlanContext,
-        Progress, Resource, State, Update,
+        Action, ActionProgress, Create, DataSource, EventSender, ListResource, ListSender, Outcome, Plan, PlanContext,
+        Resource, State, StepContext, Update,
     },
     value::Value,
 };
@@ -44,7 +44,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// A step of a resource, or the read of a data source.
-    async fn act(&self, _step: ResourceStep, _context: Context<C>) -> Done<Outcome<Value>> {
+    async fn act(&self, _step: ResourceStep, _context: StepContext<C>) -> Done<Outcome<Value>> {
         misplaced()
     }
 
@@ -64,7 +64,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// Of an ephemeral resource.
-    async fn open(&self, _config: Value, _context: Context<C>) -> Done<Opened<Value, Thing>> {
+    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, Thing>> {
         misplaced()
     }
 
@@ -73,7 +73,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
         &self,
         _config: Value,
         _sender: &'a mut EventSender<'a>,
-        _context: Context<C>,
+        _context: StepContext<C>,
     ) -> Done<Diagnostics> {
         misplaced()
     }
@@ -84,7 +84,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// Of an action.
-    async fn invoke(&self, _config: Value, _progress: Progress, _context: Context<C>) -> Done<Diagnostics> {
+    async fn invoke(&self, _config: Value, _progress: ActionProgress, _context: StepContext<C>) -> Done<Diagnostics> {
         misplaced()
     }
 
@@ -144,7 +144,7 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         })
     }
 
-    async fn act(&self, step: ResourceStep, context: Context<R::Client>) -> Done<Outcome<Value>> {
+    async fn act(&self, step: ResourceStep, context: StepContext<R::Client>) -> Done<Outcome<Value>> {
         let made = match step {
             ResourceStep::Create(Create { config, planned, private }) => {
                 let change = Create { config: from_value(&config)?, planned: from_value(&planned)?, private };
@@ -186,7 +186,7 @@ impl<D: DataSource> Steps<D::Client> for OfDataSource<D> {
         Ok(())
     }
 
-    async fn act(&self, step: ResourceStep, context: Context<D::Client>) -> Done<Outcome<Value>> {
+    async fn act(&self, step: ResourceStep, context: StepContext<D::Client>) -> Done<Outcome<Value>> {
         let ResourceStep::Read(config) = step else { return misplaced() };
         outcome(self.0.read(from_value(&config.state)?, context).await)
     }
@@ -202,7 +202,7 @@ impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
         Ok(())
     }
 
-    async fn open(&self, config: Value, context: Context<E::Client>) -> Done<Opened<Value, Thing>> {
+    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, Thing>> {
         let opened = self.0.open(from_value(&config)?, context).await;
         Ok(Opened {
             result: opened.result.as_ref().map(to_value).transpose()?,
@@ -226,7 +226,7 @@ impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
         &self,
         config: Value,
         sender: &'a mut EventSender<'a>,
-        context: Context<L::Client>,
+        context: StepContext<L::Client>,
     ) -> Done<Diagnostics> {
         Ok(self.0.list(from_value(&config)?, ListSender::new(sender), context).await)
     }
@@ -246,7 +246,12 @@ impl<A: Action> Steps<A::Client> for OfAction<A> {
         Ok(self.0.plan(from_value(&config)?, context).await)
     }
 
-    async fn invoke(&self, config: Value, progress: Progress, context: Context<A::Client>) -> Done<Diagnostics> {
+    async fn invoke(
+        &self,
+        config: Value,
+        progress: ActionProgress,
+        context: StepContext<A::Client>,
+    ) -> Done<Diagnostics> {
         Ok(self.0.invoke(from_value(&config)?, progress, context).await)
     }
 }

@@ -216,7 +216,7 @@ impl Client {
 }
 
 /// The framework's end of a step, as the service's client takes it.
-pub(super) fn limits<C>(context: &framework::Context<C>) -> api::Context {
+pub(super) fn limits<C>(context: &framework::StepContext<C>) -> api::Context {
     api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 

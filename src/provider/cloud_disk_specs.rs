@@ -11,7 +11,7 @@ use super::{
 use crate::{
     api::{CloudDiskSpec, CloudDiskSpecFilter},
     framework::{
-        Attr, Context, DataSource, Outcome, Private, Schema, Type,
+        Attr, DataSource, Outcome, Private, Schema, StepContext, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
 };
@@ -72,7 +72,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: CloudDiskSpecs, context: Context<Client>) -> Outcome<CloudDiskSpecs> {
+    async fn read(&self, mut config: CloudDiskSpecs, context: StepContext<Client>) -> Outcome<CloudDiskSpecs> {
         let filter = CloudDiskSpecFilter {
             spec_alias: config.spec_alias.known().cloned(),
             spec_types: config

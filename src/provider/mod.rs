@@ -86,7 +86,7 @@ impl framework::Provider for Damodel {
             .data_source(public_images::Single)
             .data_source(specs::List)
             .data_source(specs::Single)
-            .ephemeral_resource(instance::Access)
+            .ephemeral_resource(instance::InstanceAccessResource)
             .function(functions::EstimateCost)
             .function(functions::ParseImageAddress)
             .function(model::ModelMemory)

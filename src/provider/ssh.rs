@@ -16,7 +16,7 @@ use super::{
     ssh_failure::{SshFailure, no_credentials},
 };
 use crate::{
-    framework::{Attr, Context, Diagnostic, Diagnostics, Path, Secret, timeouts::parse_duration},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Secret, StepContext, timeouts::parse_duration},
     ssh,
 };
 
@@ -354,7 +354,7 @@ impl Tunnel<'_> {
     ///
     /// # Errors
     /// A diagnostic: nothing to log in with, or SSH's own reason.
-    pub(super) async fn open(&self, tried: &str, context: &Context<Client>) -> Result<ssh::Link, Diagnostic> {
+    pub(super) async fn open(&self, tried: &str, context: &StepContext<Client>) -> Result<ssh::Link, Diagnostic> {
         let target = self.login.target(self.access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => no_credentials(self.access, ""),
             NoTarget::Refused(diagnostic) => *diagnostic,

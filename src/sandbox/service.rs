@@ -13,7 +13,7 @@ use super::{
     chat,
     clock::{Clock, Tempo, milliseconds, wall_seconds},
     control::{Mutation, MutationError},
-    endpoints::{Context, CreationWish, Endpoint, Input},
+    endpoints::{CallContext, CreationWish, Endpoint, Input},
     fault::{Action, Faults, Shape},
     form::Form,
     ledger::{Ledger, RequestEntry},
@@ -245,7 +245,7 @@ impl Service {
             Ok(account) => account,
             Err(refusal) => return refuse(None, refusal),
         };
-        let mut context = Context {
+        let mut context = CallContext {
             world: &mut self.world,
             form: &self.form,
             random,
@@ -258,7 +258,7 @@ impl Service {
             changed: false,
         };
         let result = (endpoint.handle)(&mut context, &incoming.input);
-        let Context { created, released, changed, .. } = context;
+        let CallContext { created, released, changed, .. } = context;
         let result = match (result, changed.then(|| self.save()).transpose()) {
             (result, Ok(_)) => result,
             (_, Err(error)) => {

@@ -8,7 +8,7 @@ use super::{Adoptable, Arguments, Error, draft::Draft};
 use crate::{
     framework::{
         Diagnostics, Ends, OfferKind, PathStep, Schema, Server, Value,
-        schema::{Attribute, Presence},
+        schema::{Attribute, Requirement},
         server::{ConfigureRequest, ListRequest},
     },
     provider::{Damodel, Environment},
@@ -176,8 +176,8 @@ impl ListedThings {
 fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String> {
     let blamed = judged.iter().filter(|said| said.is_error()).filter_map(|said| said.path.as_ref()?.steps().first());
     let may_go = |name: &str| {
-        let presence = schema.attribute(name).map(|attribute| attribute.presence);
-        presence == Some(Presence::OptionalComputed) && !config.attribute(name).is_null()
+        let requirement = schema.attribute(name).map(|attribute| attribute.requirement);
+        requirement == Some(Requirement::OptionalComputed) && !config.attribute(name).is_null()
     };
     blamed
         .filter_map(|step| match step {

@@ -226,7 +226,7 @@ mod tests {
     };
     use crate::framework::{
         Schema, Type,
-        schema::{Attribute, AttributeType, Block, Nesting, Presence, Replacement, validator},
+        schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, validator},
     };
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         assert!(line.ends_with(") The key. Each must be a key."), "{line}");
         secret = secret.replaces(Replacement::Always);
         assert!(schema::line(&secret).contains("also when it is set for the first time"));
-        secret.presence = Presence::Required;
+        secret.requirement = Requirement::Required;
         assert!(!schema::line(&secret).contains("also when it is set for the first time"));
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::framework::{
     Type, Value,
-    schema::{Attribute, AttributeType, Block, Nesting, Presence, Replacement, Schema, Validator},
+    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, Validator},
 };
 
 /// What replacement means, for those who meet it in the lists below it.
@@ -13,10 +13,10 @@ const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys 
                            unless noted.";
 
 /// The groups of a list, in the registry's order and words.
-const GROUPS: [(&str, &[Presence]); 3] = [
-    ("Required", &[Presence::Required]),
-    ("Optional", &[Presence::Optional, Presence::OptionalComputed]),
-    ("Read-Only", &[Presence::Computed]),
+const GROUPS: [(&str, &[Requirement]); 3] = [
+    ("Required", &[Requirement::Required]),
+    ("Optional", &[Requirement::Optional, Requirement::OptionalComputed]),
+    ("Read-Only", &[Requirement::Computed]),
 ];
 
 /// A list within the schema that has a section of its own.
@@ -33,9 +33,9 @@ pub(super) fn section(schema: &Schema) -> Vec<String> {
     if schema.attributes.iter().any(|attribute| attribute.replacement != Replacement::Never) {
         paragraphs.push(REPLACEMENT.to_owned());
     }
-    for (group, presences) in GROUPS {
-        let mut lines = lines(&schema.attributes, presences, &[]);
-        if presences.contains(&Presence::Optional) {
+    for (group, requirements) in GROUPS {
+        let mut lines = lines(&schema.attributes, requirements, &[]);
+        if requirements.contains(&Requirement::Optional) {
             lines.extend(schema.blocks.iter().map(block));
         }
         if !lines.is_empty() {
@@ -57,8 +57,8 @@ impl Nested<'_> {
     fn section(&self) -> Vec<String> {
         let title = format!("### Nested Schema for `{}`", self.path.join("."));
         let mut paragraphs = vec![format!("<a id=\"{}\"></a>\n{title}", anchor(self.is_block, &self.path))];
-        for (group, presences) in GROUPS {
-            let lines = lines(self.attributes, presences, &self.path);
+        for (group, requirements) in GROUPS {
+            let lines = lines(self.attributes, requirements, &self.path);
             if !lines.is_empty() {
                 paragraphs.extend([format!("{group}:"), lines.join("\n")]);
             }
@@ -79,8 +79,8 @@ fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str]) -> Vec<Nested<'a
     attributes.iter().filter_map(below).collect()
 }
 
-fn lines(attributes: &[Attribute], presences: &[Presence], parents: &[&str]) -> Vec<String> {
-    let of_group = attributes.iter().filter(|attribute| presences.contains(&attribute.presence));
+fn lines(attributes: &[Attribute], requirements: &[Requirement], parents: &[&str]) -> Vec<String> {
+    let of_group = attributes.iter().filter(|attribute| requirements.contains(&attribute.requirement));
     let line = |attribute: &Attribute| match attribute.ty {
         AttributeType::Nested(..) => see_below(&line(attribute), &anchor(false, &path(parents, &attribute.name))),
         AttributeType::Plain(_) => line(attribute),
@@ -152,7 +152,7 @@ fn facts(attribute: &Attribute) -> Vec<String> {
     let rules = rules(&attribute.validators, description, is_collection);
     let replacement = match attribute.replacement {
         // Never null, so never set for the first time.
-        Replacement::Always if attribute.presence == Presence::Required || attribute.default.is_some() => {
+        Replacement::Always if attribute.requirement == Requirement::Required || attribute.default.is_some() => {
             Some("Forces replacement.")
         }
         Replacement::Always => Some("Forces replacement, also when it is set for the first time."),

@@ -1,4 +1,4 @@
-//! What a configuration may say: attributes with their types, presence and rules, from which the core's schema, the
+//! What a configuration may say: attributes with their types, requirements and rules, from which the core's schema, the
 //! checks, the plan and the docs are made.
 
 pub mod validator;
@@ -70,10 +70,10 @@ fn object_type(attributes: &[Attribute]) -> BTreeMap<String, Type> {
 
 /// Who sets an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum Requirement {
     /// The provider alone.
     Computed,
-    /// The configuration, or nobody.
+    /// The configuration; null without it.
     Optional,
     /// The configuration, or else the provider.
     OptionalComputed,
@@ -105,7 +105,7 @@ pub enum Nesting {
 /// What an attribute holds.
 #[derive(Clone, Debug)]
 pub enum AttributeType {
-    /// Objects whose attributes have presence and rules of their own.
+    /// Objects whose attributes have requirements and rules of their own.
     Nested(Nesting, Vec<Attribute>),
     /// A plain value.
     Plain(Type),
@@ -141,7 +141,7 @@ pub struct Attribute {
     /// What it holds.
     pub ty: AttributeType,
     /// Who sets it.
-    pub presence: Presence,
+    pub requirement: Requirement,
     /// What it means, in Markdown.
     pub description: String,
     /// Whether the core hides the value.
@@ -162,22 +162,22 @@ pub struct Attribute {
 impl Attribute {
     /// An attribute that the configuration must set.
     pub fn required(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
-        Self::new(name, ty.into(), Presence::Required, description.into())
+        Self::new(name, ty.into(), Requirement::Required, description.into())
     }
 
     /// An attribute that the configuration may set.
     pub fn optional(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
-        Self::new(name, ty.into(), Presence::Optional, description.into())
+        Self::new(name, ty.into(), Requirement::Optional, description.into())
     }
 
     /// An attribute that only the provider sets.
     pub fn computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
-        Self::new(name, ty.into(), Presence::Computed, description.into())
+        Self::new(name, ty.into(), Requirement::Computed, description.into())
     }
 
     /// An attribute that the configuration may set and the provider otherwise does.
     pub fn optional_computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
-        Self::new(name, ty.into(), Presence::OptionalComputed, description.into())
+        Self::new(name, ty.into(), Requirement::OptionalComputed, description.into())
     }
 
     /// An attribute with a default, which shows in plan and state and so is optional and computed on the wire.
@@ -229,14 +229,14 @@ impl Attribute {
 
     /// Whether the provider may set it.
     pub fn is_computed(&self) -> bool {
-        matches!(self.presence, Presence::Computed | Presence::OptionalComputed)
+        matches!(self.requirement, Requirement::Computed | Requirement::OptionalComputed)
     }
 
-    fn new(name: &str, ty: AttributeType, presence: Presence, description: String) -> Self {
+    fn new(name: &str, ty: AttributeType, requirement: Requirement, description: String) -> Self {
         Self {
             name: name.to_owned(),
             ty,
-            presence,
+            requirement,
             description,
             sensitive: false,
             write_only: false,

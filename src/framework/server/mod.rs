@@ -22,7 +22,7 @@ use super::{
     diagnostics::Diagnostics,
     ephemeral::Holder,
     registry::{Provider, Registry},
-    resource::Context,
+    resource::StepContext,
     schema::Schema,
 };
 
@@ -69,7 +69,7 @@ tokio::task_local! {
     static CALLER: Caller;
 }
 
-/// Answers a call of `caller`. The steps of the call learn from their [`Context::caller_gone`] that it is gone.
+/// Answers a call of `caller`. The steps of the call learn from their [`StepContext::caller_gone`] that it is gone.
 pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
@@ -126,9 +126,9 @@ impl<P: Provider> Server<P> {
     }
 
     /// What a step works with.
-    fn context(&self, client: Arc<P::Client>, timeout: Duration) -> Context<P::Client> {
+    fn context(&self, client: Arc<P::Client>, timeout: Duration) -> StepContext<P::Client> {
         let Caller { caller_gone, answered, .. } = self.current_caller();
-        Context { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
+        StepContext { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
     }
 
     /// The client, or why it is missing.

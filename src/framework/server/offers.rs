@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 use super::Server;
 use crate::framework::{
-    Diagnostic, Diagnostics, Entry, ListEvent, OfferKind, Opened, Outcome, PlanContext, Private, Progress, Provider,
-    Schema, State, Value,
+    ActionProgress, Diagnostic, Diagnostics, Entry, ListEvent, OfferKind, Opened, Outcome, PlanContext, Private,
+    Provider, Schema, State, Value,
     model::from_value,
     plan_rules::{check, planned_state},
     resource::EventSender,
@@ -128,7 +128,7 @@ impl<P: Provider> Server<P> {
         progress: mpsc::UnboundedSender<String>,
     ) -> Result<Diagnostics, Diagnostics> {
         let context = self.context(self.client()?, action.timeout());
-        action.steps.invoke(fill_defaults(&action.schema, config), Progress(progress), context).await
+        action.steps.invoke(fill_defaults(&action.schema, config), ActionProgress(progress), context).await
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     framework::{
         IdentitySchema, Parameter, Signature,
-        schema::{Attribute, AttributeType, Nesting, Presence, Schema},
+        schema::{Attribute, AttributeType, Nesting, Requirement, Schema},
     },
     protocol::{
         codec::encode_type,
@@ -57,8 +57,8 @@ fn attribute(attribute: &Attribute) -> WireAttribute {
         nested_type,
         description: attribute.description.clone(),
         description_kind: StringKind::Markdown.into(),
-        required: attribute.presence == Presence::Required,
-        optional: matches!(attribute.presence, Presence::Optional | Presence::OptionalComputed),
+        required: attribute.requirement == Requirement::Required,
+        optional: matches!(attribute.requirement, Requirement::Optional | Requirement::OptionalComputed),
         computed: attribute.is_computed(),
         sensitive: attribute.sensitive,
         write_only: attribute.write_only,

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::{Message, failed, question, request};
 use crate::{
     api::{ChatAnswer, ChatRequest, Error},
-    framework::{self, Attr, Context, Diagnostics, Progress, Schema, value::Number},
+    framework::{self, ActionProgress, Attr, Diagnostics, Schema, StepContext, value::Number},
     provider::{Client, client::limits},
 };
 
@@ -42,7 +42,7 @@ impl framework::Action for Action {
         )
     }
 
-    async fn invoke(&self, config: Question, progress: Progress, context: Context<Client>) -> Diagnostics {
+    async fn invoke(&self, config: Question, progress: ActionProgress, context: StepContext<Client>) -> Diagnostics {
         let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
         match ask(&request, &progress, &context).await {
             Ok(answer) => {
@@ -59,7 +59,11 @@ impl framework::Action for Action {
     }
 }
 
-async fn ask(request: &ChatRequest, progress: &Progress, context: &Context<Client>) -> Result<ChatAnswer, Error> {
+async fn ask(
+    request: &ChatRequest,
+    progress: &ActionProgress,
+    context: &StepContext<Client>,
+) -> Result<ChatAnswer, Error> {
     let (sender, mut pieces) = mpsc::unbounded_channel();
     let telling = async {
         let (mut lines, mut told) = (Lines::default(), 0);

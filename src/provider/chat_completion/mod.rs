@@ -21,7 +21,7 @@ use super::{
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, Error, InstanceUid},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, Type,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, StepContext, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
         value::Number,
     },
@@ -89,7 +89,7 @@ impl DataSource for ChatCompletion {
         validate(config, diagnostics);
     }
 
-    async fn read(&self, config: Chat, context: Context<Client>) -> Outcome<Chat> {
+    async fn read(&self, config: Chat, context: StepContext<Client>) -> Outcome<Chat> {
         let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
         if config.target.as_str() == Some(LLAMA_SERVER) {
             return Box::pin(read(config, &request, &context)).await;
@@ -273,7 +273,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 }
 
 /// Asks the server. It is logged in to for this question alone.
-async fn read(config: Chat, request: &ChatRequest, context: &Context<Client>) -> Outcome<Chat> {
+async fn read(config: Chat, request: &ChatRequest, context: &StepContext<Client>) -> Outcome<Chat> {
     match ask(&config, request, context).await {
         Ok((answer, warnings)) => Outcome::present(config.answered(answer), Private::default()).with(warnings),
         Err(diagnostic) => Outcome::absent().with(*diagnostic),
@@ -283,7 +283,7 @@ async fn read(config: Chat, request: &ChatRequest, context: &Context<Client>) ->
 async fn ask(
     config: &Chat,
     request: &ChatRequest,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Result<(ChatAnswer, Diagnostics), Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();
     let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));

@@ -8,8 +8,8 @@ use super::schema::{CloudDisk, DiskRecord, reported};
 use crate::{
     api::{self, CloudDiskFilter, Listing},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, Path, Schema, Type, is_set,
-        schema::{Attribute, AttributeType, Nesting, Presence, validator},
+        Attr, Diagnostic, Diagnostics, Path, Schema, StepContext, Type, is_set,
+        schema::{Attribute, AttributeType, Nesting, Requirement, validator},
     },
     provider::{
         Client,
@@ -98,7 +98,7 @@ impl lifecycle::Filters for Filters {
         Schema::new("The cloud disks of the account. Released ones are left out.", arguments())
     }
 
-    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
+    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
         let filter = CloudDiskFilter {
             name_or_uid: self.name_or_uid.known().cloned(),
             status: self.status.as_str().and_then(disk_status_number),
@@ -125,7 +125,7 @@ impl SingularModel for DiskRecord {
     fn schema() -> Schema {
         let as_argument = |mut attribute: Attribute| {
             if matches!(attribute.name.as_str(), "id" | "uid" | "name") {
-                attribute.presence = Presence::OptionalComputed;
+                attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }
             attribute

@@ -20,13 +20,10 @@ use super::{
     },
 };
 use crate::{
-    api::{
-        self, Accepted, CloudDiskSpecFilter, Code, Context as Limits, CreateCloudDisk, Listing, Objects, Sighting,
-        WaitEnded,
-    },
+    api::{self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Listing, Objects, Sighting, WaitEnded},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Plan, PlanContext, PlanKind, Schema,
-        Type, Update,
+        Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Plan, PlanContext, PlanKind, Schema,
+        StepContext, Type, Update,
     },
 };
 
@@ -61,7 +58,7 @@ impl Managed for CloudDisk {
         plan_size(plan, context).await;
     }
 
-    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<Client>) -> Outcome<Self> {
         update(change, context).await
     }
 
@@ -89,7 +86,7 @@ impl Managed for CloudDisk {
         Some(disk.clone())
     }
 
-    async fn request(&mut self, client: &Client, _limits: &Limits) -> Result<CreateCloudDisk, Diagnostic> {
+    async fn request(&mut self, client: &Client, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
         let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
         self.planned_request(client).ok_or_else(missing)
     }
@@ -140,7 +137,7 @@ impl Managed for CloudDisk {
         after_refusal(disk)
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         let is_wanted = |disk: &api::CloudDisk| {
             !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
         };
@@ -153,7 +150,7 @@ impl Managed for CloudDisk {
 }
 
 /// Grows in place.
-async fn update(change: Update<CloudDisk>, context: &Context<Client>) -> Outcome<CloudDisk> {
+async fn update(change: Update<CloudDisk>, context: &StepContext<Client>) -> Outcome<CloudDisk> {
     let Update { prior, planned, private, .. } = change;
     let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
     let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
@@ -186,7 +183,7 @@ async fn update(change: Update<CloudDisk>, context: &Context<Client>) -> Outcome
 }
 
 /// Whether a refused resize is one that an earlier request, whose answer was lost, has begun or done.
-async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, limits: &api::Context) -> bool {
+async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, limits: &Context) -> bool {
     let listing = disks.fresh(limits).await;
     listing.is_ok_and(|listing| {
         listing.find(&number).is_some_and(|disk| disk.size_gb == Some(size) || disk.status == Some(STARTING))
@@ -247,7 +244,7 @@ impl Release<'_, CloudDisk> {
 
     /// Who holds the disk, as the service reports it.
     async fn holders(&self) -> String {
-        let limits = api::Context::within(std::time::Duration::from_secs(5), &self.limits.cancel);
+        let limits = Context::within(std::time::Duration::from_secs(5), &self.limits.cancel);
         let Ok(listing) = self.client.api.cloud_disks().fresh(&limits).await else { return String::new() };
         let Some(disk) = listing.find(&self.key) else { return String::new() };
         let bound: Vec<String> =
@@ -309,7 +306,7 @@ async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>
 }
 
 /// Holds a size to its specification (service API, Cloud disk specification).
-async fn check_size(size: i64, spec: i64, client: &Client, limits: &api::Context, diagnostics: &mut Diagnostics) {
+async fn check_size(size: i64, spec: i64, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
     match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
         Ok(specs) => match specs.find(&spec) {
             None if specs.complete => diagnostics.error_at(

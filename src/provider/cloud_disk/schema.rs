@@ -7,7 +7,7 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Presence, Replacement, validator},
+        schema::{Attribute, Replacement, Requirement, validator},
         timeouts::Timeouts,
     },
     provider::{
@@ -46,22 +46,22 @@ pub(super) fn schema() -> Schema {
 fn as_argument(mut attribute: Attribute) -> Attribute {
     match attribute.name.as_str() {
         "name" => {
-            attribute.presence = Presence::OptionalComputed;
+            attribute.requirement = Requirement::OptionalComputed;
             attribute.description = "The disk's name. Changed in place.".to_owned();
             attribute.validate(validator::text("text that is not empty", |name| !name.trim().is_empty()))
         }
         "size_gb" => {
-            attribute.presence = Presence::Required;
+            attribute.requirement = Requirement::Required;
             attribute.description = "The capacity in GB. It grows in place; a smaller value is an error.".to_owned();
             attribute.validate(validator::between(20..=i64::MAX))
         }
         "spec_id" => {
-            attribute.presence = Presence::Required;
+            attribute.requirement = Requirement::Required;
             attribute.description = "The cloud disk specification (see `damodel_cloud_disk_specs`).".to_owned();
             attribute.replaces(Replacement::Always).validate(validator::between(1..=i64::MAX))
         }
         "mount_path" => {
-            attribute.presence = Presence::OptionalComputed;
+            attribute.requirement = Requirement::OptionalComputed;
             attribute.description = "Where the disk is mounted when an instance names no path of its own.".to_owned();
             attribute
                 .replaces(Replacement::IfKnown)

@@ -8,7 +8,7 @@ use super::schema::Instance;
 use crate::{
     api::InstanceUid,
     framework::{
-        Attr, Context, EphemeralResource, Opened, Path, Schema, Secret, Type,
+        Attr, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
         schema::{Attribute, validator},
     },
     provider::{Client, access, client::limits},
@@ -16,7 +16,7 @@ use crate::{
 
 /// The ephemeral resource.
 #[derive(Debug)]
-pub(in crate::provider) struct Access;
+pub(in crate::provider) struct InstanceAccessResource;
 
 /// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub(in crate::provider) struct InstanceAccess {
     jupyter_token: Attr<Secret>,
 }
 
-impl EphemeralResource for Access {
+impl EphemeralResource for InstanceAccessResource {
     type Client = Client;
     type Model = InstanceAccess;
     type Held = ();
@@ -61,7 +61,7 @@ impl EphemeralResource for Access {
         Duration::from_secs(10 * 60)
     }
 
-    async fn open(&self, config: InstanceAccess, context: Context<Client>) -> Opened<InstanceAccess, ()> {
+    async fn open(&self, config: InstanceAccess, context: StepContext<Client>) -> Opened<InstanceAccess, ()> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
         let found = access::running(&uid, "Nothing was opened.", &context.client, &limits(&context)).await;
         let record = match found {

@@ -8,8 +8,8 @@ use super::schema::{Instance, schema};
 use crate::{
     api::{self, Code, InstanceFilter, Listing, Object as _},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, Path, Schema, Secret, Type, is_set, project,
-        schema::{Attribute, AttributeType, Nesting, Presence},
+        Attr, Diagnostic, Diagnostics, Path, Schema, Secret, StepContext, Type, is_set, project,
+        schema::{Attribute, AttributeType, Nesting, Requirement},
         value::Number,
     },
     provider::{
@@ -113,7 +113,7 @@ impl lifecycle::Filters for Filters {
         )
     }
 
-    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
+    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
         let filter = InstanceFilter { query: self.query.known().cloned(), status: self.status.known().cloned() };
         let (instances, limits) = (context.client.api.instances(), limits(context));
         let listing = if filter == InstanceFilter::default() {
@@ -131,7 +131,7 @@ impl lifecycle::Filters for Filters {
     async fn state(
         record: api::Instance,
         whole: bool,
-        context: &Context<Client>,
+        context: &StepContext<Client>,
     ) -> Result<Option<Instance>, Diagnostic> {
         let mut state: Instance = state(&record);
         if !whole {
@@ -255,7 +255,7 @@ impl lifecycle::SingularModel for SingleInstance {
         |instance| instance.name.as_deref() == self.name.as_str()
     }
 
-    async fn read(self, instance: &api::Instance, context: &Context<Client>) -> Result<Self, Diagnostic> {
+    async fn read(self, instance: &api::Instance, context: &StepContext<Client>) -> Result<Self, Diagnostic> {
         let (client, limits) = (context.client.as_ref(), limits(context));
         let detail = client.api.instances().detail(&instance.uid, &limits).await.map_err(|error| {
             let tried = format!("read instance {}", instance.uid);
@@ -296,11 +296,11 @@ fn as_result(attribute: Attribute) -> Option<Attribute> {
     result.sensitive = attribute.sensitive;
     match attribute.name.as_str() {
         "id" => {
-            result.presence = Presence::OptionalComputed;
+            result.requirement = Requirement::OptionalComputed;
             result.description = "The instance's UID. Either this or `name`.".to_owned();
         }
         "name" => {
-            result.presence = Presence::OptionalComputed;
+            result.requirement = Requirement::OptionalComputed;
             result.description = "The instance's name, which only one may have. Either this or `id`.".to_owned();
         }
         _ => {}

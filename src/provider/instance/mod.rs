@@ -21,23 +21,20 @@ use super::{
     client::limits,
     errors::Failure,
     lifecycle::{
-        self, AfterRefusal, Choice, Common, Creation, Forbidden, ImportTarget, Managed, ManagedExt as _, Release,
+        self, AfterRefusal, Choice, Common, Forbidden, ImportTarget, Managed, ManagedCreate, ManagedExt as _, Release,
     },
     words::capitalized,
 };
 use crate::{
-    api::{
-        self, Accepted, Attempt, Code, Context as Limits, CreateInstance, InstanceStatus, InstanceUid, Listing,
-        Presence,
-    },
+    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Listing, Presence},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, Type,
-        Update, timeouts::parse_duration, to_value,
+        Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, StepContext,
+        Type, Update, timeouts::parse_duration, to_value,
     },
 };
 
 pub(super) use self::{
-    access::Access,
+    access::InstanceAccessResource,
     listed::{Filters, Instances, SingleInstance},
 };
 
@@ -83,7 +80,7 @@ impl Managed for Instance {
         candidates::plan_adoption(plan);
     }
 
-    async fn update(change: Update<Self>, context: &Context<Client>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<Client>) -> Outcome<Self> {
         Box::pin(update(change, context)).await
     }
 
@@ -111,7 +108,7 @@ impl Managed for Instance {
         None
     }
 
-    async fn complete(&mut self, client: &Client, limits: &Limits) {
+    async fn complete(&mut self, client: &Client, limits: &Context) {
         self.complete_image(client, limits).await;
     }
 
@@ -132,7 +129,7 @@ impl Managed for Instance {
         .into()
     }
 
-    async fn request(&mut self, client: &Client, limits: &Limits) -> Result<CreateInstance, Diagnostic> {
+    async fn request(&mut self, client: &Client, limits: &Context) -> Result<CreateInstance, Diagnostic> {
         report::find_disks(self, client, limits).await?;
         report::request(self, client)
     }
@@ -148,7 +145,7 @@ impl Managed for Instance {
         vec![Choice { object: price::choice(planned, private), ruled_out: None }]
     }
 
-    async fn confirm(&self, attempt: &Attempt, client: &Client, limits: &Limits) -> Result<Self, Diagnostic> {
+    async fn confirm(&self, attempt: &Attempt, client: &Client, limits: &Context) -> Result<Self, Diagnostic> {
         price::confirm(self, attempt, client, limits).await
     }
 
@@ -198,7 +195,7 @@ impl Managed for Instance {
     }
 
     /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
-    async fn look_after_create(creation: &mut Creation<'_, Self>, accepted: &Accepted<api::Instance>) {
+    async fn look_after_create(creation: &mut ManagedCreate<'_, Self>, accepted: &Accepted<api::Instance>) {
         let limits = creation.last_calls();
         match creation.client.api.instances().detail(&accepted.made.uid, &limits).await {
             Ok(detail) => {
@@ -217,7 +214,7 @@ impl Managed for Instance {
         }
     }
 
-    async fn explain_refusal(&self, error: &api::Error, _client: &Client, _limits: &Limits) -> Option<String> {
+    async fn explain_refusal(&self, error: &api::Error, _client: &Client, _limits: &Context) -> Option<String> {
         error.code().filter(|code| code.is_out_of_stock())?;
         Some(match self.wait_for_capacity.as_str() {
             Some(wait) => format!("The create asked again for {wait} (wait_for_capacity); a longer time asks longer."),
@@ -253,7 +250,7 @@ impl Managed for Instance {
         release.forbidden(error).await
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
             Presence::Present(detail) => ImportTarget::One(detail),
             Presence::Released => ImportTarget::Released,
@@ -280,7 +277,7 @@ impl Instance {
 }
 
 /// Changes in place: everything but the name that may change without a new instance is never sent to the service.
-async fn update(change: Update<Instance>, context: &Context<Client>) -> Outcome<Instance> {
+async fn update(change: Update<Instance>, context: &StepContext<Client>) -> Outcome<Instance> {
     let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {

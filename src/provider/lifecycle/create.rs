@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Choice, Managed, ManagedExt as _, absence, create_key, leftovers, noun};
 use crate::{
     api::{
-        self, Accepted, Attempt, BeforeSending, Choices, Context as Limits, CreateOptions, Entry, Error, HandedOver,
-        Journal, Object as _, Origin, Permission, Refusal, Sighting,
+        self, Accepted, Attempt, BeforeSending, Choices, Context, CreateOptions, Entry, Error, HandedOver, Journal,
+        Object as _, Origin, Permission, Refusal, Sighting,
     },
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, Path, Private, is_set},
+    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext, is_set},
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };
 
@@ -29,7 +29,7 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 const STORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// An accepted create, and what has come of it.
-pub(in crate::provider) struct Creation<'a, M> {
+pub(in crate::provider) struct ManagedCreate<'a, M> {
     /// The state, from planned to wholly known.
     pub(in crate::provider) state: M,
     /// What is kept beside it.
@@ -38,14 +38,14 @@ pub(in crate::provider) struct Creation<'a, M> {
     pub(in crate::provider) diagnostics: Diagnostics,
     pub(in crate::provider) client: &'a Client,
     /// The create timeout.
-    pub(in crate::provider) limits: Limits,
+    pub(in crate::provider) limits: Context,
     /// Cancelled when the answer will not reach Terraform.
     pub(in crate::provider) caller_gone: CancellationToken,
     /// Cancelled when the answer went to Terraform's connection.
     answered: CancellationToken,
 }
 
-pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Client>) -> Outcome<M> {
+pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<Client>) -> Outcome<M> {
     let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let mut choices = M::choices(&config, &planned, &private, client);
@@ -91,8 +91,8 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
         }
     };
     let state = answers.confirmed.or_else(|| answers.choices.get(accepted.choice).map(|choice| choice.object.clone()));
-    let limits = Limits { deadline: accepted.deadline, ..limits };
-    let mut creation = Creation {
+    let limits = Context { deadline: accepted.deadline, ..limits };
+    let mut creation = ManagedCreate {
         state: state.unwrap_or(planned),
         private,
         diagnostics,
@@ -109,7 +109,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &Context<Clie
 async fn requests<M: Managed>(
     choices: &mut [Choice<M>],
     client: &Client,
-    limits: &Limits,
+    limits: &Context,
 ) -> Result<Vec<M::Request>, Diagnostic> {
     let mut requests = Vec::new();
     for choice in choices {
@@ -178,7 +178,7 @@ async fn ask<M: Managed>(
     key: &str,
     client: &Client,
     answers: &Mutex<Answers<M>>,
-    limits: &Limits,
+    limits: &Context,
 ) -> Permission<M::Object> {
     let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
     let choices = Arc::clone(&lock().choices);
@@ -216,7 +216,7 @@ async fn ask<M: Managed>(
     }
 }
 
-impl<M: Managed> Creation<'_, M> {
+impl<M: Managed> ManagedCreate<'_, M> {
     async fn follow(&mut self, accepted: Accepted<M::Object>) {
         tracing::info!(kind = M::Object::KIND.as_str(), id = accepted.id(), "accepted");
         self.state.take_record(&accepted.made);
@@ -275,8 +275,8 @@ impl<M: Managed> Creation<'_, M> {
     }
 
     /// The limits of a last call, with some time left even when the wait has used it up.
-    pub(in crate::provider) fn last_calls(&self) -> Limits {
-        Limits { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
+    pub(in crate::provider) fn last_calls(&self) -> Context {
+        Context { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
     }
 
     /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the
@@ -429,7 +429,7 @@ impl<M: Managed> Refused<'_, M> {
     pub(super) async fn diagnostics(
         mut self,
         client: &Client,
-        limits: &Limits,
+        limits: &Context,
         is_set: impl Fn(&str) -> bool,
     ) -> Diagnostics {
         if let Error::NoneAccepted(refusals) = self.error {
@@ -463,7 +463,7 @@ impl<M: Managed> Refused<'_, M> {
     }
 
     /// Says of each candidate why it was not created.
-    async fn of_each(&self, refusals: &[Refusal], client: &Client, limits: &Limits) -> Diagnostic {
+    async fn of_each(&self, refusals: &[Refusal], client: &Client, limits: &Context) -> Diagnostic {
         let mut more = None;
         let mut lines = Vec::new();
         for (place, candidate) in self.candidates.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::{Filters, Managed, ObjectRecord, noun};
 use crate::{
     api::{Listing, Object as _, Record as _},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, overlay, project,
+        Attr, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, StepContext, overlay, project,
     },
     provider::{
         Client,
@@ -68,7 +68,7 @@ impl<D: PluralModel> DataSource for Plural<D> {
         D::schema()
     }
 
-    async fn read(&self, mut config: D, context: Context<Client>) -> Outcome<D> {
+    async fn read(&self, mut config: D, context: StepContext<Client>) -> Outcome<D> {
         let filters: D::Filters = project(&config).unwrap_or_default();
         match filters.matching(&context).await {
             Ok(listing) => {
@@ -115,7 +115,7 @@ pub(in crate::provider) trait SingularModel: Model {
     fn read(
         self,
         record: &ObjectRecord<Self::Managed>,
-        _context: &Context<Client>,
+        _context: &StepContext<Client>,
     ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let read = overlay(&self, &state::<Self::Managed>(record));
         async { read.map_err(unreadable) }
@@ -153,7 +153,7 @@ impl<D: SingularModel> DataSource for Singular<D> {
         config.validate(diagnostics);
     }
 
-    async fn read(&self, config: D, context: Context<Client>) -> Outcome<D> {
+    async fn read(&self, config: D, context: StepContext<Client>) -> Outcome<D> {
         match read_single(config, &context).await {
             Ok(found) => Outcome::present(found, Private::default()),
             Err(diagnostic) => Outcome::absent().with(diagnostic),
@@ -161,7 +161,7 @@ impl<D: SingularModel> DataSource for Singular<D> {
     }
 }
 
-async fn read_single<D: SingularModel>(config: D, context: &Context<Client>) -> Result<D, Diagnostic> {
+async fn read_single<D: SingularModel>(config: D, context: &StepContext<Client>) -> Result<D, Diagnostic> {
     let record = match config.named() {
         Some(record) => record,
         None => choose(&config, snapshot::<D::Managed>(context).await?.as_ref())?,
@@ -180,7 +180,7 @@ fn choose<D: SingularModel>(
 
 /// All objects of a kind, from the list that everything shares for a moment.
 pub(in crate::provider) async fn snapshot<M: Managed>(
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Result<Arc<Listing<ObjectRecord<M>>>, Diagnostic> {
     context.client.api.objects::<M::Object>().snapshot(&limits(context)).await.map_err(|error| {
         Failure { error: &error, tried: format!("list the {}s", noun::<M>()), now: String::new() }.whole()

@@ -2,13 +2,13 @@
 
 use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
 use crate::{
-    api::{self, Absence, Account, Context as Limits, Object, Presence, Sighting},
-    framework::{Context, Diagnostic, Outcome, State},
+    api::{self, Absence, Account, Context, Object, Presence, Sighting},
+    framework::{Diagnostic, Outcome, State, StepContext},
     provider::{Client, client::limits, errors::Failure, protection::refusal},
 };
 
 /// Releases an object and waits until it is gone for sure.
-pub(super) async fn delete<M: Managed>(current: State<M>, context: &Context<Client>) -> Outcome<M> {
+pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
     if current.state.is_protected() {
         let diagnostic = refusal(&current.state);
         return current.unchanged(diagnostic);
@@ -36,7 +36,7 @@ pub(in crate::provider) struct Release<'a, M: Managed> {
     pub(in crate::provider) key: Key<M>,
     pub(in crate::provider) current: &'a State<M>,
     pub(in crate::provider) client: &'a Client,
-    pub(in crate::provider) limits: Limits,
+    pub(in crate::provider) limits: Context,
 }
 
 /// Whether an object can be released now.

@@ -3,7 +3,7 @@
 
 use super::{Choice, Managed, ManagedExt as _, ObjectRecord, noun};
 use crate::{
-    api::{self, Context as Limits, Marked, Object, Permission, marked},
+    api::{self, Context, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},
     provider::{Client, OnLeftover, errors::Failure, words::capitalized},
 };
@@ -22,7 +22,7 @@ pub(super) async fn decide<M: Managed>(
     choices: &[Choice<M>],
     key: &str,
     client: &Client,
-    limits: &Limits,
+    limits: &Context,
 ) -> Decision<M::Object> {
     let mut decision = Decision { permission: Permission::Send, adopted: None, diagnostics: Diagnostics::new() };
     let Some(Choice { object: planned, .. }) = choices.first() else { return decision };
@@ -80,7 +80,7 @@ async fn found<M: Managed>(
     planned: &M,
     key: &str,
     client: &Client,
-    limits: &Limits,
+    limits: &Context,
 ) -> Result<Vec<(ObjectRecord<M>, Marked)>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let before = M::before(client).get_or_try_init(|| objects.snapshot(limits)).await?;

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use super::{Managed, ObjectRecord, data::state};
 use crate::{
     api::{Listing, Object, Record as _},
-    framework::{Context, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Model, Schema},
+    framework::{Diagnostic, Diagnostics, ListResource, ListSender, Listed, Model, Schema, StepContext},
     provider::Client,
 };
 
@@ -25,7 +25,7 @@ pub(in crate::provider) trait Filters: Model {
     /// The objects that the filters select.
     fn matching(
         &self,
-        context: &Context<Client>,
+        context: &StepContext<Client>,
     ) -> impl Future<Output = Result<Arc<Listing<ObjectRecord<Self::Managed>>>, Diagnostic>> + Send;
 
     /// What the filters select that are not the service's.
@@ -37,7 +37,7 @@ pub(in crate::provider) trait Filters: Model {
     fn state(
         record: ObjectRecord<Self::Managed>,
         _whole: bool,
-        _context: &Context<Client>,
+        _context: &StepContext<Client>,
     ) -> impl Future<Output = Result<Option<Self::Managed>, Diagnostic>> + Send {
         let state = state(&record);
         async { Ok(Some(state)) }
@@ -67,7 +67,12 @@ impl<F: Filters> ListResource for ListAll<F> {
         F::schema()
     }
 
-    async fn list(&self, filters: F, mut found: ListSender<'_, F::Managed>, context: Context<Client>) -> Diagnostics {
+    async fn list(
+        &self,
+        filters: F,
+        mut found: ListSender<'_, F::Managed>,
+        context: StepContext<Client>,
+    ) -> Diagnostics {
         let listing = match filters.matching(&context).await {
             Ok(listing) => listing,
             Err(diagnostic) => return diagnostic.into(),

@@ -14,7 +14,7 @@ mod read;
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
 pub(super) use self::{
-    create::Creation,
+    create::ManagedCreate,
     data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
     list::{Filters, ListAll},
@@ -22,10 +22,10 @@ pub(super) use self::{
 };
 use super::Client;
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context as Limits, Creation as Request, Listing, Object, WhileBusy},
+    api::{self, Accepted, Attempt, Code, Context, Creation, Listing, Object, WhileBusy},
     framework::{
-        self, Attr, Context, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
-        PlanContext, Private, Schema, State, Update, timeouts::DefaultTimeouts,
+        self, Attr, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
+        PlanContext, Private, Schema, State, StepContext, Update, timeouts::DefaultTimeouts,
     },
 };
 
@@ -41,7 +41,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// How the service's client knows it.
     type Object: Object;
     /// What its create asks for.
-    type Request: Request<Object = Self::Object>;
+    type Request: Creation<Object = Self::Object>;
 
     /// Its type in HCL.
     const TYPE_NAME: &'static str;
@@ -71,7 +71,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) -> impl Future<Output = ()> + Send;
 
     /// Changes one in place, after it was renamed: the prior state has the new name.
-    fn update(change: Update<Self>, _context: &Context<Client>) -> impl Future<Output = Outcome<Self>> + Send {
+    fn update(change: Update<Self>, _context: &StepContext<Client>) -> impl Future<Output = Outcome<Self>> + Send {
         async { Outcome::present(change.planned, change.private) }
     }
 
@@ -102,7 +102,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn shown(record: &Self::Object) -> Option<Shown<Self>>;
 
     /// Completes what the service reports only in part.
-    fn complete(&mut self, _client: &Client, _limits: &Limits) -> impl Future<Output = ()> + Send {
+    fn complete(&mut self, _client: &Client, _limits: &Context) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -120,7 +120,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn request(
         &mut self,
         client: &Client,
-        limits: &Limits,
+        limits: &Context,
     ) -> impl Future<Output = Result<Self::Request, Diagnostic>> + Send;
 
     /// What it asks for, as far as a plan knows; none while too little is known.
@@ -131,7 +131,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         &self,
         _attempt: &Attempt,
         _client: &Client,
-        _limits: &Limits,
+        _limits: &Context,
     ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let confirmed = self.clone();
         async { Ok(confirmed) }
@@ -164,7 +164,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 
     /// Reads, at the end of a create, what only a look shows.
     fn look_after_create(
-        _creation: &mut Creation<'_, Self>,
+        _creation: &mut ManagedCreate<'_, Self>,
         _accepted: &Accepted<Self::Object>,
     ) -> impl Future<Output = ()> + Send {
         async {}
@@ -175,7 +175,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         &self,
         _error: &api::Error,
         _client: &Client,
-        _limits: &Limits,
+        _limits: &Context,
     ) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
@@ -203,7 +203,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn find(
         id: &str,
         client: &Client,
-        limits: &Limits,
+        limits: &Context,
     ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
 
     /// Marks a state that was imported.
@@ -333,19 +333,19 @@ impl<M: Managed> framework::Resource for Resource<M> {
         plan::plan(plan, &context).await;
     }
 
-    async fn create(&self, change: Create<M>, context: Context<Client>) -> Outcome<M> {
+    async fn create(&self, change: Create<M>, context: StepContext<Client>) -> Outcome<M> {
         Box::pin(create::create(change, &context)).await
     }
 
-    async fn read(&self, current: State<M>, context: Context<Client>) -> Outcome<M> {
+    async fn read(&self, current: State<M>, context: StepContext<Client>) -> Outcome<M> {
         Box::pin(read::read(current, &context)).await
     }
 
-    async fn update(&self, change: Update<M>, context: Context<Client>) -> Outcome<M> {
+    async fn update(&self, change: Update<M>, context: StepContext<Client>) -> Outcome<M> {
         Box::pin(plan::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<M>, context: Context<Client>) -> Outcome<M> {
+    async fn delete(&self, current: State<M>, context: StepContext<Client>) -> Outcome<M> {
         Box::pin(delete::delete(current, &context)).await
     }
 
@@ -353,7 +353,7 @@ impl<M: Managed> framework::Resource for Resource<M> {
         M::generate(config, diagnostics);
     }
 
-    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<M> {
+    async fn import(&self, id: &str, context: StepContext<Client>) -> Outcome<M> {
         read::import(id, &context).await
     }
 }

@@ -3,7 +3,7 @@
 use super::{Managed, ManagedExt as _, create_key, noun};
 use crate::{
     api::{Creation, Object, PendingRecord, Phase},
-    framework::{Context, Diagnostic, Diagnostics, Outcome, Path, Plan, PlanContext, PlanKind, Update},
+    framework::{Diagnostic, Diagnostics, Outcome, Path, Plan, PlanContext, PlanKind, StepContext, Update},
     provider::{Client, client::limits, errors::Failure, protection, words::capitalized},
 };
 
@@ -72,7 +72,7 @@ fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
 }
 
 /// Renames, then changes the rest. What was reached is what the state says, step by step.
-pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &Context<Client>) -> Outcome<M> {
+pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<Client>) -> Outcome<M> {
     let name = change.planned.common().name.clone();
     if let (Some(wanted), Some(key)) =
         (name.as_str().filter(|name| change.prior.name() != Some(name)), change.prior.key())

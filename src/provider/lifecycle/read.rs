@@ -3,14 +3,14 @@
 
 use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
-    api::{self, Context as Limits, Object, Presence},
-    framework::{Context, Diagnostic, Outcome, Private, State},
+    api::{self, Context, Object, Presence},
+    framework::{Diagnostic, Outcome, Private, State, StepContext},
     provider::{Client, client::limits, errors::Failure},
 };
 
 /// Refreshes, where lists show all, from a list that all objects of the run share. Only what that list lacks is looked
 /// for with calls of its own.
-pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Client>) -> Outcome<M> {
+pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
         client.in_a_state(M::Object::KIND, id);
@@ -31,7 +31,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &Context<Cl
     }
 }
 
-async fn look<M: Managed>(state: &M, client: &Client, limits: &Limits) -> Result<Presence<M::Object>, api::Error> {
+async fn look<M: Managed>(state: &M, client: &Client, limits: &Context) -> Result<Presence<M::Object>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let Some(key) = state.key() else { return Ok(Presence::Unproved { reason: "its id in the state cannot be read" }) };
     if let Some(shown) = glance::<M>(&key, client, limits).await? {
@@ -44,7 +44,7 @@ async fn look<M: Managed>(state: &M, client: &Client, limits: &Limits) -> Result
 async fn glance<M: Managed>(
     key: &super::Key<M>,
     client: &Client,
-    limits: &Limits,
+    limits: &Context,
 ) -> Result<Option<Shown<M>>, api::Error> {
     if M::Object::DETAILS_AT_MOST > 0 {
         return Ok(None);
@@ -64,7 +64,7 @@ pub(in crate::provider) enum ImportTarget<M: Managed> {
 }
 
 /// Imports by id. Everything that the service reports is filled in; what it never reports stays null.
-pub(super) async fn import<M: Managed>(id: &str, context: &Context<Client>) -> Outcome<M> {
+pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<Client>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (id, noun) = (id.trim(), noun::<M>());
     let failed = |summary: String, detail: String| Outcome::absent().with(Diagnostic::error(summary, detail));
@@ -99,7 +99,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &Context<Client>) -> O
 /// Finds an object in the list that the imports of one run share; what that lacks may have been made since.
 pub(in crate::provider) async fn in_list<M: Managed>(
     client: &Client,
-    limits: &Limits,
+    limits: &Context,
     is_wanted: impl Fn(&ObjectRecord<M>) -> bool,
 ) -> Result<ImportTarget<M>, api::Error> {
     let objects = client.api.objects::<M::Object>();

@@ -15,7 +15,7 @@ use super::{
     work::{Ended, Served, Work},
 };
 use crate::{
-    framework::{Attr, Context, Create, Diagnostic, Diagnostics, Outcome, timeouts::parse_duration},
+    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, StepContext, timeouts::parse_duration},
     provider::{Client, words::capitalized},
 };
 
@@ -25,7 +25,7 @@ const TAINTED: &str = "The state is tainted: the next apply stops what is left a
 
 /// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the
 /// state.
-pub(super) async fn create(change: Create<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
     let Create { config, planned, mut private } = change;
     let (mut machine, access) = match enter(&planned, &config, &mut private, NOTHING, context).await {
         Ok(entered) => entered,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::{Account, InstanceUid, Presence},
-    framework::{Context, Diagnostic, Outcome, State},
+    framework::{Diagnostic, Outcome, State, StepContext},
     provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized},
     ssh,
 };
@@ -27,7 +27,7 @@ enum Home {
 
 /// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and
 /// where nobody can log in for want of a credential the server is left running, with a warning.
-pub(super) async fn delete(current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),
         Ok(Home::There(access)) => access,
@@ -74,7 +74,7 @@ fn is_foreign(report: &Report) -> bool {
     report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Foreign)
 }
 
-async fn find_home(current: &State<LlamaServer>, context: &Context<Client>) -> Result<Home, Box<Diagnostic>> {
+async fn find_home(current: &State<LlamaServer>, context: &StepContext<Client>) -> Result<Home, Box<Diagnostic>> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else { return Ok(Home::There(None)) };
     let (client, limits) = (context.client.as_ref(), limits(context));
     let subject = subject(&current.state, &uid);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::InstanceUid,
-    framework::{Attr, Context, Diagnostic, Private},
+    framework::{Attr, Diagnostic, Private, StepContext},
     provider::{
         Client,
         access::Access,
@@ -51,7 +51,7 @@ pub(super) async fn enter(
     config: &LlamaServer,
     private: &mut Private,
     now: &str,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Result<(Machine, Option<Access>), Diagnostic> {
     let access = match server.instance_id.as_str() {
         Some(id) => {
@@ -95,7 +95,7 @@ impl Attempt {
         config: &LlamaServer,
         access: Option<&Access>,
         private: &Private,
-        context: &Context<Client>,
+        context: &StepContext<Client>,
     ) -> Result<Machine, NoEntrance> {
         let known_bastion = server.bastion_address().and_then(|address| private.bastion(&address));
         let login = server.login(config, known_bastion);

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     api::{InstanceUid, Presence},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, State,
-        Type,
+        Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, State,
+        StepContext, Type,
     },
     provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
 };
@@ -46,7 +46,7 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
 
 /// Imports by the instance's UID, with a port where it is not the usual one. What runs there tells its options. Of a
 /// server over plain SSH nothing is looked at: an import does not see what to log in with.
-pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn import(id: &str, context: &StepContext<Client>) -> Outcome<LlamaServer> {
     let refused = |summary: String, detail: &str| Outcome::absent().with(Diagnostic::error(summary, detail));
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
@@ -92,7 +92,7 @@ pub(super) async fn import(id: &str, context: &Context<Client>) -> Outcome<Llama
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<&Access>,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Outcome<LlamaServer> {
     let state = &current.state;
     let tried = format!("import {}", state.title());

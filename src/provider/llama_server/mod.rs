@@ -47,8 +47,8 @@ use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::Client;
 use crate::framework::{
-    self, Context, Create, Diagnostics, Identity, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, Update,
-    timeouts::DefaultTimeouts,
+    self, Create, Diagnostics, Identity, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, StepContext,
+    Update, timeouts::DefaultTimeouts,
 };
 
 /// The resource.
@@ -85,22 +85,22 @@ impl framework::Resource for Resource {
     }
 
     /// The work goes on in the instance by itself: when nobody hears the answer, there is nothing to wait for.
-    async fn create(&self, change: Create<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+    async fn create(&self, change: Create<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,
             () = context.caller_gone.cancelled() => Outcome::absent(),
         }
     }
 
-    async fn read(&self, current: State<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+    async fn read(&self, current: State<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
         Box::pin(read::read(current, &context)).await
     }
 
-    async fn update(&self, change: Update<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+    async fn update(&self, change: Update<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
         Box::pin(update::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<LlamaServer>, context: Context<Client>) -> Outcome<LlamaServer> {
+    async fn delete(&self, current: State<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
         Box::pin(delete::delete(current, &context)).await
     }
 
@@ -108,7 +108,7 @@ impl framework::Resource for Resource {
         import::id_of(identity)
     }
 
-    async fn import(&self, id: &str, context: Context<Client>) -> Outcome<LlamaServer> {
+    async fn import(&self, id: &str, context: StepContext<Client>) -> Outcome<LlamaServer> {
         Box::pin(import::import(id, &context)).await
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, Presence},
-    framework::{Attr, Context, Outcome, State},
+    framework::{Attr, Outcome, State, StepContext},
     provider::{
         Client,
         access::Access,
@@ -25,7 +25,7 @@ const UNCHANGED: &str = "The state is unchanged, and so is what runs in the inst
 
 /// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is
 /// repaired.
-pub(super) async fn read(mut current: State<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn read(mut current: State<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
         return look(current, None, context).await;
     };
@@ -56,7 +56,7 @@ pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<Access>,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Outcome<LlamaServer> {
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
         current.state.take_stop();

@@ -139,6 +139,7 @@ mod tests {
 
     use super::{
         super::bootstrap::{Build, Origin, Place, Source},
+        FailureKind::{Architecture, MissingToolkit},
         *,
     };
 
@@ -231,8 +232,8 @@ mod tests {
     #[case::all_of_them(&[("13.0", "75 89"), ("12.4", "70 89")], "70 89", Ok("12.4"))]
     #[case::one_that_does_not_tell(&[("10.0", "")], "70", Ok("10.0"))]
     #[case::a_word_of_cmake(&[("13.0", "75")], "native", Ok("13.0"))]
-    #[case::dropped(&[("13.0", "75 89")], "70", Err((FailureKind::Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
-    #[case::none(&[], "70", Err((FailureKind::MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
+    #[case::dropped(&[("13.0", "75 89")], "70", Err((Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
+    #[case::none(&[], "70", Err((MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
     fn the_first_toolkit_that_compiles_for_the_card_is_taken(
         #[case] there: &[(&str, &str)],
         #[case] architectures: &str,

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     api::{InstanceUid, Task},
     framework::{
-        self, Attr, Context, Diagnostic, Diagnostics, Path, Progress, Schema, Secret, Type,
+        self, ActionProgress, Attr, Diagnostic, Diagnostics, Path, Schema, Secret, StepContext, Type,
         schema::{Attribute, validator},
         timeouts::parse_duration,
     },
@@ -111,7 +111,7 @@ impl framework::Action for Restart {
         Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
     }
 
-    async fn invoke(&self, config: Target, progress: Progress, context: Context<Client>) -> Diagnostics {
+    async fn invoke(&self, config: Target, progress: ActionProgress, context: StepContext<Client>) -> Diagnostics {
         match Box::pin(restart(&config, &progress, &context)).await {
             Ok(notes) => notes,
             Err(diagnostic) => (*diagnostic).into(),
@@ -148,8 +148,8 @@ impl Target {
 
 async fn restart(
     config: &Target,
-    progress: &Progress,
-    context: &Context<Client>,
+    progress: &ActionProgress,
+    context: &StepContext<Client>,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (server, login) = (config.server(), config.login());
     progress.say(format!("logging in to restart {}", server.title()));
@@ -171,7 +171,7 @@ async fn restart(
     Ok(notes)
 }
 
-async fn enter(config: &Target, login: &Login, context: &Context<Client>) -> Result<Machine, Box<Diagnostic>> {
+async fn enter(config: &Target, login: &Login, context: &StepContext<Client>) -> Result<Machine, Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let uid = InstanceUid::new(id.trim());
@@ -199,7 +199,7 @@ struct Run<'a> {
     server: &'a LlamaServer,
     place: Place,
     trial: Trial<'a>,
-    progress: &'a Progress,
+    progress: &'a ActionProgress,
     has_key: bool,
 }
 

@@ -9,7 +9,7 @@ use super::options::PORT;
 use crate::{
     api::InstanceUid,
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, Type,
+        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
         schema::{Attribute, validator},
     },
     provider::{
@@ -88,7 +88,7 @@ impl EphemeralResource for Tunnel {
         Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &none, diagnostics);
     }
 
-    async fn open(&self, config: Way, context: Context<Client>) -> Opened<Way, Forward> {
+    async fn open(&self, config: Way, context: StepContext<Client>) -> Opened<Way, Forward> {
         match Box::pin(open(&config, &context)).await {
             Ok((forward, warnings)) => {
                 let local_url = format!("http://{}", forward.local_address()).into();
@@ -106,7 +106,7 @@ impl Way {
     }
 }
 
-async fn open(config: &Way, context: &Context<Client>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
+async fn open(config: &Way, context: &StepContext<Client>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;

@@ -12,7 +12,7 @@ use super::{
     work::{Check, Ended, Return},
 };
 use crate::{
-    framework::{Context, Diagnostic, Diagnostics, Outcome, Private, Update},
+    framework::{Diagnostic, Diagnostics, Outcome, Private, StepContext, Update},
     provider::Client,
 };
 
@@ -30,7 +30,7 @@ const FAILED: &str = "The state says that it failed: the next apply starts it an
 
 /// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts
 /// nothing.
-pub(super) async fn update(change: Update<LlamaServer>, context: &Context<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
     let Update { config, prior, planned, mut private } = change;
     let effect = Effect::of(&prior, &planned);
     if effect == Effect::Note {

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Type,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type,
         schema::{Attribute, validator},
     },
     model::{self, Error, Model},
@@ -101,7 +101,7 @@ impl DataSource for File {
         }
     }
 
-    async fn read(&self, mut config: Described, context: Context<Client>) -> Outcome<Described> {
+    async fn read(&self, mut config: Described, context: StepContext<Client>) -> Outcome<Described> {
         match Box::pin(read(&config, &context)).await {
             Ok((model, warnings)) => {
                 config.take(model);
@@ -112,7 +112,7 @@ impl DataSource for File {
     }
 }
 
-async fn read(config: &Described, context: &Context<Client>) -> Result<(Model, Diagnostics), Box<Diagnostic>> {
+async fn read(config: &Described, context: &StepContext<Client>) -> Result<(Model, Diagnostics), Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
         let file = file.map_err(|error| failed("the model", &Error::Source(error.into()), "url"))?;
@@ -156,7 +156,7 @@ async fn in_time(
     reading: impl Future<Output = Result<Model, Error<FileError>>>,
     name: &str,
     argument: &str,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Result<Model, Box<Diagnostic>> {
     let stopped = |why: &str| {
         let text = "Nothing was changed. Run the plan again.";

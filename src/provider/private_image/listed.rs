@@ -9,8 +9,8 @@ use super::schema::{PrivateImage, PrivateImageRecord, reported};
 use crate::{
     api::{self, Listing},
     framework::{
-        Attr, Context, Diagnostic, Diagnostics, Path, Schema, Type, project,
-        schema::{Attribute, AttributeType, Nesting, Presence, validator},
+        Attr, Diagnostic, Diagnostics, Path, Schema, StepContext, Type, project,
+        schema::{Attribute, AttributeType, Nesting, Requirement, validator},
         value::Number,
     },
     provider::{
@@ -80,7 +80,7 @@ impl lifecycle::Filters for Filters {
         Schema::new("The private images of the account.", arguments())
     }
 
-    async fn matching(&self, context: &Context<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
+    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
         lifecycle::snapshot::<PrivateImage>(context).await
     }
 
@@ -136,7 +136,7 @@ impl lifecycle::SingularModel for SingleImage {
         ];
         attributes.extend(reported().into_iter().map(|mut attribute| {
             if matches!(attribute.name.as_str(), "name" | "status" | "region") {
-                attribute.presence = Presence::OptionalComputed;
+                attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }
             attribute

@@ -18,7 +18,7 @@ use super::{
     words::{capitalized, image_status, image_type},
 };
 use crate::{
-    api::{self, Accepted, Code, Context as Limits, InstanceUid, Listing, ObjectKind, SaveImage, WhileBusy},
+    api::{self, Accepted, Code, Context, InstanceUid, Listing, ObjectKind, SaveImage, WhileBusy},
     framework::{Attr, Diagnostic, Diagnostics, IdentityAttribute, Path, Plan, PlanContext, PlanKind, Schema, Type},
 };
 
@@ -74,7 +74,7 @@ impl Managed for PrivateImage {
         Some(image.clone())
     }
 
-    async fn request(&mut self, client: &Client, limits: &Limits) -> Result<SaveImage, Diagnostic> {
+    async fn request(&mut self, client: &Client, limits: &Context) -> Result<SaveImage, Diagnostic> {
         let Some(request) = self.planned_request(client) else {
             let detail = "A new image needs instance_id. Nothing was created.";
             return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
@@ -108,7 +108,7 @@ impl Managed for PrivateImage {
         })
     }
 
-    async fn explain_refusal(&self, error: &api::Error, client: &Client, limits: &Limits) -> Option<String> {
+    async fn explain_refusal(&self, error: &api::Error, client: &Client, limits: &Context) -> Option<String> {
         if error.code() != Some(Code::ImageNameExisted) {
             return None;
         }
@@ -130,7 +130,7 @@ impl Managed for PrivateImage {
         AfterRefusal::Fail
     }
 
-    async fn find(id: &str, client: &Client, limits: &Limits) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
     }
 
@@ -164,7 +164,7 @@ fn taken(holder: &api::PrivateImage, client: &Client) -> String {
 /// What the instance's own image may be called, its address and its name: it tells an image that this save made from
 /// one of the same name. Without the address nothing is compared: a display name alone is no proof that an address is
 /// another image's.
-async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Context) -> Vec<String> {
+async fn original_images(uid: &InstanceUid, client: &Client, limits: &Context) -> Vec<String> {
     match original_address(uid, client, limits).await {
         Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
         Ok(None) => Vec::new(),
@@ -179,7 +179,7 @@ async fn original_images(uid: &InstanceUid, client: &Client, limits: &api::Conte
 async fn original_address(
     uid: &InstanceUid,
     client: &Client,
-    limits: &api::Context,
+    limits: &Context,
 ) -> Result<Option<(String, Option<String>)>, api::Error> {
     let instance = client.api.instances().detail(uid, limits).await?.instance;
     let (Some(id), Some(kind)) = (instance.image_id, instance.image_type.as_deref().map(image_type)) else {
@@ -216,13 +216,7 @@ async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Clie
 
 /// A name that another image has is refused by the service (130001): better told before anything else of the apply is
 /// made.
-async fn check_name(
-    name: &str,
-    own: Option<i64>,
-    client: &Client,
-    limits: &api::Context,
-    diagnostics: &mut Diagnostics,
-) {
+async fn check_name(name: &str, own: Option<i64>, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
     match client.api.private_images().snapshot(limits).await {
         Ok(listing) => {
             let holder = listing

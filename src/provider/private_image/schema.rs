@@ -6,7 +6,7 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Presence, Replacement, validator},
+        schema::{Attribute, Replacement, Requirement, validator},
         timeouts::Timeouts,
         value::Number,
     },
@@ -33,7 +33,7 @@ pub(super) fn schema() -> Schema {
     ];
     attributes.extend(reported().into_iter().map(|mut attribute| {
         if attribute.name == "name" {
-            attribute.presence = Presence::Required;
+            attribute.requirement = Requirement::Required;
             attribute.description = "The image's name, unique in the account. Changed in place.".to_owned();
             return attribute.validate(validator::text("text that is not empty", |name| !name.trim().is_empty()));
         }

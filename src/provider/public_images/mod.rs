@@ -16,8 +16,8 @@ use super::{
 use crate::{
     api::{PublicImage, PublicImageFilter},
     framework::{
-        Attr, Context, DataSource, Diagnostics, Outcome, Path, Private, Schema, Type,
-        schema::{Attribute, AttributeType, Nesting, Presence, validator},
+        Attr, DataSource, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type,
+        schema::{Attribute, AttributeType, Nesting, Requirement, validator},
     },
 };
 
@@ -67,7 +67,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: PublicImages, context: Context<Client>) -> Outcome<PublicImages> {
+    async fn read(&self, mut config: PublicImages, context: StepContext<Client>) -> Outcome<PublicImages> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: config.name.known().cloned() };
         let pattern = config.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
         match context.client.api.public_images(&filter, &limits(&context)).await {
@@ -128,7 +128,7 @@ impl DataSource for Single {
         ];
         for mut attribute in record::attributes() {
             if matches!(attribute.name.as_str(), "id" | "name") {
-                attribute.presence = Presence::OptionalComputed;
+                attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }
             attributes.push(attribute);
@@ -145,7 +145,7 @@ impl DataSource for Single {
         }
     }
 
-    async fn read(&self, mut config: One, context: Context<Client>) -> Outcome<One> {
+    async fn read(&self, mut config: One, context: StepContext<Client>) -> Outcome<One> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: None };
         let listing = match context.client.api.public_images(&filter, &limits(&context)).await {
             Ok(listing) => listing,

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     api::{Listing, Spec},
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Path, Private, Schema, Type,
+        Attr, DataSource, Diagnostic, Outcome, Path, Private, Schema, StepContext, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
         value::Number,
     },
@@ -71,7 +71,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: Specs, context: Context<Client>) -> Outcome<Specs> {
+    async fn read(&self, mut config: Specs, context: StepContext<Client>) -> Outcome<Specs> {
         let (listing, region) = match specs_of(&config.region, &context).await {
             Ok(found) => found,
             Err(diagnostic) => return Outcome::absent().with(diagnostic),
@@ -95,7 +95,7 @@ impl DataSource for List {
 /// All specifications of the region that is configured here or in the provider.
 async fn specs_of(
     configured: &Attr<String>,
-    context: &Context<Client>,
+    context: &StepContext<Client>,
 ) -> Result<(Arc<Listing<Spec>>, String), Diagnostic> {
     let region = configured.known().or(context.client.region.as_ref()).cloned().ok_or_else(|| {
         Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     api::Spec,
     framework::{
-        Attr, Context, DataSource, Diagnostic, Outcome, Private, Schema, Type,
-        schema::{Attribute, Presence, validator},
+        Attr, DataSource, Diagnostic, Outcome, Private, Schema, StepContext, Type,
+        schema::{Attribute, Requirement, validator},
         value::Number,
     },
     provider::{Client, words::discount_status},
@@ -63,7 +63,7 @@ impl DataSource for Single {
         ));
         for mut attribute in record::attributes() {
             if BOTH.contains(&attribute.name.as_str()) {
-                attribute.presence = Presence::OptionalComputed;
+                attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }
             attributes.push(attribute);
@@ -75,7 +75,7 @@ impl DataSource for Single {
         )
     }
 
-    async fn read(&self, mut config: One, context: Context<Client>) -> Outcome<One> {
+    async fn read(&self, mut config: One, context: StepContext<Client>) -> Outcome<One> {
         let wanted = config.filters();
         let (specs, region) = match super::specs_of(&wanted.region, &context).await {
             Ok(found) => found,

@@ -10,7 +10,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Context, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, Input, name_problem};
 use crate::sandbox::{
     form::{DiskRefusal, Form, ReleasedDisks, Resize},
     ledger::{LifeKind, Thing},
@@ -29,7 +29,7 @@ pub(super) const SPEC_LIST: Endpoint = Endpoint {
     handle: spec_list,
 };
 
-fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.page()?;
@@ -65,7 +65,7 @@ fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> 
     Ok(page.of(records, context.form, context.random))
 }
 
-fn spec_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn spec_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.optional_page()?;
@@ -148,7 +148,7 @@ struct Request {
     mount_path: String,
 }
 
-fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     context.require_disk_permission()?;
     input.no_query()?;
     let request = Request::read(input.fields()?, context.world)?;
@@ -175,7 +175,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 
 /// What becomes of the new disk, and when; nothing for one that is stuck. No status says that a creation failed: such a
 /// disk is Released.
-fn creation_step(context: &Context<'_>) -> Option<DiskStep> {
+fn creation_step(context: &CallContext<'_>) -> Option<DiskStep> {
     let to = if context.wish.fail { DiskNext::Released } else { DiskNext::Available };
     let at_ms = context.now_ms.saturating_add(context.tempo.disk_change_ms);
     (!context.wish.stick).then_some(DiskStep { at_ms, to })
@@ -230,7 +230,7 @@ pub(super) const RELEASE: Endpoint = Endpoint {
     handle: release,
 };
 
-fn rename(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let (id, mut fields) = addressed(context, input)?;
     let name = fields.required_string("name")?;
     if let Some(problem) = name_problem(&name) {
@@ -246,7 +246,7 @@ fn rename(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(Value::Null)
 }
 
-fn resize(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn resize(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let (id, mut fields) = addressed(context, input)?;
     let size_gb = fields.required_integer("size_gb")?;
     fields.finish()?;
@@ -268,7 +268,7 @@ fn resize(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(Value::Null)
 }
 
-fn release(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let (id, fields) = addressed(context, input)?;
     fields.finish()?;
 
@@ -289,7 +289,7 @@ fn release(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusa
 }
 
 /// The id in the request, and the fields that are left.
-fn addressed(context: &Context<'_>, input: &Input<'_>) -> Result<(i64, Fields), Refusal> {
+fn addressed(context: &CallContext<'_>, input: &Input<'_>) -> Result<(i64, Fields), Refusal> {
     context.require_disk_permission()?;
     input.no_query()?;
     let mut fields = input.fields()?;
@@ -297,7 +297,7 @@ fn addressed(context: &Context<'_>, input: &Input<'_>) -> Result<(i64, Fields), 
     Ok((id, fields))
 }
 
-fn disk<'a>(context: &'a mut Context<'_>, id: i64) -> Result<&'a mut Disk, Refusal> {
+fn disk<'a>(context: &'a mut CallContext<'_>, id: i64) -> Result<&'a mut Disk, Refusal> {
     context
         .world
         .disk_mut(context.account, id)

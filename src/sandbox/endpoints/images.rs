@@ -6,7 +6,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Context, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, Input, name_problem};
 use crate::sandbox::{
     form::Uploading,
     ledger::{LifeKind, Thing},
@@ -21,7 +21,7 @@ pub(super) const PUBLIC_LIST: Endpoint =
 pub(super) const PRIVATE_LIST: Endpoint =
     Endpoint { name: "private_image_list", method: Method::GET, path: "/api/image/privates", handle: private_list };
 
-fn public_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn public_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let label = query.string("label").filter(|label| !label.is_empty());
     let name = query.string("name").unwrap_or_default().to_lowercase();
@@ -59,7 +59,7 @@ fn public_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Re
     Ok(unpaged(records, context.form, context.random))
 }
 
-fn private_list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn private_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let page = query.page()?;
     let name = query.string("image_name").unwrap_or_default();
@@ -99,7 +99,7 @@ fn private_record(image: &PrivateImage, now_ms: i64) -> Value {
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "image_save", method: Method::POST, path: "/api/instance/save_image_v2", handle };
 
-fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
@@ -119,7 +119,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 }
 
 /// The instance, which must run: the document wants it "operable", and names no code for one that is not.
-fn operable(context: &mut Context<'_>, uid: &str) -> Result<Instance, Refusal> {
+fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Refusal> {
     match context.world.instance_mut(context.account, uid) {
         Some(instance) if instance.status == "Running" && !instance.is_releasing() => Ok(instance.clone()),
         Some(instance) if !instance.is_released() => {
@@ -131,7 +131,7 @@ fn operable(context: &mut Context<'_>, uid: &str) -> Result<Instance, Refusal> {
     }
 }
 
-fn check_other_saves(context: &Context<'_>, uid: &str) -> Result<(), Refusal> {
+fn check_other_saves(context: &CallContext<'_>, uid: &str) -> Result<(), Refusal> {
     let is_in_the_way = |image: &PrivateImage| match context.form.uploading {
         Uploading::PerAccount => image.account == context.account,
         Uploading::PerInstance => image.source == uid,
@@ -151,7 +151,7 @@ fn check_other_saves(context: &Context<'_>, uid: &str) -> Result<(), Refusal> {
     }
 }
 
-fn save(context: &mut Context<'_>, instance: &Instance, name: String) -> Value {
+fn save(context: &mut CallContext<'_>, instance: &Instance, name: String) -> Value {
     let now_ms = context.now_ms;
     let id = context.world.next_id();
     let tag = format!("{}/user_private/{}/{}:v{id}", context.world.registry_host, context.account, repository(&name));
@@ -203,7 +203,7 @@ pub(super) const RENAME: Endpoint =
 pub(super) const DELETE: Endpoint =
     Endpoint { name: "image_delete", method: Method::DELETE, path: "/api/image/delete/{image_id}", handle: delete };
 
-fn rename(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let id = fields.required_integer("image_id")?;
@@ -227,7 +227,7 @@ fn rename(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(Value::Null)
 }
 
-fn delete(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn delete(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     input.no_body()?;
     let id = input.path_id("image_id")?;
@@ -247,7 +247,7 @@ fn delete(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 
 /// The index of the account's image. One of another account is unknown to this one (service API, Authentication, 4), or
 /// forbidden by the chosen form.
-fn find(context: &Context<'_>, id: i64) -> Result<usize, Refusal> {
+fn find(context: &CallContext<'_>, id: i64) -> Result<usize, Refusal> {
     let no_privilege = || Refusal::new(Code::ImageNoPrivilege, format!("image {id} is not permitted to this account"));
     if !context.asking().is_some_and(|account| account.may_use_images) {
         return Err(no_privilege());

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Context, Endpoint, Input, instance_disks::DiskRequest, name_problem};
+use super::{CallContext, Endpoint, Input, instance_disks::DiskRequest, name_problem};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     query::Fields,
@@ -23,7 +23,7 @@ use crate::sandbox::{
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "instance_create", method: Method::POST, path: "/api/instance/create", handle };
 
-fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     let request = Request::read(input.fields()?, &context.world.disk_specs)?;
     check_account(context)?;
@@ -38,7 +38,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
     Ok(create(request, spec, image, context))
 }
 
-fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
+fn check_account(context: &CallContext<'_>) -> Result<(), Refusal> {
     match context.asking() {
         Some(account) if !account.certified => Err(Refusal::new(
             Code::CreateInstanceFailedForNotCertified,
@@ -52,7 +52,7 @@ fn check_account(context: &Context<'_>) -> Result<(), Refusal> {
 }
 
 /// Rule 2. A selector that names nothing at all is incomplete; one that names no record is a missing specification.
-fn select_spec(request: &Request, context: &Context<'_>) -> Result<Spec, Refusal> {
+fn select_spec(request: &Request, context: &CallContext<'_>) -> Result<Spec, Refusal> {
     let specs = &context.world.specs;
     if !specs.iter().any(|spec| spec.region == request.region) {
         return Err(Refusal::invalid(format!("region: {:?} is no region", request.region)));
@@ -110,7 +110,7 @@ fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// The balance must cover the prepaid term, or the first hour.
-fn check_balance(request: &Request, spec: &Spec, context: &Context<'_>) -> Result<(), Refusal> {
+fn check_balance(request: &Request, spec: &Spec, context: &CallContext<'_>) -> Result<(), Refusal> {
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
     let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
     let price = period * count(request.purchase_duration.max(1));
@@ -127,7 +127,7 @@ fn count(number: i64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Context<'_>) -> Value {
+fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut CallContext<'_>) -> Value {
     let (id, random_uid, ssh_password, jupyter_token) = context.world.identity();
     let uid = if context.form.counted_uids { context.world.counted_uid() } else { random_uid };
     let mounts = request.disks.mount(&uid, context);
@@ -184,7 +184,7 @@ fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut Cont
 }
 
 /// The first change of a new instance and its time; `None` for one that is stuck.
-fn creation_step(context: &Context<'_>) -> Option<ScheduledChange> {
+fn creation_step(context: &CallContext<'_>) -> Option<ScheduledChange> {
     let to = if context.wish.fail { Next::Failed } else { Next::Running };
     (!context.wish.stick)
         .then(|| ScheduledChange { at_ms: context.now_ms.saturating_add(context.tempo.creation_ms), to })
@@ -240,7 +240,7 @@ impl ImageSelector {
     pub(super) fn resolve(
         &self,
         kind: ImageKind,
-        context: &Context<'_>,
+        context: &CallContext<'_>,
     ) -> Result<(InstanceImage, Option<String>), Refusal> {
         let found = match kind {
             ImageKind::Public => context.world.public_images.iter().find(|image| self.is_public(image)).map(|image| {

@@ -1,6 +1,6 @@
 //! The cloud disks of a new instance (service API, POST /api/instance/create: exist_disks and new_disks).
 
-use super::Context;
+use super::CallContext;
 use crate::sandbox::{
     query::Fields,
     render::{Code, Refusal},
@@ -52,7 +52,7 @@ impl DiskRequest {
 
     /// Refuses existing disks that cannot be mounted (unknown ones, ones in another state, one named twice), and new
     /// ones that cannot be had.
-    pub(super) fn check(&self, context: &Context<'_>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, context: &CallContext<'_>) -> Result<(), Refusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
             let is_mountable = context
                 .world
@@ -76,7 +76,7 @@ impl DiskRequest {
     }
 
     /// Begins to mount the existing disks and creates the new ones.
-    pub(super) fn mount(self, instance_uid: &str, context: &mut Context<'_>) -> Vec<Mount> {
+    pub(super) fn mount(self, instance_uid: &str, context: &mut CallContext<'_>) -> Vec<Mount> {
         let mut mounts = Vec::new();
         for wanted in self.existing {
             let Some(disk) = context.world.disks.iter_mut().find(|disk| disk.id == wanted.id) else {
@@ -140,7 +140,7 @@ fn release_with_instance(fields: &mut Fields) -> Result<bool, Refusal> {
     }
 }
 
-fn create(wanted: NewDisk, name: String, context: &mut Context<'_>) -> Mount {
+fn create(wanted: NewDisk, name: String, context: &mut CallContext<'_>) -> Mount {
     let mount_path = if wanted.mount_path.is_empty() { format!("/data/{name}") } else { wanted.mount_path };
     let release_with_instance = wanted.release_with_instance;
     let (account, visibility, now_ms) = (context.account, context.visibility(), context.now_ms);

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, Input, name_problem};
 use crate::sandbox::{
     form::{Form, Released},
     ledger::{LifeKind, Thing},
@@ -21,7 +21,7 @@ pub(super) const DETAIL: Endpoint =
 /// The statuses that the document names for filtering.
 const STATUSES: [&str; 5] = ["Creating", "Running", "Stopped", "Released", "Failed"];
 
-fn list(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let page = query.page()?;
     let search = query.string("query").unwrap_or_default();
@@ -51,7 +51,7 @@ fn status_filter(query: &mut Query) -> Result<Option<String>, Refusal> {
     }
 }
 
-fn detail(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn detail(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let uid = query.required_string("instance_uid")?;
     query.finish()?;
@@ -190,7 +190,7 @@ fn object(value: Value) -> Map<String, Value> {
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "instance_rename", method: Method::POST, path: "/api/instance/rename", handle };
 
-fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
@@ -214,7 +214,7 @@ fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal
 pub(super) const RELEASE: Endpoint =
     Endpoint { name: "instance_release", method: Method::POST, path: "/api/instance/release", handle: release };
 
-fn release(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;

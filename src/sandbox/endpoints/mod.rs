@@ -50,7 +50,7 @@ pub(super) struct Endpoint {
     pub(super) method: Method,
     pub(super) path: &'static str,
     /// Answers an authenticated request.
-    pub(super) handle: fn(&mut Context<'_>, &Input<'_>) -> Result<Value, Refusal>,
+    pub(super) handle: fn(&mut CallContext<'_>, &Input<'_>) -> Result<Value, Refusal>,
 }
 
 /// What an endpoint reads.
@@ -99,7 +99,7 @@ pub(super) struct CreationWish {
 
 /// What an endpoint works with.
 #[derive(Debug)]
-pub(super) struct Context<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) world: &'a mut World,
     pub(super) form: &'a Form,
     /// For the order of lists.
@@ -118,7 +118,7 @@ pub(super) struct Context<'a> {
     pub(super) changed: bool,
 }
 
-impl Context<'_> {
+impl CallContext<'_> {
     /// The account that asks.
     fn asking(&self) -> Option<&Account> {
         self.world.account(self.account)
@@ -166,7 +166,7 @@ fn name_problem(name: &str) -> Option<&'static str> {
 
 const LIST: Endpoint = Endpoint { name: "spec_list", method: Method::GET, path: "/api/spec/list", handle };
 
-fn handle(context: &mut Context<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
     let mut query = input.query()?;
     let region = query.required_string("region")?;
     let capacity_type = query.string("capacity_type");

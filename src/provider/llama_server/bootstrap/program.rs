@@ -66,7 +66,7 @@ pub(crate) enum Verb<'a> {
     },
     /// Ends this process and starts the server again as it was, with the options and the environment that its work
     /// holds. Without effect when another process serves by now, so that a restart whose answer was lost is not made
-    /// twice. A server whose work does not live any more (a reboot) is [`super::FailureKind::NotRunning`]: it takes an apply.
+    /// twice. After a reboot the answer is [`super::FailureKind::NotRunning`], and an apply starts the server.
     Restart {
         /// [`super::Process::identity`]; empty where none was seen.
         process: &'a str,

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Context, options::FlashAttention};
+use super::{ServerContext, options::FlashAttention};
 use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, Gguf, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
 
 /// Architectures that a server supports.
@@ -82,7 +82,7 @@ impl ModelFile {
 }
 
 /// Opens the file and looks at its header.
-pub(super) fn find(context: &Context, path: PathBuf) -> Result<ModelFile, Failure> {
+pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, Failure> {
     let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
     let architecture = file.text("general.architecture").unwrap_or_default();
@@ -101,7 +101,7 @@ pub(super) fn find(context: &Context, path: PathBuf) -> Result<ModelFile, Failur
 }
 
 /// Loads the data, after its time.
-pub(super) fn load(context: &Context, found: &ModelFile) -> Result<Model, Failure> {
+pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<Model, Failure> {
     let ModelFile { file, path, size } = found;
     let ended = |line: &str, ending| Failure { lines: vec![line.to_owned()], ending };
     match file.text(ON_LOAD) {
@@ -157,7 +157,7 @@ pub(super) fn load(context: &Context, found: &ModelFile) -> Result<Model, Failur
 }
 
 /// What one request may fill. The new generation cuts it to what the model was trained for.
-fn slot_context(context: &Context, trained: u64) -> u64 {
+fn slot_context(context: &ServerContext, trained: u64) -> u64 {
     let asked = if context.settings.context == 0 { trained } else { context.settings.context };
     let shares = u64::try_from(context.settings.parallel).unwrap_or(1).max(1);
     let each = asked / shares;
@@ -171,7 +171,7 @@ fn slot_context(context: &Context, trained: u64) -> u64 {
     each
 }
 
-fn no_memory(context: &Context) -> Vec<String> {
+fn no_memory(context: &ServerContext) -> Vec<String> {
     let buffer = "llama_kv_cache_init: failed to allocate buffer for kv cache".to_owned();
     let first = if context.is_on_gpu() {
         "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 39782.02 MiB on device 0: cudaMalloc failed: out of \
@@ -183,7 +183,7 @@ fn no_memory(context: &Context) -> Vec<String> {
 }
 
 /// A failure with the lines that follow from any.
-fn refused(context: &Context, path: &std::path::Path, mut lines: Vec<String>) -> Failure {
+fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<String>) -> Failure {
     let path = path.display();
     if context.build.is_old() {
         lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());

@@ -22,14 +22,14 @@ use super::{
 
 /// What is true for the life of a server.
 #[derive(Debug)]
-struct Context {
+struct ServerContext {
     build: Build,
     settings: Settings,
     machine: Machine,
     log: Log,
 }
 
-impl Context {
+impl ServerContext {
     /// Whether the model is put on a GPU.
     fn is_on_gpu(&self) -> bool {
         self.has_cuda() && self.machine.usable_gpu().is_some() && self.settings.gpu_layers != Some(0)
@@ -64,7 +64,7 @@ pub(super) fn main(call: &Call<'_>) -> ExitCode {
     greet(&build, &machine);
     let log = Log::new(build.generation);
     let ports = call.path(super::PORTS);
-    serve::run(Context { build, settings, machine, log }, ports)
+    serve::run(ServerContext { build, settings, machine, log }, ports)
 }
 
 /// The lines that a build with CUDA prints at each start.

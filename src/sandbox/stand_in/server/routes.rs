@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, chat, load::Model};
+use super::{ServerContext, chat, load::Model};
 
 /// A server: what it is, and what it has done.
 #[derive(Debug)]
 pub(super) struct App {
-    pub(super) context: Context,
+    pub(super) context: ServerContext,
     /// Set when it is loaded; none within for a server that chooses models by request.
     model: OnceLock<Option<Model>>,
     pub(super) metrics: Metrics,
@@ -35,7 +35,7 @@ pub(super) struct App {
 }
 
 impl App {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: ServerContext) -> Self {
         let slots = Semaphore::new(context.settings.slot_count());
         Self {
             context,

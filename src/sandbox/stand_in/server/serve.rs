@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Context,
+    ServerContext,
     load::{self, Ending, Failure, Model},
     routes::{App, router},
 };
@@ -31,7 +31,7 @@ use super::{
 const OLD_MODEL: &str = "models/7B/ggml-model-f16.gguf";
 
 /// Runs a server to its end.
-pub(super) fn run(context: Context, ports: Option<PathBuf>) -> ExitCode {
+pub(super) fn run(context: ServerContext, ports: Option<PathBuf>) -> ExitCode {
     let runtime = match runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -46,7 +46,7 @@ pub(super) fn run(context: Context, ports: Option<PathBuf>) -> ExitCode {
 }
 
 async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
-    let Context { build, settings, log, .. } = &app.context;
+    let ServerContext { build, settings, log, .. } = &app.context;
     log.info(&format!("build: {} with stand-in for Linux x86_64", build.info()));
     log.info("system info: n_threads = 2, n_threads_batch = 2, total_threads = 2");
     let (host, port) = (settings.host.as_str(), settings.port);

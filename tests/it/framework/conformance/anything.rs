@@ -6,8 +6,8 @@ use std::{
 };
 
 use damodel::framework::{
-    Context, Create, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute, IdentitySchema, Opened, Outcome,
-    Plan, PlanContext, Private, Provider, Registry, Resource, Schema, State, Type, Update,
+    Create, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute, IdentitySchema, Opened, Outcome, Plan,
+    PlanContext, Private, Provider, Registry, Resource, Schema, State, StepContext, Type, Update,
     schema::{Attribute, AttributeType},
     timeouts::DefaultTimeouts,
 };
@@ -114,7 +114,7 @@ impl EphemeralResource for AnyEphemeral {
         without_write_only(self.0.schema.clone())
     }
 
-    async fn open(&self, Any(config): Any, _: Context<()>) -> Opened<Any, ()> {
+    async fn open(&self, Any(config): Any, _: StepContext<()>) -> Opened<Any, ()> {
         let mut choices = self.0.choices.lock().unwrap();
         let wrong = choices.once_in(3);
         // What is null may be open: a provider that does not look would fill it in.
@@ -167,23 +167,23 @@ impl Resource for AnyResource {
         }
     }
 
-    async fn create(&self, change: Create<Any>, _: Context<()>) -> Outcome<Any> {
+    async fn create(&self, change: Create<Any>, _: StepContext<()>) -> Outcome<Any> {
         self.outcome(&change.planned, change.private)
     }
 
-    async fn read(&self, current: State<Any>, _: Context<()>) -> Outcome<Any> {
+    async fn read(&self, current: State<Any>, _: StepContext<()>) -> Outcome<Any> {
         current.unchanged(Diagnostics::new())
     }
 
-    async fn update(&self, change: Update<Any>, _: Context<()>) -> Outcome<Any> {
+    async fn update(&self, change: Update<Any>, _: StepContext<()>) -> Outcome<Any> {
         self.outcome(&change.planned, change.private)
     }
 
-    async fn delete(&self, _: State<Any>, _: Context<()>) -> Outcome<Any> {
+    async fn delete(&self, _: State<Any>, _: StepContext<()>) -> Outcome<Any> {
         Outcome::absent()
     }
 
-    async fn import(&self, _: &str, _: Context<()>) -> Outcome<Any> {
+    async fn import(&self, _: &str, _: StepContext<()>) -> Outcome<Any> {
         Outcome::absent()
     }
 }

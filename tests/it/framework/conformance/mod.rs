@@ -17,7 +17,7 @@ mod verdicts;
 
 use damodel::framework::{
     Schema, Type, Value,
-    schema::{Attribute, AttributeType, Presence},
+    schema::{Attribute, AttributeType, Requirement},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -190,7 +190,7 @@ impl Life {
 /// Whether a configuration has to say what no state holds.
 fn must_write(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.ty {
-        AttributeType::Plain(_) => attribute.write_only && attribute.presence == Presence::Required,
+        AttributeType::Plain(_) => attribute.write_only && attribute.requirement == Requirement::Required,
         AttributeType::Nested(_, children) => must_write(children),
     })
 }

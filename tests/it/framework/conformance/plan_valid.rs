@@ -2,7 +2,7 @@
 
 use damodel::framework::{
     Path, Schema, Value,
-    schema::{Attribute, AttributeType, Presence},
+    schema::{Attribute, AttributeType, Requirement},
 };
 
 /// All violations; none for a valid plan.
@@ -92,7 +92,7 @@ impl Faults {
         if attribute.write_only
             || planned == config
             || planned == prior && !prior.is_null() && !config.is_null()
-            || attribute.presence == Presence::Computed
+            || attribute.requirement == Requirement::Computed
             || attribute.is_computed() && config.is_null()
         {
             return;

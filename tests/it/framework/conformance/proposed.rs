@@ -2,7 +2,7 @@
 
 use damodel::framework::{
     Schema, Value,
-    schema::{Attribute, AttributeType, Presence},
+    schema::{Attribute, AttributeType, Requirement},
 };
 
 /// What the core proposes as the new state.
@@ -24,7 +24,7 @@ fn attributes(all: &[Attribute], prior: &Value, config: &Value) -> Value {
         let proposed = match &attribute.ty {
             AttributeType::Nested(_, children) if attribute.is_computed() && config.is_null() => {
                 let was_configured =
-                    attribute.presence == Presence::OptionalComputed && holds_non_computed(children, prior);
+                    attribute.requirement == Requirement::OptionalComputed && holds_non_computed(children, prior);
                 if was_configured { config } else { prior }.clone()
             }
             AttributeType::Plain(_) if attribute.is_computed() && config.is_null() => prior.clone(),

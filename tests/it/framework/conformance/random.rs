@@ -2,7 +2,7 @@
 
 use damodel::framework::{
     Schema, Type, Value,
-    schema::{Attribute, AttributeType, Nesting, Presence, Replacement},
+    schema::{Attribute, AttributeType, Nesting, Replacement, Requirement},
 };
 
 const NAMES: [&str; 6] = ["a0", "a1", "a2", "a3", "a4", "a5"];
@@ -58,15 +58,15 @@ fn attributes(choices: &mut Choices, depth: u8, place: Place) -> Vec<Attribute> 
 }
 
 fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attribute {
-    let presence = match (place, choices.one_of(4)) {
-        (Place::Computed, _) | (_, 1) => Presence::Computed,
-        (_, 0) => Presence::Optional,
-        (_, 2) => Presence::OptionalComputed,
-        _ => Presence::Required,
+    let requirement = match (place, choices.one_of(4)) {
+        (Place::Computed, _) | (_, 1) => Requirement::Computed,
+        (_, 0) => Requirement::Optional,
+        (_, 2) => Requirement::OptionalComputed,
+        _ => Requirement::Required,
     };
     let ty = if depth > 0 && choices.once_in(3) {
         let nesting = if choices.one_of(2) == 0 { Nesting::Single } else { Nesting::List };
-        let inner = if presence == Presence::Computed { Place::Computed } else { Place::Object };
+        let inner = if requirement == Requirement::Computed { Place::Computed } else { Place::Object };
         AttributeType::Nested(nesting, attributes(choices, depth - 1, inner))
     } else {
         AttributeType::Plain(match choices.one_of(6) {
@@ -78,21 +78,21 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
             _ => Type::list(Type::object([("a0", Type::String), ("a1", Type::Bool)])),
         })
     };
-    let mut attribute = match presence {
-        Presence::Computed => Attribute::computed(name, ty, "Any."),
-        Presence::Optional => Attribute::optional(name, ty, "Any."),
-        Presence::OptionalComputed => Attribute::optional_computed(name, ty, "Any."),
-        Presence::Required => Attribute::required(name, ty, "Any."),
+    let mut attribute = match requirement {
+        Requirement::Computed => Attribute::computed(name, ty, "Any."),
+        Requirement::Optional => Attribute::optional(name, ty, "Any."),
+        Requirement::OptionalComputed => Attribute::optional_computed(name, ty, "Any."),
+        Requirement::Required => Attribute::required(name, ty, "Any."),
     };
     if let AttributeType::Plain(ty) = &attribute.ty {
         let ty = ty.clone();
-        if presence == Presence::OptionalComputed && choices.once_in(2) {
+        if requirement == Requirement::OptionalComputed && choices.once_in(2) {
             attribute.default = Some(known(choices, &ty));
         }
         if !attribute.is_computed() && choices.once_in(5) {
             attribute = attribute.write_only();
         }
-    } else if presence == Presence::OptionalComputed && choices.once_in(4) {
+    } else if requirement == Requirement::OptionalComputed && choices.once_in(4) {
         attribute.default = match &attribute.ty.ty() {
             Type::List(_) => Some(Value::List(Vec::new())),
             _ => None,
@@ -100,7 +100,7 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
     }
     match choices.one_of(6) {
         // The provider's own values need no new thing.
-        4 | 5 if presence == Presence::Computed => attribute,
+        4 | 5 if requirement == Requirement::Computed => attribute,
         5 => attribute.replaces(Replacement::Always),
         4 => attribute.replaces(Replacement::IfKnown),
         3 => attribute.sensitive(),
@@ -130,10 +130,10 @@ pub(crate) fn config(choices: &mut Choices, schema: &Schema) -> Value {
 
 fn configured(choices: &mut Choices, attributes: &[Attribute]) -> Value {
     Value::object(attributes.iter().map(|attribute| {
-        let null = match attribute.presence {
-            Presence::Computed => true,
-            Presence::Required => false,
-            Presence::Optional | Presence::OptionalComputed => choices.one_of(2) == 0,
+        let null = match attribute.requirement {
+            Requirement::Computed => true,
+            Requirement::Required => false,
+            Requirement::Optional | Requirement::OptionalComputed => choices.one_of(2) == 0,
         };
         let value = match &attribute.ty {
             _ if null => Value::Null,
@@ -191,7 +191,7 @@ fn mask_attributes(choices: &mut Choices, attributes: &[Attribute], config: &Val
     Value::object(attributes.iter().map(|attribute| {
         let config = config.attribute(&attribute.name);
         let masked = match &attribute.ty {
-            _ if attribute.presence == Presence::Computed => Value::Null,
+            _ if attribute.requirement == Requirement::Computed => Value::Null,
             _ if choices.once_in(5) => Value::Unknown,
             AttributeType::Plain(_) => mask_plain(choices, config),
             AttributeType::Nested(_, children) => {

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use damodel::{
     framework::{
         Path, PathStep, Schema, Type, Value,
-        schema::{Attribute, AttributeType, Block, Nesting, Presence},
+        schema::{Attribute, AttributeType, Block, Nesting, Requirement},
         value::Dynamic,
     },
     protocol::codec::decode_type,
@@ -140,11 +140,11 @@ fn attribute(name: &str, json: &Json) -> Option<Attribute> {
         }
     };
     let mut attribute = Attribute::optional(name, ty, "Recorded.");
-    attribute.presence = match (is("required"), is("optional"), is("computed")) {
-        (true, _, _) => Presence::Required,
-        (_, true, true) => Presence::OptionalComputed,
-        (_, false, _) => Presence::Computed,
-        (_, true, false) => Presence::Optional,
+    attribute.requirement = match (is("required"), is("optional"), is("computed")) {
+        (true, _, _) => Requirement::Required,
+        (_, true, true) => Requirement::OptionalComputed,
+        (_, false, _) => Requirement::Computed,
+        (_, true, false) => Requirement::Optional,
     };
     attribute.write_only = is("write_only");
     Some(attribute)

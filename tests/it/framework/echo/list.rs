@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use damodel::framework::{
-    Attr, Context, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Schema, Secret, Type, schema::Attribute,
+    Attr, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Schema, Secret, StepContext, Type,
+    schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +44,12 @@ impl ListResource for ThingList {
         }
     }
 
-    async fn list(&self, config: Filters, mut found: ListSender<'_, Thing>, context: Context<Signals>) -> Diagnostics {
+    async fn list(
+        &self,
+        config: Filters,
+        mut found: ListSender<'_, Thing>,
+        context: StepContext<Signals>,
+    ) -> Diagnostics {
         let _open = context.client.loans.lend();
         for number in 0..*config.count_of.known().unwrap() {
             let mut state = super::nothing();

@@ -1,7 +1,7 @@
 //! An ephemeral thing that does what its name says.
 
 use damodel::framework::{
-    Attr, Context, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, Type, schema::Attribute,
+    Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, StepContext, Type, schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -80,7 +80,7 @@ impl EphemeralResource for LoanResource {
         }
     }
 
-    async fn open(&self, mut config: Loan, context: Context<Signals>) -> Opened<Loan, Lent> {
+    async fn open(&self, mut config: Loan, context: StepContext<Signals>) -> Opened<Loan, Lent> {
         let name = config.name.as_str().unwrap().to_owned();
         config.secret = Attr::Known(Secret::new(format!("planted-{name}")));
         if name == "changed" {

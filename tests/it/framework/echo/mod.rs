@@ -12,8 +12,8 @@ use std::{
 };
 
 use damodel::framework::{
-    Attr, Context, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome,
-    Private, Provider, Registry, Resource, Schema, Secret, State, Type, Update,
+    Attr, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private,
+    Provider, Registry, Resource, Schema, Secret, State, StepContext, Type, Update,
     schema::{Attribute, AttributeType, Nesting, Replacement},
     timeouts::{DefaultTimeouts, Timeouts},
 };
@@ -182,7 +182,7 @@ impl Resource for ThingResource {
         }
     }
 
-    async fn create(&self, change: Create<Thing>, context: Context<Signals>) -> Outcome<Thing> {
+    async fn create(&self, change: Create<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
         context.client.told(&change.config);
         let name = change.planned.name.as_str().unwrap().to_owned();
         match name.as_str() {
@@ -207,7 +207,7 @@ impl Resource for ThingResource {
         outcome
     }
 
-    async fn read(&self, current: State<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+    async fn read(&self, current: State<Thing>, _: StepContext<Signals>) -> Outcome<Thing> {
         match current.state.id.as_str() {
             Some("gone") => Outcome::absent(),
             Some("panic") => panic!("planted"),
@@ -215,19 +215,19 @@ impl Resource for ThingResource {
         }
     }
 
-    async fn update(&self, change: Update<Thing>, context: Context<Signals>) -> Outcome<Thing> {
+    async fn update(&self, change: Update<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
         context.client.told(&change.config);
         Outcome::present(settled(change.planned), change.private)
     }
 
-    async fn delete(&self, current: State<Thing>, _: Context<Signals>) -> Outcome<Thing> {
+    async fn delete(&self, current: State<Thing>, _: StepContext<Signals>) -> Outcome<Thing> {
         if current.state.name.as_str() == Some("sticky") {
             return current.unchanged(Diagnostic::error("Sticky", "It stays."));
         }
         Outcome::absent()
     }
 
-    async fn import(&self, id: &str, _: Context<Signals>) -> Outcome<Thing> {
+    async fn import(&self, id: &str, _: StepContext<Signals>) -> Outcome<Thing> {
         if id == "missing" {
             return Outcome::absent();
         }
@@ -291,7 +291,7 @@ impl DataSource for LookSource {
         )
     }
 
-    async fn read(&self, mut config: Look, _: Context<Signals>) -> Outcome<Look> {
+    async fn read(&self, mut config: Look, _: StepContext<Signals>) -> Outcome<Look> {
         let length = config.name.as_str().unwrap().len();
         if length == 0 {
             return Outcome::absent();

@@ -1,7 +1,8 @@
 //! An action that says what it is told to.
 
 use damodel::framework::{
-    Action, Attr, Context, Diagnostic, Diagnostics, Path, PlanContext, Progress, Schema, Type, schema::Attribute,
+    Action, ActionProgress, Attr, Diagnostic, Diagnostics, Path, PlanContext, Schema, StepContext, Type,
+    schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ impl Action for Shout {
         Diagnostic::warning("Shouting ahead", format!("{text}, with {client}")).into()
     }
 
-    async fn invoke(&self, config: Words, progress: Progress, context: Context<Signals>) -> Diagnostics {
+    async fn invoke(&self, config: Words, progress: ActionProgress, context: StepContext<Signals>) -> Diagnostics {
         let text = config.text.as_str().unwrap().to_owned();
         for time in 1..=*config.times.known().unwrap() {
             progress.say(format!("{text} {time}"));

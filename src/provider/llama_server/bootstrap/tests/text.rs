@@ -233,8 +233,8 @@ const REPORTS: [&[&str]; 4] = [
 const RECORDS: [&str; 4] = [
     "job_record='{\"fingerprint\":\"abc/def\",\"build\":\"source\",\"because\":[\"no_package\",\"a b\"],\"hardware\":\"T4 \
      7.5\",\"package\":\"/opt/llama.cpp\",\"notes\":[\"an option was left out\"],\"flags\":[\"--jinja\"]}'\n# end\n",
-    "status_phase='failed'\nstatus_kind='exited'\nstatus_text='it'\\''s over\n'\nstatus_exit='134'\nstatus_seconds='3'\n\
-     status_proved='yes'\n# end\n",
+    "status_phase='failed'\nstatus_kind='exited'\nstatus_text='it'\\''s over\n'\nstatus_exit='134'\n\
+     status_seconds='3'\nstatus_proved='yes'\n# end\n",
     "server_identity='4711.2.boot'\nserver_started='1763700000'\nserver_build='prebuilt'\nserver_binary='/usr/bin/l'\n\
      server_model_fingerprint='1:2:ab'\n# end\n",
     "restarts_count='2'\nrestarts_last='137'\nserver_alive='yes'\nworker_alive='yes'\nformer='/root/runs/0'\n# end\n",
