@@ -222,8 +222,8 @@ fn stock(site: &Site, stock: i64) {
     SPECS.iter().for_each(|spec| site.set_spec(*spec, None, Some(stock)));
 }
 
-/// Lets the next run be one some minutes later for creates of which nothing came: a run that comes sooner waits until
-/// they are over.
+/// Lets the next run be one some minutes later for creates of which nothing came to the main account: a run that comes
+/// sooner waits for up to ten minutes.
 fn age_what_was_never_made(workspace: &Workspace<'_>) {
     let ledger = workspace.site.ledger();
     for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {
@@ -232,6 +232,7 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
         let is_made = ledger
             .life
             .iter()
+            .filter(|event| event.account == "main")
             .any(|event| note.content["marker"] == event.name.as_str() && (!is_image || live.contains(&event.uid)));
         if !is_made {
             for moment in ["begun_at", "updated_at"] {
