@@ -1,4 +1,4 @@
-//! The error codes of the service, by name and by number.
+//! The error codes of the service, by name and number. Depends on nothing else in the crate.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub enum Code {
     InvalidParameter,
     /// 100006: the API token or the timestamp is invalid.
     InvalidToken,
-    /// 100014: something behind the service failed; whether the request took effect is unknown.
+    /// 100014: an internal error; it is unknown whether the request took effect.
     InternalError,
     /// 100038: the main account's balance is too low.
     BalanceNotEnough,
@@ -20,27 +20,27 @@ pub enum Code {
     UserCanNotCreateInstance,
     /// 130001: the image name exists.
     ImageNameExisted,
-    /// 130002: an image is being created already.
+    /// 130002: another image is being created.
     ImageUploading,
-    /// 130003: images are saved too often.
+    /// 130003: too many image saves.
     ImageSaveBusy,
     /// 130004: no permission for the image.
     ImageNoPrivilege,
     /// 130005: an instance that is being created uses the image.
     ImageUsedByInstance,
-    /// 130006: no such image.
+    /// 130006: the image does not exist.
     ImageNotFound,
-    /// 130008: the day's number of image saves is reached.
+    /// 130008: the daily limit of image saves is reached.
     ImageSaveCountExceeded,
     /// 160001: not enough resources.
     ResourceInsufficient,
-    /// 160003: no such instance in this account.
+    /// 160003: the instance does not exist in this account.
     InstanceNotExistOrNoPrivilege,
-    /// 160004: no node fits.
+    /// 160004: no node has enough capacity.
     NoMatchNode,
-    /// 160012: status or billing type forbids a release by hand.
+    /// 160012: the status or billing type forbids a manual release.
     InstanceCanNotBeReleased,
-    /// 160013: no such instance, or released already.
+    /// 160013: the instance does not exist or is already released.
     InstanceNotExistOrAlreadyReleased,
     /// 160014: the specification is missing, disabled or sold out.
     SpecNotExistOrDisable,
@@ -56,7 +56,7 @@ pub enum Code {
     ExceededCloudDiskMaxCount,
     /// 180009: a cloud disk could not be created.
     CreateCloudDiskError,
-    /// A number that the table does not hold; 0 when the service named no number.
+    /// An undocumented number; 0 if the service sent none.
     Other(i64),
 }
 
@@ -90,13 +90,13 @@ const TABLE: [(i64, &str, Code); 25] = [
 ];
 
 impl Code {
-    /// The code of a number; one that the table does not hold stays readable as [`Code::Other`].
+    /// The code of a number; an undocumented one becomes [`Code::Other`].
     #[must_use]
     pub fn from_number(number: i64) -> Self {
         TABLE.iter().find(|(known, _, _)| *known == number).map_or(Self::Other(number), |(_, _, code)| *code)
     }
 
-    /// The code of a documented name, whatever its case.
+    /// The code of a documented name, in any case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name)).map(|(_, _, code)| *code)
@@ -111,25 +111,25 @@ impl Code {
         TABLE.iter().find(|(_, _, code)| *code == self).map_or(0, |(number, _, _)| *number)
     }
 
-    /// The documented name (`code`); none for a number that the table does not hold.
+    /// The documented name (`code`); `None` for an undocumented number.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         TABLE.iter().find(|(_, _, code)| *code == self).map(|(_, name, _)| *name)
     }
 
-    /// Whether the service is busy with an image of the account (130002, 130003): the same request may do later.
+    /// Whether the service is busy with an image of the account (130002, 130003): the same request may succeed later.
     #[must_use]
     pub fn is_busy(self) -> bool {
         matches!(self, Self::ImageUploading | Self::ImageSaveBusy)
     }
 
-    /// Whether the service lacks stock for what was asked (160001, 160004, 160014): another time may do.
+    /// Whether the service has no stock for the request (160001, 160004, 160014): it may succeed later.
     #[must_use]
     pub fn is_out_of_stock(self) -> bool {
         matches!(self, Self::ResourceInsufficient | Self::NoMatchNode | Self::SpecNotExistOrDisable)
     }
 
-    /// Whether another specification may do (no stock, or 160032).
+    /// Whether another specification may be accepted (no stock, or 160032).
     #[must_use]
     pub fn is_about_the_specification(self) -> bool {
         self.is_out_of_stock() || self == Self::CreateInstanceFailedCudaNotMatch

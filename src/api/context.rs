@@ -1,4 +1,4 @@
-//! How long an operation may go on, and the time as the service has it.
+//! The time limit and cancellation of an operation, and the service's clock. Depends on `endpoint` and `error`.
 
 use std::{
     future::Future,
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{endpoint::Endpoint, error::Error};
 
-/// The end of an operation: a cancellation token and a deadline, given to every call.
+/// The limits of an operation: a cancellation token and a deadline, passed to every call.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -23,9 +23,9 @@ use super::{endpoint::Endpoint, error::Error};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// Cancelled when the caller wants an end at once.
+    /// Cancelled to stop the operation at once.
     pub cancel: CancellationToken,
-    /// When the operation has taken long enough.
+    /// The latest end of the operation.
     pub deadline: Instant,
 }
 
@@ -52,7 +52,7 @@ impl Context {
         Self { cancel: cancel.clone(), deadline: Instant::now() + limit }
     }
 
-    /// The same cancellation with a deadline that is not later than this long from now.
+    /// The same cancellation with a deadline at most this long from now.
     #[must_use]
     pub fn at_most(&self, limit: Duration) -> Self {
         Self { cancel: self.cancel.clone(), deadline: self.deadline.min(Instant::now() + limit) }
@@ -64,7 +64,7 @@ impl Context {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Whether the operation is over already.
+    /// Fails if the operation is over.
     pub(super) fn check(&self) -> Result<(), Ended> {
         if self.cancel.is_cancelled() {
             Err(Ended::Cancelled)
@@ -83,7 +83,7 @@ impl Context {
         }
     }
 
-    /// Runs work until it completes or the operation is over; then the work is dropped.
+    /// Runs `work` until it completes or the operation is over; then `work` is dropped.
     pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
         tokio::select! {
             biased;
@@ -98,23 +98,23 @@ impl Context {
     }
 }
 
-/// How far two clocks must be apart to be called different: a `Date` has whole seconds, and travels.
+/// The smallest difference between two clocks that counts: a `Date` header has whole seconds and takes time to arrive.
 const TOLERANCE: i64 = 2;
 
-/// This computer's clock with the correction that the service taught us.
+/// This computer's clock, corrected by the service's `Date` headers.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     offset: AtomicI64,
 }
 
 impl Clock {
-    /// The service's time, in Unix seconds, and the offset that it was made with.
+    /// The service's time in Unix seconds, and the offset used to compute it.
     pub(super) fn now(&self) -> (i64, i64) {
         let offset = self.offset.load(Ordering::Relaxed);
         (machine_time() + offset, offset)
     }
 
-    /// Takes over the service's time; `true` when a request made with `used` is worth repeating.
+    /// Adopts the service's time; `true` if a request made with the offset `used` should be repeated.
     pub(super) fn correct(&self, server_time: i64, used: i64) -> bool {
         let offset = server_time - machine_time();
         if (self.offset.load(Ordering::Relaxed) - offset).abs() >= TOLERANCE {

@@ -1,4 +1,5 @@
-//! The documented endpoints, by name (errors, logs and retry rules speak of them), and a request to one.
+//! The documented endpoints by name, and a request to one. Errors, logs and retry rules use these names. Depends on
+//! nothing else in the crate.
 
 use std::{
     fmt,
@@ -50,14 +51,14 @@ pub enum Endpoint {
     SpecList,
 }
 
-/// What sending a request twice does, which decides what may be repeated.
+/// The effect of sending a request twice, which decides whether it may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Makes something new: two requests make two objects, so it is sent once.
+    /// Creates an object: two requests create two objects, so it is sent once.
     Creates,
     /// Changes nothing.
     Reads,
-    /// Changes something, and a second request asks for what the first one already did.
+    /// Changes an object, and a second request asks for the same end state.
     Repeatable,
 }
 
@@ -87,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    /// The path below the base address; the image delete's ends before its id.
+    /// The path below the base address; the image delete's without its id.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -112,11 +113,11 @@ impl Endpoint {
         }
     }
 
-    /// What a second, equal request would do.
+    /// The effect of a second, equal request.
     ///
-    /// A release, rename, resize or delete names its object and its end: done twice it is done. A create and an
-    /// image save each make (and bill) something per request. A chat is billed, but leaves nothing behind: until
-    /// its answer begins it is asked again like any question.
+    /// A release, rename, resize or delete names its object and its end state, so a repetition changes nothing. A
+    /// create and an image save each create (and bill) an object per request. A chat is billed but leaves no object:
+    /// until its answer begins it is retried like a read.
     #[must_use]
     pub fn effect(self) -> Effect {
         match self {
@@ -139,7 +140,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a request may change what the service holds.
+    /// Whether a request may change objects of the service.
     #[must_use]
     pub fn mutates(self) -> bool {
         self.effect() != Effect::Reads
@@ -152,11 +153,11 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What is asked: an endpoint and its parameters.
+/// A request: an endpoint and its parameters.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) endpoint: Endpoint,
-    /// What the path ends with, where it names its object.
+    /// The id at the end of the path, for an endpoint whose path names its object.
     id: Option<i64>,
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) body: Option<Bytes>,
@@ -167,7 +168,7 @@ impl Request {
         Self { endpoint, id: None, query: Vec::new(), body: None }
     }
 
-    /// Names the object in the path (service API, DELETE /api/image/delete/{image_id}).
+    /// Sets the object's id in the path (service API, DELETE /api/image/delete/{image_id}).
     pub(super) fn id(mut self, id: i64) -> Self {
         self.id = Some(id);
         self
@@ -190,7 +191,7 @@ impl Request {
     }
 }
 
-/// A change under way: what was asked before its end is old after it, however it ends.
+/// A change in flight: answers requested before its end are outdated after it, however it ends.
 pub(super) struct Change<'a>(&'a AtomicU64);
 
 impl<'a> Change<'a> {

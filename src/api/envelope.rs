@@ -1,7 +1,7 @@
-//! The response envelope, read in every sensible form (service API, Response envelope and Errors).
+//! The response envelope, read in every plausible form (service API, Response envelope and Errors).
 //!
-//! The document leaves the HTTP status and the shape of the error object open, so both are found by what they
-//! hold, not by where they are.
+//! The service API leaves the HTTP status and the shape of the error object open, so both are recognized by their
+//! content, not by their position.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,10 +21,10 @@ use crate::api::{
 /// The longest message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 1000;
 
-/// A successful answer: its payload, and what identifies it.
+/// A successful answer: its payload and its ids.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// `result` as it came, empty where there is none: a long list is read record by record, and never whole as a tree.
+    /// `result` unparsed, empty if it is missing: a long list is read record by record, never as one tree.
     pub(super) result: Bytes,
     pub(super) ids: RequestIds,
 }
@@ -37,7 +37,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer: its `result`, or the error that it is.
+/// Reads an answer: its `result`, or its error.
 pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<Answer, Error> {
     let reader = Reader { endpoint, incoming, now };
     if (300..400).contains(&incoming.status) {
@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 }
 
-/// What an error object says, in whatever shape.
+/// The content of an error object of any shape.
 #[derive(Debug, Default, PartialEq)]
 struct ErrorParts {
     number: Option<i64>,
@@ -134,7 +134,7 @@ impl ErrorParts {
         }
     }
 
-    /// Whether it says anything: `{}`, 0, "", false and `{"code": 0}` are how some say that all is well.
+    /// Whether it is an error: `{}`, 0, "", false and `{"code": 0}` stand for success in some services.
     fn says_something(&self) -> bool {
         let quiet = |text: &Option<String>| {
             text.as_deref().is_none_or(|text| {
@@ -162,7 +162,7 @@ fn find_error(document: &Map<String, Value>, metadata: Option<&Map<String, Value
             return Some(found);
         }
     }
-    // At the top level of a success a bare message is no error, and 200 is how some write success.
+    // At the top level of a success, a message alone is not an error, and some services write 200 for success.
     let found = read_fields(document);
     if !(200..300).contains(&status) {
         return Some(found).filter(ErrorParts::says_something);
@@ -179,7 +179,7 @@ fn read_error(error: &Value, depth: usize) -> ErrorParts {
         Value::Object(fields) => {
             let mut found = read_fields(fields);
             if found.number.is_none() && found.name.is_none() && found.message.is_some() {
-                // Chat servers name the kind of an error when they have no code for it.
+                // Chat servers send the kind of an error if they have no code for it.
                 found.name = fields.get("type").and_then(read_text);
             }
             let inner = fields.get("error").or_else(|| fields.get("Error"));
@@ -200,8 +200,8 @@ fn read_error(error: &Value, depth: usize) -> ErrorParts {
     }
 }
 
-/// An error that is one string: a code's number, a code's name, or a sentence (which may begin with either, or itself
-/// be JSON).
+/// An error in one string: a code's number, a code's name, or a sentence (which may begin with either, or be JSON
+/// itself).
 fn read_sentence(text: &str) -> ErrorParts {
     if let Ok(number) = text.trim().parse() {
         return ErrorParts { number: Some(number), ..ErrorParts::default() };

@@ -1,4 +1,4 @@
-//! One request for all who wait for it.
+//! One shared request for all callers who wait for the same value. Depends on `error`.
 
 use std::{
     future::Future,
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use crate::api::error::Error;
 
-/// A value that is fetched when asked for, by one request for everyone who asks meanwhile.
+/// A value that is fetched on demand, with one request for all concurrent callers.
 ///
-/// Errors go to those who waited and are not kept. A waiter that is dropped
-/// disturbs no other; when all are gone, the fetch ends.
+/// Errors are returned to the waiting callers and not kept. Dropping one waiter does not affect the others; when all
+/// are dropped, the fetch ends.
 #[derive(Debug)]
 pub(super) struct Flight<T> {
     state: Arc<Mutex<State<T>>>,
@@ -49,14 +49,13 @@ impl<T> Default for Flight<T> {
     }
 }
 
-/// How old a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Freshness {
-    /// Asked for after the caller asked: for waits, and for proofs.
+    /// Requested after the caller's call: for waits and proofs.
     Fresh,
-    /// Asked for at this time or later, whatever was changed since: for a look that comes again and again.
+    /// Requested at this time or later, regardless of changes: for repeated looks.
     Since(Instant),
-    /// At most this old, and asked for under the stamp that is current: for refresh and plans.
+    /// At most this old, and requested under the current stamp: for refreshes and plans.
     Within(Duration),
 }
 
@@ -76,10 +75,10 @@ struct Caller {
 }
 
 impl<T: Send + Sync + 'static> Flight<T> {
-    /// The value, as fresh as is asked. `stamp` counts what makes a value old.
+    /// The value, as fresh as requested. `stamp` counts the events that outdate a value.
     ///
-    /// A fetch that flies already and is too old is waited out first, so that any number of callers cost two
-    /// fetches at most. Cancel-safe.
+    /// A fetch in flight that is too old is awaited first, so that any number of callers costs at most two fetches.
+    /// Cancel-safe.
     pub(super) async fn get<F>(
         &self,
         freshness: Freshness,

@@ -1,7 +1,7 @@
-//! Field readers that take what a service may really send.
+//! Lenient field readers. Depends on nothing else in the crate.
 //!
-//! A field may be missing, null, empty, a float or a string where an integer was promised, a number where text
-//! was. What makes no sense is read as absent: one odd field must not hide a paid instance.
+//! A field may be missing, null, empty, a float or a string instead of an integer, or a number instead of text. A value
+//! that makes no sense is read as absent: one odd field must not hide a billed instance.
 
 use bigdecimal::BigDecimal;
 use secrecy::SecretString;
@@ -12,12 +12,12 @@ pub(super) fn integer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>,
     Ok(read_integer(&Value::deserialize(from)?))
 }
 
-/// A key: without it the record is of no use, and is refused.
+/// A key. A record without it is rejected.
 pub(super) fn required_integer<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     integer(from)?.ok_or_else(|| D::Error::custom("an id is missing"))
 }
 
-/// Unix seconds; 0 means that there is no such time (service API, Instance).
+/// Unix seconds; 0 means no time (service API, Instance).
 pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     Ok(integer(from)?.filter(|seconds| *seconds > 0))
 }
@@ -34,7 +34,7 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
     Ok(read_text(&Value::deserialize(from)?))
 }
 
-/// A key: without it the record is of no use, and is refused.
+/// A key. A record without it is rejected.
 pub(super) fn required_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     text(from)?.ok_or_else(|| D::Error::custom("an id is missing"))
 }
@@ -60,7 +60,7 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     Ok(values(from)?.iter().filter_map(read_text).collect())
 }
 
-/// A list whose elements the service does not describe; a single object counts as a list of one.
+/// A list with undescribed elements; a single object counts as a list of one.
 pub(super) fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Null => Vec::new(),
@@ -70,7 +70,7 @@ pub(super) fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D
     })
 }
 
-/// What the service does not describe, as it came; null and "" are absent.
+/// An undescribed value, unchanged; null and "" are absent.
 pub(super) fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Null => None,
@@ -91,7 +91,7 @@ pub(super) fn read_integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// The integer that a float stands for; none for fractions and for what a float cannot hold exactly.
+/// The integer that a float represents; `None` for fractions and numbers that a float cannot represent exactly.
 fn whole(number: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "checked: whole and within 2^53")]

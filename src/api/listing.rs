@@ -1,4 +1,4 @@
-//! Whole lists, whatever page size the service honours.
+//! Complete lists, independent of the service's page size.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::{
     retry::Retry,
 };
 
-/// The page size that is asked for when the service gives less than all at once.
+/// The requested page size if the service does not return the whole list.
 const PAGE_SIZE: usize = 100;
 
-/// How often a list that changed between its pages is asked for again.
+/// How often a list that changed between its pages is requested.
 const TRIES: usize = 3;
 
 /// A list, ordered by key.
@@ -27,12 +27,12 @@ const TRIES: usize = 3;
 pub struct Listing<T> {
     /// The records, ordered by key.
     pub records: Vec<T>,
-    /// Whether this is all there is, strictly: the total was named, did not change and was reached, and every
-    /// record could be read. What an incomplete list lacks may still exist.
+    /// Whether the list is provably complete: every record was readable, and the total, which a paged list must give,
+    /// did not change and was reached. Objects missing in an incomplete list may still exist.
     pub complete: bool,
-    /// `total`, as the service last named it.
+    /// The last `total` of the service.
     pub total: Option<i64>,
-    /// How many records could not be read.
+    /// The number of unreadable records.
     pub skipped: usize,
 }
 
@@ -45,7 +45,7 @@ impl<T: Record> Listing<T> {
     }
 }
 
-/// Reads a list that comes whole, as an array (service API, Public image list and Specification list).
+/// Reads a list in one array (service API, Public image list and Specification list).
 pub(super) async fn whole<T: Record>(
     client: &Client,
     context: &Context,
@@ -69,8 +69,8 @@ pub(super) async fn whole<T: Record>(
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
 ///
-/// Everything is asked for at once (`page_size` 0). A service that gives less is asked for pages of 100, and
-/// then for pages of what it gives, until the total was seen or a page adds nothing.
+/// The whole list is requested first (`page_size` 0). If the service returns less, pages of 100 are requested, then
+/// pages of the size that it returns, until the total was seen or a page adds no record.
 pub(super) async fn paged<T: Record>(
     client: &Client,
     context: &Context,
@@ -93,7 +93,6 @@ struct Pages<T: Record> {
     records: BTreeMap<T::Key, T>,
     skipped: usize,
     total: Option<i64>,
-    /// Whether the total changed from one page to the next.
     moved: bool,
 }
 
@@ -117,7 +116,7 @@ impl<T: Record> Pages<T> {
         }
         let mut number = 2;
         if size < PAGE_SIZE {
-            // The service takes 0 for its default, or for none: it may give more when asked for more.
+            // The service treats 0 as its default or as none: it may return more if more is requested.
             self.skipped = 0;
             size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
         }
@@ -132,7 +131,7 @@ impl<T: Record> Pages<T> {
         Ok(())
     }
 
-    /// Takes a page in; its number of records.
+    /// Adds a page; returns its number of records.
     fn add(&mut self, answer: &Answer, request: &Request) -> Result<usize, Error> {
         let page = Page::read(answer, request)?;
         self.moved |= self.total.is_some() && self.total != page.total;
@@ -151,7 +150,7 @@ impl<T: Record> Pages<T> {
         i64::try_from(self.records.len() + self.skipped).unwrap_or(i64::MAX)
     }
 
-    /// Whether there is nothing left to ask for, after a page of `size` records.
+    /// Whether the list is finished after a page of `size` records.
     fn is_over(&self, size: usize) -> bool {
         match self.total {
             Some(total) => self.seen() >= total,
@@ -181,7 +180,7 @@ async fn ask(
     client.read(context, &request, retry).await
 }
 
-/// The records of one answer as they came, from a paged object or a bare array.
+/// The unparsed records of one answer, from a paged object or an array.
 struct Page<'a> {
     total: Option<i64>,
     data: Vec<&'a RawValue>,
@@ -189,7 +188,7 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many
-    /// ways). Any other shape is an error: what is not understood must not pass for an empty list.
+    /// ways). Any other shape is an error: an unknown shape must not pass for an empty list.
     fn read(answer: &'a Answer, request: &Request) -> Result<Self, Error> {
         if let Ok(data) = serde_json::from_slice::<Option<Vec<_>>>(&answer.result) {
             return Ok(Self { total: None, data: data.unwrap_or_default() });
@@ -237,7 +236,7 @@ mod tests {
         query(request, name).unwrap().parse().unwrap()
     }
 
-    /// A service that gives `cap` records a page at most, and takes 0 for `zero`.
+    /// A service that returns at most `cap` records a page, and treats 0 as `zero`.
     fn cut(all: &[Value], request: &Outgoing, cap: usize, zero: usize) -> Reply {
         let size = match number(request, "page_size") {
             0 => zero,

@@ -1,23 +1,24 @@
-//! The service's client, as a library by itself: it knows nothing of Terraform.
+//! The client of the service, independent of Terraform. Depends on no other folder of the crate.
 //!
-//! [`Client`] is made from [`Settings`], and hands out the endpoint groups of the service API:
-//! [`Objects`] of each kind and [`Specs`]. Every call takes a [`Context`], which says when it has
-//! gone on for long enough, and fails with an [`Error`], which says how far the request came.
+//! [`Client`] is made from [`Settings`] and returns the endpoint groups of the service API: [`Objects`] of each kind
+//! and [`Specs`]. Every call takes a [`Context`] with its time limit, and fails with an [`Error`] that states how far
+//! the request got.
 //!
-//! What each part is for:
-//! - `settings`, `context`, `error`, `code`, `endpoint`: the vocabulary;
-//! - `transport`, `envelope`, `lenient`, `records`, `redact`: bytes to records, read leniently, logged carefully;
-//! - `chat`: what a model is asked, and its answer out of a stream of events;
-//! - `client`, `request`, `clock`, `token`, `pace`, `retry`: one call with all that belongs to it;
-//! - `listing`, `flight`, `snapshots`: whole lists, and one request for all who want one;
-//! - `watch`: one poller for all who wait;
-//! - `create`, `marker`, `pending`: creates that are sent once and never lost;
-//! - `object`, `presence`, `witness`: what all kinds of objects share; whether one is gone, or only not shown;
-//! - `reservations`: what creates in flight are about to spend, for other runs;
-//! - `progress`: what waits tell of themselves, for another process;
-//! - `remote_file`: a file at any address, read in pieces and without credentials;
-//! - `instances`, `create_instance`, `public_images`, `private_images`, `save_image`, `specs`, `cloud_disks`,
-//!   `create_cloud_disk`: one file or two an endpoint group.
+//! The modules:
+//! - `settings`, `context` (limits and clock), `error`, `code`, `endpoint` (and requests): the vocabulary;
+//! - `transport`, `envelope`, `lenient`, `records`, `redact`: from bytes to leniently read records, and to safe log
+//!   lines;
+//! - `chat`: requests to a model, and answers from a stream of events;
+//! - `client`, `token`, `retry` (and pacing): one call;
+//! - `listing`, `flight`, `snapshots` (specifications and public images too): complete lists, one request for all
+//!   callers;
+//! - `watch`: one poller for all waits of a kind;
+//! - `create`, `pending`: creates that are sent once, and their journal;
+//! - `object` (and markers), `presence` (and witnesses): the calls that all kinds share, and whether an object exists;
+//! - `reservations`: the planned spending of creates in flight, for other runs;
+//! - `progress`: the progress of waits, for other processes;
+//! - `remote_file`: a file at any address, read in pieces without credentials;
+//! - `instances`, `private_images`, `save_image`, `cloud_disks`: the endpoint groups.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,5 +1,4 @@
-//! What instances, cloud disks and private images have in common: each is listed, looked for, waited for, created once,
-//! renamed and released the same way.
+//! The calls that instances, cloud disks and private images share: list, look, wait, create once, rename and release.
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
@@ -25,19 +24,20 @@ use super::{
     watch::{Poller, Sighting, Watch},
 };
 
-/// A kind of object that costs money, by what tells it from the others. The implementing type is its record in a list.
+/// A kind of billed object, described by its differences from the others. The implementing type is its record in a
+/// list.
 #[expect(private_interfaces, reason = "how it is asked for is this layer's own")]
 pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::Debug {
-    /// What a look at one shows: more than a list does where there is a detail endpoint.
+    /// The result of a look: more than a list shows if there is a detail endpoint.
     type Shown: Send + 'static;
 
-    /// Its kind.
+    /// The kind.
     const KIND: ObjectKind;
     /// The endpoint that lists all of the account.
     const LIST: Endpoint;
     /// The query parameter that searches the list by name or uid.
     const SEARCH: &'static str;
-    /// How many are asked for one by one before a list of all is cheaper.
+    /// Up to this many objects are requested one by one; for more, a list of all is cheaper.
     const DETAILS_AT_MOST: usize = 0;
 
     /// The shared list of all.
@@ -48,32 +48,32 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     #[doc(hidden)]
     fn poller(watch: &Watch) -> &Arc<Poller<Self>>;
 
-    /// A record of which nothing but the id is known; none for a text that is no id of this kind.
+    /// A record with only its id; `None` if the text is not an id of this kind.
     fn of_id(id: &str) -> Option<Self>;
 
     /// Its name.
     fn name(&self) -> Option<&str>;
 
-    /// Whether the service shows it as gone for good.
+    /// Whether the service shows it as released.
     fn is_released(&self) -> bool;
 
     /// Its status in words.
     fn status_text(&self) -> String;
 
-    /// How far it is, for who looks on.
+    /// Its phase, for the progress file.
     fn step(&self) -> Stage {
         Stage::new(self.status_text())
     }
 
-    /// The body of a rename, and its endpoint.
+    /// The request that renames it.
     #[doc(hidden)]
     fn rename_request(key: &Self::Key, name: &str) -> Request;
 
-    /// The request that begins the release.
+    /// The request that starts the release.
     #[doc(hidden)]
     fn release_request(key: &Self::Key) -> Request;
 
-    /// Whether it exists, proved by two looks that use no snapshot. `hint` is a name or uid to search for.
+    /// Whether it exists, proved by two looks without snapshots. `hint` is a name or uid to search for.
     #[doc(hidden)]
     fn look(
         objects: &Objects<Self>,
@@ -82,7 +82,7 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
         context: &Context,
     ) -> impl Future<Output = Result<Presence<Self>, Error>> + Send;
 
-    /// One, as a wait asks for it; none when it is missing for sure.
+    /// The object, requested for a wait; `None` if it is certainly missing.
     #[doc(hidden)]
     fn one(
         objects: &Objects<Self>,
@@ -101,7 +101,7 @@ pub struct Objects<K> {
 }
 
 impl Client {
-    /// Calls on one kind of object.
+    /// The calls on one kind of object.
     #[must_use]
     pub fn objects<K: Object>(&self) -> Objects<K> {
         Objects { client: self.clone(), kind: PhantomData }
@@ -109,16 +109,16 @@ impl Client {
 }
 
 impl<K: Object> Objects<K> {
-    /// Creates one, once, whatever happens on the way: see [`Accepted`].
+    /// Creates one object exactly once: see [`Accepted`].
     ///
-    /// `key` identifies the wanted object between runs (working directory, workspace, configuration): the create
-    /// that a killed run left behind under the same key is adopted instead of sending another one. Runs on a
-    /// task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to tell its id.
-    /// Whoever asked for it waits until it is ready, and renames it, through [`Self::wait`] and [`Self::rename`].
+    /// `key` identifies the configured object between runs (working directory, workspace, configuration): a create that
+    /// a killed run left under the same key is adopted instead of sending another one. Runs on a task of its own; when
+    /// `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return its id. The caller then waits
+    /// until the object is ready and renames it, with [`Self::wait`] and [`Self::rename`].
     ///
     /// # Errors
-    /// The service's refusal; a journal that cannot be written (nothing was sent then); [`Error::Unsettled`]
-    /// when it is unknown what became of the request, and [`Error::SeveralMatches`].
+    /// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
+    /// outcome of the request is unknown, and [`Error::SeveralMatches`].
     ///
     /// ```no_run
     /// # use damodel::api::{Client, Context};
@@ -152,12 +152,12 @@ impl<K: Object> Objects<K> {
         self.create_one_of(request.into(), key, journal, options, context).await
     }
 
-    /// The same by the first of these requests that the service accepts: never more than one object comes of it. A
-    /// refusal for want of stock or of CUDA leads to the next one, any other error ends it. Each is noted before it is
-    /// sent.
+    /// Like [`Self::create`], with the first of these requests that the service accepts; at most one object is created.
+    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends the create. Each
+    /// request is recorded before it is sent.
     ///
     /// # Errors
-    /// As [`Self::create`]; [`Error::NoneAccepted`] of several.
+    /// As [`Self::create`]; [`Error::NoneAccepted`] for several requests.
     pub async fn create_one_of<C: Creation<Object = K>>(
         &self,
         choices: Choices<C>,
@@ -169,26 +169,26 @@ impl<K: Object> Objects<K> {
         create(&self.client, choices, key, journal, options, context).await
     }
 
-    /// All of them, at most 30 s old and not older than this client's last change.
+    /// All objects, at most 30 s old and not older than this client's last change.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn snapshot(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         self.all(SNAPSHOT, context).await
     }
 
-    /// All of them, asked for after this call; callers at the same time share the request.
+    /// All objects, requested after this call; concurrent callers share the request.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn fresh(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         self.all(Freshness::Fresh, context).await
     }
 
-    /// All of them, asked for at this time or later.
+    /// All objects, requested at this time or later.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn since(&self, time: Instant, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         self.all(Freshness::Since(time), context).await
     }
@@ -201,39 +201,39 @@ impl<K: Object> Objects<K> {
         .await
     }
 
-    /// All of them, by a request for this caller alone.
+    /// All objects, in a separate request.
     pub(super) async fn ask(&self, context: &Context, retry: Retry) -> Result<Listing<K>, Error> {
         paged(&self.client, context, &Request::new(K::LIST), retry).await
     }
 
-    /// Those that a search by name or uid finds, by a request of its own.
+    /// The objects that a search by name or uid finds, in a separate request.
     pub(super) async fn search(&self, text: &str, context: &Context) -> Result<Listing<K>, Error> {
         let request = Request::new(K::LIST).query(K::SEARCH, text);
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
-    /// Whether one exists, proved: a refresh that says "gone" by mistake would make it anew. No look uses a snapshot.
-    /// `hint` is its uid or name, by which the second look searches.
+    /// Whether the object exists, with proof: a wrong "gone" in a refresh would create it again. No look uses a
+    /// snapshot. `hint` is its uid or name, for the search of the second look.
     ///
     /// # Errors
-    /// Any of a read, other than 160003 of the detail.
+    /// Those of a read, except 160003 of the detail.
     pub async fn look(&self, key: &K::Key, hint: Option<&str>, context: &Context) -> Result<Presence<K>, Error> {
         K::look(self, key, hint, context).await
     }
 
-    /// Gives one another name.
+    /// Renames the object.
     ///
     /// # Errors
-    /// Any of a change that may be repeated; that it does not exist; 130001 when the name of an image exists.
+    /// Those of a repeatable change; that the object does not exist; 130001 if an image with the name exists.
     pub async fn rename(&self, key: &K::Key, name: &str, context: &Context) -> Result<(), Error> {
         self.client.change(context, K::rename_request(key, name)).await.map(drop)
     }
 
-    /// Begins the release of one: its data are deleted for good, and the caller waits until it is gone. An image that
-    /// an instance is being created of (130005) is waited for until `context` ends.
+    /// Starts the release of the object: its data are deleted permanently, and the caller waits until it is gone. If an
+    /// instance is being created from an image (130005), this waits until `context` ends.
     ///
     /// # Errors
-    /// Any of a change that may be repeated, and the service's refusal.
+    /// Those of a repeatable change, and the service's refusal.
     pub async fn release(&self, key: &K::Key, context: &Context) -> Result<(), Error> {
         let mut waits = retry::busy(self.client.random());
         loop {
@@ -249,12 +249,12 @@ impl<K: Object> Objects<K> {
         }
     }
 
-    /// Waits until `until` says yes to what was seen of one, through the poller that all waits share.
+    /// Waits until `until` returns true for an observation, through the poller that all waits share.
     ///
-    /// Wants to be told of a missing one too: right after a create it may not be visible yet.
+    /// `until` must handle a missing object too: right after a create it may not be visible yet.
     ///
     /// # Errors
-    /// [`Error::WaitEnded`] with what was last seen when `context` ends, and a failure that waiting cannot mend.
+    /// [`Error::WaitEnded`] with the last observation when `context` ends, and permanent failures.
     ///
     /// ```no_run
     /// # use damodel::api::{Client, Context, Error, InstanceUid};
@@ -281,43 +281,43 @@ impl<K: Object> Objects<K> {
     }
 }
 
-/// A record of which nothing but this field is known.
+/// A record with only this field.
 pub(super) fn bare<K: Record>(field: &str, id: &Value) -> Option<K> {
     let mut record = serde_json::Map::new();
     record.insert(field.to_owned(), id.clone());
     read(Value::Object(record).to_string().as_bytes())
 }
 
-/// The stem of the marker of an object for which no name is wanted; it then keeps that name.
+/// The name before the marker of an object without a configured name; the object keeps that name.
 const NAMELESS: &str = "tf";
 
-/// How much of a create's key a marker holds.
+/// The number of digits of the create's key in a marker.
 const KEY_DIGITS: usize = 4;
 
-/// How many random digits follow.
+/// The number of random digits after them.
 const RANDOM_DIGITS: usize = 8;
 
-/// A name that nothing else has: `<name>-<4 hex of the key><8 hex random>`.
+/// A unique name: `<name>-<4 hex of the key><8 hex random>`.
 pub(super) fn mark(name: Option<&str>, key: &str, random: &Random) -> String {
     format!("{}-{}{:08x}", name.unwrap_or(NAMELESS), digits(key), random.next() & 0xffff_ffff)
 }
 
-/// Whose create sent a name.
+/// The create that sent a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// One of another configuration, or of one that is not known to be this.
+    /// A create of another configuration, or of one that cannot be identified.
     Another,
-    /// One of this key.
+    /// A create with this key.
     Own,
 }
 
-/// Whether `own` is the name that a create of `name` sends, and whether one with this key.
+/// Whether a create of `name` sent the name `own`, and whether that create had this key.
 #[must_use]
 pub fn marked(own: &str, name: Option<&str>, key: &str) -> Option<Marked> {
     let hex = own.strip_prefix(name.unwrap_or(NAMELESS))?.strip_prefix('-')?;
     let is_hex = hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     match hex.len() {
-        // The form before markers held a part of the key.
+        // The earlier form of markers, without a part of the key.
         RANDOM_DIGITS if is_hex => Some(Marked::Another),
         length if is_hex && length == KEY_DIGITS + RANDOM_DIGITS => {
             Some(if hex.starts_with(digits(key)) { Marked::Own } else { Marked::Another })

@@ -1,4 +1,4 @@
-//! Whether an object exists, and what its absence means: a refresh that says "gone" by mistake would make it anew.
+//! Whether an object exists, and the meaning of its absence: a wrong "gone" in a refresh would create it again.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{
     object::{Object, Objects},
 };
 
-/// What two looks say about an object: an instance by detail and by a whole list, a cloud disk and a private image
-/// (which have no detail) by a whole list and by a search.
+/// The result of two looks for an object: an instance by its detail and a complete list, a cloud disk and a private
+/// image (which have no detail) by a complete list and a search.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Presence<K: Object> {
-    /// A complete list lacks it, and the other look does not find it either. What that means is for [`Absence`] to say.
+    /// A complete list lacks it, and the other look does not find it either. [`Absence`] has the meaning.
     Absent,
     /// It exists.
     Present(Box<K::Shown>),
@@ -24,45 +24,45 @@ pub enum Presence<K: Object> {
     Released,
     /// The looks contradict each other or prove nothing: treat it as existing.
     Unproved {
-        /// Why, as a fragment.
+        /// The reason, as a fragment.
         reason: &'static str,
     },
 }
 
-/// What the absence of an object means. The only way from "not found" to "gone".
+/// The meaning of an object's absence. Only this type turns "not found" into "gone".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// Whether it was looked for in the account that has it.
+    /// The account in which it was looked for.
     pub account: Account,
-    /// Whether it was made so lately that the service may not show it yet.
+    /// Whether it is so new that the service may not show it yet.
     pub is_young: bool,
 }
 
-/// Whose account an object was looked for in.
+/// The account in which an object was looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// That which has, or had, it: the token is the one under which it was last seen, or shows another object that was
-    /// known before this run.
+    /// The object's own account: the token is the one under which it was last seen, or shows another object that
+    /// existed before this run.
     Same,
-    /// The token is another than that under which it was last seen: it may have been rotated, or be of another account.
+    /// The token differs from the one under which it was last seen: it was rotated, or belongs to another account.
     Other,
-    /// Nobody noted under which token it was last seen.
+    /// The token under which it was last seen is not recorded.
     Unknown,
 }
 
-/// What is known of an object that was not found.
+/// The known facts about an object that was not found.
 #[derive(Clone, Copy, Debug)]
 pub struct LastSeen<'a> {
     /// The [fingerprint](Client::fingerprint) under which it was last seen.
     pub account: Option<&'a str>,
-    /// When it was made, in Unix seconds; 0 when that is not known.
+    /// When it was created, in Unix seconds; 0 if unknown.
     pub made_at: i64,
-    /// For how long after that it may be invisible.
+    /// How long after that it may be invisible.
     pub grace: Duration,
 }
 
 impl Absence {
-    /// Whether the object is gone, for sure.
+    /// Whether the object is certainly gone.
     #[must_use]
     pub fn is_proof(self) -> bool {
         self.account == Account::Same && !self.is_young
@@ -73,7 +73,7 @@ impl Client {
     /// Judges an object that two looks did not find. `witness` is its key among the [witnesses](Client::witness).
     ///
     /// # Errors
-    /// A token that cannot be had.
+    /// A token that is not available.
     pub async fn judge_absence(
         &self,
         last_seen: LastSeen<'_>,
@@ -94,7 +94,7 @@ impl Client {
     }
 }
 
-/// Looks for one by a list of all, and when that lacks it by a search, or without a hint by another list of all.
+/// Looks for an object in a list of all and, if the list lacks it, by a search or, without a hint, in another list.
 pub(super) async fn look_in_lists<K: Object<Shown = K>>(
     objects: &Objects<K>,
     key: &K::Key,
@@ -121,14 +121,13 @@ pub(super) async fn look_in_lists<K: Object<Shown = K>>(
     })
 }
 
-/// How long other reads of the same run are given to find something.
+/// How long to wait for other reads of the same run to find an object.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Remembers objects that were known before this run and were found in it, so that an absent one can be told from
-/// another account.
+/// The objects of earlier runs that this run found. They prove that a missing object is not in another account.
 ///
-/// What this run made must not be noted: it says nothing of the account in which an older object is. Two different
-/// objects are enough to answer for any third, so no more are kept.
+/// Objects that this run created must not be recorded: they prove nothing about the account of an older object. Two
+/// different objects are enough to vouch for any third, so no more are kept.
 #[derive(Debug)]
 pub struct Witness {
     seen: watch::Sender<Vec<String>>,
@@ -141,7 +140,7 @@ impl Default for Witness {
 }
 
 impl Witness {
-    /// Notes that an object that was known before this run was found; `key` names kind and id, as `instance/ins-…`.
+    /// Records that an object of an earlier run was found; `key` consists of kind and id, as `instance/ins-…`.
     pub fn saw(&self, key: &str) {
         self.seen.send_if_modified(|seen| {
             let new = seen.len() < 2 && seen.iter().all(|known| known != key);
@@ -152,7 +151,8 @@ impl Witness {
         });
     }
 
-    /// Whether another object than this one was seen. Reads run at once, so others get a moment. Cancel-safe.
+    /// Whether an object other than this one was seen. Reads run concurrently, so this waits a moment for them.
+    /// Cancel-safe.
     pub async fn vouches(&self, key: &str, context: &Context) -> bool {
         let mut seen = self.seen.subscribe();
         let other = async {

@@ -21,9 +21,8 @@ use super::{
 };
 
 impl Client {
-    /// Calls on private images. No marker is sent with a create and nothing is to be renamed: the name is unique in the
-    /// account. After an unknown outcome the image is found by its name, its date and the image that the instance was
-    /// made of.
+    /// Calls on private images. A create sends no marker and needs no rename, because the name is unique in the
+    /// account. If the outcome is unknown, the image is found by its name, its date and the image of its instance.
     #[must_use]
     pub fn private_images(&self) -> Objects<PrivateImage> {
         self.objects()
@@ -54,7 +53,7 @@ impl Object for PrivateImage {
         self.image_name.as_deref()
     }
 
-    /// Never: deleting takes an image out of its list.
+    /// Always false: a deleted image disappears from the list.
     fn is_released(&self) -> bool {
         false
     }

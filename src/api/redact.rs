@@ -1,15 +1,15 @@
-//! Bodies for the log, through an allow-list: what is not known to be harmless is not shown.
+//! Request and response bodies for the log. Only values of fields that are known to be harmless are shown.
 
 use serde_json::{Map, Value};
 
-/// What replaces a value whose name is not on the list.
+/// Replaces a value whose field is not on the list.
 const HIDDEN: &str = "…";
 
 /// The longest body that is written to a log, in characters.
 const LONGEST: usize = 16 * 1024;
 
-/// Field names whose values may be logged, sorted. Not here on purpose: passwords, tokens, `jupyter_url` and
-/// `services` (which carry tokens), and messages (which may repeat what was sent).
+/// Field names whose values may be logged, sorted. Deliberately missing: passwords, tokens, `jupyter_url` and
+/// `services` (which contain tokens), and messages (which may repeat what was sent).
 const ALLOWED: [&str; 79] = [
     "action",
     "auto_renew",

@@ -1,4 +1,4 @@
-//! A file at any https address, read in pieces (RFC 9110, section 14). No credential of the service is sent, and no
+//! A file at any https address, read in pieces (RFC 9110, section 14). The service's credentials are never sent, and no
 //! file is read whole.
 
 use std::time::Duration;
@@ -17,38 +17,38 @@ use crate::api::{
     transport::{roots, trusting},
 };
 
-/// How many redirects are followed.
+/// The largest number of redirects.
 const REDIRECTS: usize = 10;
 
-/// Why a piece of a file was not read. The address is not named: it may hold a key.
+/// Why a piece of a file was not read. The address is not included: it may contain a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
     /// The address cannot be used. Usual cause: http instead of https.
     #[error("{reason}")]
     BadAddress {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// The server has no such bytes.
+    /// The file is shorter.
     #[error("the file ended before the requested bytes")]
     BeyondTheEnd,
-    /// No connection, or one that broke.
+    /// The connection failed or broke.
     #[error("the connection failed: {0}")]
     Connection(Cause),
-    /// The client could not be made. Usual cause: no certificate store on this machine.
+    /// The client could not be built. Usual cause: no certificate store on this computer.
     #[error("{0}")]
     Impossible(String),
-    /// The server sends the file whole or not at all.
+    /// The server does not support ranges.
     #[error("the server does not support range requests")]
     NoRanges,
-    /// Another answer than the bytes.
+    /// The server answered with another status.
     #[error("the server answered {0}")]
     Status(StatusCode),
 }
 
 impl RemoteError {
-    /// Whether the same request may succeed a moment later.
+    /// Whether a retry may succeed.
     fn may_pass(&self) -> bool {
         match self {
             Self::Connection(_) => true,
@@ -58,7 +58,7 @@ impl RemoteError {
     }
 }
 
-/// A file at an address, and the files beside it.
+/// A file at an address, and the other files on the same server.
 #[derive(Debug, Clone)]
 pub struct RemoteFile {
     client: reqwest::Client,
@@ -100,7 +100,7 @@ impl RemoteFile {
         Ok(Self { client, url, user_agent: settings.user_agent.to_string() })
     }
 
-    /// The path of the address, which names the file.
+    /// The path of the address, which identifies the file.
     #[must_use]
     pub fn path(&self) -> &str {
         self.url.path()
@@ -144,9 +144,9 @@ impl RemoteFile {
         let mut answer = request.send().await.map_err(connection)?;
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {}
-            // The whole file: it is not read.
+            // The answer would be the whole file, which is not read.
             StatusCode::OK => return Err(RemoteError::NoRanges),
-            // An empty file has no range.
+            // An empty file has no valid range.
             StatusCode::RANGE_NOT_SATISFIABLE if offset == 0 => return Ok((Vec::new(), 0)),
             StatusCode::RANGE_NOT_SATISFIABLE => return Err(RemoteError::BeyondTheEnd),
             status => return Err(RemoteError::Status(status)),

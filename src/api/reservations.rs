@@ -1,6 +1,6 @@
-//! What one run leaves for another about money: the spending that creates in flight of one account have reserved, and
-//! the quotes that a plan showed. A budget holds only if each create knows of the others, and the plan inside an apply
-//! runs in another process than the one that was read.
+//! Money between runs: the spending that creates in flight of one account have reserved, and the quotes that a plan
+//! showed. A budget holds only if each create sees the others' reservations, and the plan inside an apply runs in
+//! another process than the first plan.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -17,29 +17,29 @@ use tempfile::NamedTempFile;
 
 use super::{Journal, create::VISIBILITY_WINDOW, settings::Random};
 
-/// How long the reservation of another run counts after its last change, in seconds. By then lists show what it made;
-/// the run may have been killed.
+/// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
+/// the other run may have been killed.
 const LAPSES: u64 = 3 * VISIBILITY_WINDOW.as_secs();
 
-/// What one create is about to spend.
+/// The spending of one create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// The name that the create sends.
     pub marker: String,
-    /// The object as texts name it.
+    /// The object's title in diagnostics.
     pub title: String,
-    /// By the hour, as decimal text.
+    /// The hourly price, as decimal text.
     pub hourly: String,
-    /// What the service calls the object, once it is accepted.
+    /// The object's id, once accepted.
     pub uid: Option<String>,
-    /// The run.
+    /// The run that made it.
     owner: String,
     /// When this was written, in Unix seconds.
     at: i64,
 }
 
-/// The reservations of an account. Those of this run are held in memory, and told to other runs by a file; without the
-/// file they count in this run alone.
+/// The reservations of an account. Those of this run are in memory and shared with other runs in a file; without the
+/// file they count in this run only.
 #[derive(Debug)]
 pub struct Reservations {
     file: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Reservations {
 }
 
 impl Reservations {
-    /// Those in a file, which is made when first needed.
+    /// The reservations in a file, which is created on first use.
     #[must_use]
     pub fn new(file: Option<PathBuf>, random: &Random) -> Self {
         Self { file, owner: format!("{}-{:016x}", std::process::id(), random.next()), own: Mutex::default() }
@@ -61,7 +61,7 @@ impl Reservations {
         Reservation { marker: marker.to_owned(), title, hourly, uid: None, owner: self.owner.clone(), at }
     }
 
-    /// Changes the reservations of this run, and those of other runs, while no run changes any.
+    /// Changes the reservations of this run and of other runs under the file's lock.
     pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let before = own.clone();
@@ -83,7 +83,7 @@ impl Reservations {
         changed
     }
 
-    /// Notes what the service calls the object of a create; without an id, that nothing was made.
+    /// Records the id of a create's object; without an id, removes the reservation.
     pub fn ended(&self, marker: &str, uid: Option<&str>) {
         self.change(|own, _| {
             own.retain(|reservation| reservation.marker != marker || uid.is_some());
@@ -94,7 +94,7 @@ impl Reservations {
         });
     }
 
-    /// Forgets an object that is gone.
+    /// Removes the reservation of a released object.
     pub fn released(&self, uid: &str) {
         self.change(|own, others| {
             own.retain(|reservation| reservation.uid.as_deref() != Some(uid));
@@ -107,7 +107,7 @@ fn is_valid(at: i64, now: i64) -> bool {
     u64::try_from(now.saturating_sub(at)).map_or(true, |age| age < LAPSES)
 }
 
-/// Opens the file, and waits until no other run changes it.
+/// Opens the file, and waits for its lock.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         let mut builder = DirBuilder::new();
@@ -125,7 +125,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What cannot be read counts as nothing: a run was killed while it wrote.
+/// An unreadable file counts as empty: a run was killed while writing it.
 fn read(file: &mut File) -> Vec<Reservation> {
     let mut text = String::new();
     match file.read_to_string(&mut text) {
@@ -142,7 +142,7 @@ fn write(file: &mut File, reservations: &[Reservation]) -> io::Result<()> {
 }
 
 impl Drop for Reservations {
-    /// What was accepted stays: other runs may not see it in a list yet.
+    /// Reservations of accepted creates stay: other runs may not see the objects in a list yet.
     fn drop(&mut self) {
         let is_used = self.file.as_deref().is_some_and(|file| fs::exists(file).unwrap_or(false));
         if is_used {
@@ -151,17 +151,17 @@ impl Drop for Reservations {
     }
 }
 
-/// How long a quote counts.
+/// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);
 const VERSION: u32 = 1;
 
 /// Quotes, one small file each, in a directory beside the journal's.
 ///
-/// They are a convenience: what cannot be written or read is no quote, and nothing fails for it.
+/// They are optional: if one cannot be written or read, it is ignored.
 #[derive(Debug, Clone)]
 pub struct Quotes {
     directory: PathBuf,
-    /// Whether those that no longer count were cleared away: once is enough.
+    /// Expired quotes are removed once.
     cleared: Arc<Once>,
 }
 
@@ -173,7 +173,7 @@ struct Kept<T> {
 }
 
 impl Quotes {
-    /// The quotes that belong to a journal.
+    /// The quotes beside a journal.
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let mut name = journal.directory().file_name().unwrap_or_default().to_owned();
@@ -188,7 +188,7 @@ impl Quotes {
         (file.version == VERSION && is_recent(file.quoted_at, now)).then_some(file.quote)
     }
 
-    /// Keeps a quote made at `now` (Unix seconds), and clears away those that no longer count.
+    /// Stores a quote made at `now` (Unix seconds), and removes expired ones.
     pub fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64) {
         self.cleared.call_once(|| self.clear(now));
         if let Err(error) = self.write(key, &Kept { version: VERSION, quoted_at: now, quote }) {
@@ -196,7 +196,7 @@ impl Quotes {
         }
     }
 
-    /// Forgets a quote.
+    /// Removes a quote.
     pub fn forget(&self, key: &str) {
         let _ = fs::remove_file(self.path(key));
     }

@@ -1,5 +1,5 @@
-//! How often and when to ask: the schedule of repeated requests, the service's Retry-After, and how many requests
-//! may be under way at once and start in a second.
+//! The schedules of repeated requests, the service's Retry-After, and the limits on concurrent requests and on requests
+//! per second.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -16,29 +16,29 @@ use super::settings::{Random, RequestRate, Settings};
 /// Whether a failed request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// As often as the settings say.
+    /// As often as the settings allow.
     AsConfigured,
-    /// Not at all: the caller asks again on its own schedule.
+    /// Not at all: the caller has a schedule of its own.
     Never,
 }
 
-/// The waits between attempts: 0.5 s, doubling up to 20 s, each with up to as much again at random.
+/// The pauses between attempts: 0.5 s, doubling up to 20 s, each with up to as much again at random.
 pub(super) fn schedule(max_retries: usize, random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_millis(500), Duration::from_secs(20), random).with_max_times(max_retries).build()
 }
 
-/// The waits while the service has no stock: 5 s, doubling up to a minute, with jitter, without end.
+/// The pauses while the service has no stock: 5 s, doubling up to a minute, with jitter, without end.
 pub(super) fn patience(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
 }
 
-/// The waits while the service is busy with another request like ours: 2 s, doubling up to 20 s, with jitter,
+/// The pauses while the service is busy with another request of the same kind: 2 s, doubling up to 20 s, with jitter,
 /// without end.
 pub(super) fn busy(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(2), Duration::from_secs(20), random).without_max_times().build()
 }
 
-/// The waits between looks for an object whose create named none: 0.5 s, doubling up to `longest`, with jitter,
+/// The pauses between looks for an object whose create returned no id: 0.5 s, doubling up to `longest`, with jitter,
 /// without end.
 pub(super) fn looks(longest: Duration, random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_millis(500), longest, random).without_max_times().build()
@@ -88,7 +88,7 @@ impl Pace {
         }
     }
 
-    /// Waits for a slot and for the rate. Cancel-safe: a dropped wait gives its slot back (not its token).
+    /// Waits for a slot and for the rate. Cancel-safe: a dropped wait returns its slot (not its token).
     pub(super) async fn enter(&self) -> Option<SemaphorePermit<'_>> {
         let slot = self.slots.acquire().await.ok();
         if let Some(bucket) = &self.bucket {
@@ -98,7 +98,7 @@ impl Pace {
     }
 }
 
-/// A token bucket that holds one second's worth, one token at least.
+/// A token bucket with the tokens of one second, at least one.
 #[derive(Debug)]
 struct Bucket {
     interval: Duration,

@@ -1,4 +1,4 @@
-//! What an image save sends, and how what it makes is found (service API, POST /api/instance/save_image_v2).
+//! The request of an image save, and how its image is recognized (service API, POST /api/instance/save_image_v2).
 
 use serde_json::{Value, json};
 
@@ -11,24 +11,24 @@ use crate::api::{
     settings::Random,
 };
 
-/// How far the service's clock may be from ours when it dates an image, in seconds. The allowed difference is not
-/// documented; five minutes is what such services usually allow.
+/// The largest assumed difference, in seconds, between the service's clock and this computer's in the date of an image.
+/// The allowed difference is not documented; five minutes is what such services usually allow.
 const CLOCKS_DIFFER: i64 = 300;
 
-/// The wanted private image: the system disk of an instance, saved.
+/// The configured private image: the saved system disk of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaveImage {
     /// `instance_uid`.
     pub instance_uid: InstanceUid,
-    /// `image_name`, unique in the account: it is sent as it is, without a marker.
+    /// `image_name`, unique in the account: it is sent without a marker.
     pub name: String,
-    /// What the instance's own image may be called (address, name), as far as known. Only used after an unknown
-    /// outcome: what names another `original_image` is not ours. Empty: not compared.
+    /// The known names of the instance's own image (address, name). Only used after an unknown outcome: an image with
+    /// another `original_image` is not the created one. Empty: not compared.
     pub original_images: Vec<String>,
 }
 
 impl SaveImage {
-    /// A save that compares no original image.
+    /// A save that does not compare original images.
     #[must_use]
     pub fn new(instance_uid: InstanceUid, name: impl Into<String>) -> Self {
         Self { instance_uid, name: name.into(), original_images: Vec::new() }
@@ -53,8 +53,8 @@ impl Creation for SaveImage {
         json!({ "instance_uid": self.instance_uid.as_str(), "image_name": marker })
     }
 
-    /// By name, by date, and by the image that it was made of. One that says neither its date nor its origin may be
-    /// anybody's.
+    /// Compares the name, the date, and the original image. An image without date and origin may come from another
+    /// save.
     fn made(&self, image: &PrivateImage, sent: &PendingRecord, client: &Client) -> bool {
         let begun_at = client.service_time(sent.begun_at);
         let dated = image.create_time.map(|created| created >= begun_at - CLOCKS_DIFFER);
@@ -129,7 +129,7 @@ mod tests {
         ok(&json!({"image_id": 5, "image_tag": "registry/user_private/trained:1"}))
     }
 
-    /// A service that answers a save so, and lists this image beside one of another name.
+    /// A service that answers a save with `answer`, and lists `image` beside one of another name.
     fn listing(answer: fn() -> Reply, image: Value) -> (Client, Ledger) {
         serve(move |request| {
             let other =

@@ -1,4 +1,4 @@
-//! What a caller configures.
+//! The settings of a client.
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -7,9 +7,9 @@ use url::{Host, Url};
 
 use crate::api::progress::Progress;
 
-/// Everything a [`Client`](crate::api::Client) needs to know.
+/// The settings of a [`Client`](crate::api::Client).
 ///
-/// The address and the credentials may be absent: a missing one is the error of the first call that needs it.
+/// The address and the credentials may be missing; the first call that needs one reports that.
 ///
 /// ```
 /// use damodel::api::{BaseUrl, PlainHttp, Settings, TokenSource};
@@ -26,26 +26,26 @@ use crate::api::progress::Progress;
 pub struct Settings {
     /// The base address of the service.
     pub base_url: Option<BaseUrl>,
-    /// Where the `X-Service-Token` of the OpenAPI endpoints comes from (service API, Authentication).
+    /// The source of the `X-Service-Token` of the OpenAPI endpoints (service API, Authentication).
     pub token: Option<TokenSource>,
     /// The Bearer key of the chat endpoint (service API, Authentication).
     pub api_key: Option<SecretString>,
-    /// How long one request may take, from connecting to the last byte of its answer. A chat's may take longer:
-    /// see [`Client::chat`](crate::api::Client::chat). Default: 30 s.
+    /// The time limit of one request, from connecting to the last byte of its answer. A chat's may take longer: see
+    /// [`Client::chat`](crate::api::Client::chat). Default: 30 s.
     pub request_timeout: Duration,
-    /// How often a failed request is sent again, where that can do no harm. Default: 5.
+    /// How often a failed request is retried, if that can do no harm. Default: 5.
     pub max_retries: usize,
-    /// How many requests may be under way at once. Default: 16.
+    /// The largest number of concurrent requests. Default: 16.
     pub max_concurrent_requests: NonZeroUsize,
-    /// How many requests may start per second. Default: no limit.
+    /// The largest number of requests started per second. Default: no limit.
     pub requests_per_second: Option<RequestRate>,
-    /// A PEM bundle of roots that are trusted besides the computer's own.
+    /// A PEM bundle of root certificates that are trusted in addition to the computer's own.
     pub extra_roots_pem: Option<Vec<u8>>,
-    /// Who we say we are.
+    /// The `User-Agent` header.
     pub user_agent: UserAgent,
-    /// Where markers and jitter come from.
+    /// The random source of markers and jitter.
     pub random: Random,
-    /// Where waits tell how far they are. Default: nowhere.
+    /// The progress file of waits. Default: none.
     pub progress: Progress,
 }
 
@@ -67,19 +67,19 @@ impl Default for Settings {
     }
 }
 
-/// Where the API token comes from.
+/// The source of the API token.
 #[derive(Clone)]
 pub enum TokenSource {
-    /// A program and its arguments, run without a shell: its standard output is the token. It has no standard
-    /// input, 30 s, and its standard error is shown to nobody. Run once for all who wait, and once more when
-    /// the service still refuses the token after the clock was corrected.
+    /// A program and its arguments, run without a shell: its standard output is the token. It has no standard input, at
+    /// most 30 s, and its standard error is discarded. It is run once for all waiting calls, and again if the service
+    /// still refuses the token after a correction of the clock.
     Command(Vec<String>),
     /// The token itself.
     Value(SecretString),
 }
 
 impl fmt::Debug for TokenSource {
-    /// Names the program and not its arguments, which may hold a secret.
+    /// Shows the program without its arguments, which may contain a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(argv) => write!(f, "Command({:?}, …)", argv.first()),
@@ -88,14 +88,14 @@ impl fmt::Debug for TokenSource {
     }
 }
 
-/// The parts of the `User-Agent` header, in the order they are sent.
+/// The parts of the `User-Agent` header, in order.
 #[derive(Debug, Clone)]
 pub struct UserAgent {
     /// This program, as `name/version`. Default: this crate's.
     pub product: String,
-    /// The program that uses it, as `name/version`.
+    /// The calling program, as `name/version`.
     pub core: Option<String>,
-    /// What a user wants to see appended.
+    /// Text that the user appends.
     pub append: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Default for UserAgent {
 }
 
 impl fmt::Display for UserAgent {
-    /// Writes what is sent, without what no header may hold.
+    /// Writes the header's value, without characters that a header must not contain.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [Some(&self.product), self.core.as_ref(), self.append.as_ref()];
         let mut separator = "";
@@ -125,12 +125,12 @@ impl fmt::Display for UserAgent {
     }
 }
 
-/// A source of random numbers, passed in so that tests can choose them.
+/// A source of random numbers, which tests can replace.
 #[derive(Clone)]
 pub struct Random(Arc<dyn Fn() -> u64 + Send + Sync>);
 
 impl Random {
-    /// Takes numbers from a function.
+    /// A source that calls a function.
     pub fn new(source: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(source))
     }
@@ -149,7 +149,7 @@ impl Random {
 }
 
 impl Default for Random {
-    /// The operating system's.
+    /// The random source of the operating system.
     fn default() -> Self {
         Self::new(rand::random::<u64>)
     }
@@ -166,7 +166,7 @@ impl fmt::Debug for Random {
 pub struct RequestRate(f64);
 
 impl RequestRate {
-    /// Takes a rate; none for zero, negative numbers, and what is no number.
+    /// A rate; `None` for zero, negative and non-finite numbers.
     #[must_use]
     pub fn try_new(per_second: f64) -> Option<Self> {
         (per_second.is_finite() && per_second > 0.0).then_some(Self(per_second))
@@ -179,16 +179,16 @@ impl RequestRate {
     }
 }
 
-/// Where plain http is accepted.
+/// The addresses for which plain http is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainHttp {
-    /// To any address: a private gateway.
+    /// Any address, such as a private gateway.
     Anywhere,
-    /// To this machine only.
+    /// Loopback addresses only.
     LoopbackOnly,
 }
 
-/// The base address, without its trailing `/v1` and `/` (service API, Versioning: the alias says nothing).
+/// The base address, without a trailing `/v1` and `/` (service API, Versioning: the alias changes nothing).
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
@@ -196,8 +196,8 @@ impl BaseUrl {
     /// Reads a base address.
     ///
     /// # Errors
-    /// What is no http(s) address, plain http to another machine unless allowed, and an address that carries a
-    /// user, a query or a fragment.
+    /// An address that is not http(s), plain http to another computer unless allowed, and an address with a user, a
+    /// query or a fragment.
     pub fn parse(text: &str, plain_http: PlainHttp) -> Result<Self, InvalidBaseUrl> {
         let mut url = Url::parse(text.trim()).map_err(|_| InvalidBaseUrl::NoAddress)?;
         if url.host().is_none() {
@@ -229,19 +229,19 @@ impl BaseUrl {
         url
     }
 
-    /// Whether requests travel without TLS.
+    /// Whether requests are sent without TLS.
     pub(super) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"
     }
 
-    /// Whether the service is on this machine.
+    /// Whether the service is on this computer.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
     }
 }
 
-/// Whether an address is of this machine.
+/// Whether an address is a loopback address.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -264,20 +264,20 @@ impl fmt::Debug for BaseUrl {
     }
 }
 
-/// Why an address cannot be the base address.
+/// Why an address is invalid as the base address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidBaseUrl {
-    /// It carries a user or a password.
+    /// It contains a user or a password.
     #[error("an address with a user or password is not accepted: credentials have settings of their own")]
     Credentials,
-    /// It is no http or https address.
+    /// It is not an http or https address.
     #[error("not an address that begins with https:// or http://")]
     NoAddress,
-    /// Plain http to another machine.
+    /// It is plain http to another computer.
     #[error("plain http is accepted for a loopback address only: the token would travel in the clear")]
     PlainHttp,
-    /// It carries a query or a fragment.
+    /// It contains a query or a fragment.
     #[error("an address with a query or fragment is not accepted")]
     Query,
 }

@@ -1,5 +1,5 @@
-//! Lists that many readers share (a plan of a thousand objects asks for each list a few times, not a thousand):
-//! specifications and public images (service API, Specification queries and Public image list).
+//! Lists that many readers share (the plan of a thousand objects requests each list a few times, not a thousand times),
+//! and the calls on specifications and public images (service API, Specification queries and Public image list).
 
 use std::{
     collections::BTreeMap,
@@ -21,22 +21,22 @@ use super::{
     records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec},
 };
 
-/// How long a list may serve.
+/// The greatest age of a snapshot.
 const AGE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a shared fetch may take: it belongs to no single operation, so no operation's deadline ends it.
+/// The time limit of a shared fetch. It belongs to no single operation, so no operation's deadline ends it.
 const FETCH_LIMIT: Duration = Duration::from_secs(600);
 
-/// A list for refresh and plans: at most 30 s old, and asked for after this client's last change.
+/// A list for refreshes and plans: at most 30 s old, and requested after this client's last change.
 pub(super) const SNAPSHOT: Freshness = Freshness::Within(AGE_LIMIT);
 
-/// A list that no change of an account alters: at most 30 s old.
+/// A list that changes of the account do not affect: at most 30 s old.
 pub(super) fn catalogue() -> Freshness {
-    // Soon after a start of the system there is no such moment.
+    // Shortly after the start of the system, this subtraction may fail.
     Instant::now().checked_sub(AGE_LIMIT).map_or(SNAPSHOT, Freshness::Since)
 }
 
-/// One list a kind; specifications by region.
+/// One list per kind; for specifications, one per region.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     pub(super) cloud_disks: Flight<Listing<CloudDisk>>,
@@ -57,7 +57,7 @@ impl Snapshots {
 /// Reads through a snapshot. Cancel-safe.
 ///
 /// # Errors
-/// What the fetch failed with, or the end of the caller's context.
+/// The error of the fetch, or the end of the caller's context.
 pub(super) async fn shared<T, F>(
     client: &Client,
     context: &Context,
@@ -75,14 +75,14 @@ where
     context.run(get).await.map_err(|ended| ended.error(endpoint))?
 }
 
-/// Calls on specifications; made by [`Client::specs`].
+/// The calls on specifications; made by [`Client::specs`].
 #[derive(Debug, Clone)]
 pub struct Specs {
     client: Client,
 }
 
 impl Client {
-    /// Calls on specifications.
+    /// The calls on specifications.
     #[must_use]
     pub fn specs(&self) -> Specs {
         Specs { client: self.clone() }
@@ -94,23 +94,23 @@ impl Specs {
     /// last change.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, SNAPSHOT, context).await
     }
 
-    /// All specifications of a region, asked for after this call: prices and stock before something is bought.
+    /// All specifications of a region, requested after this call: prices and stock before a purchase.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, Freshness::Fresh, context).await
     }
 
-    /// All specifications of a region, asked for at this time or later.
+    /// All specifications of a region, requested at this time or later.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn since(&self, region: &str, time: Instant, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
         self.all(region, Freshness::Since(time), context).await
     }
@@ -125,7 +125,7 @@ impl Specs {
     }
 }
 
-/// Which public images a list shows.
+/// Filters of the public image list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicImageFilter {
     /// One label.
@@ -135,10 +135,10 @@ pub struct PublicImageFilter {
 }
 
 impl Client {
-    /// The public images that a filter selects; all of them come from a snapshot of at most 30 s.
+    /// The public images that match a filter. An empty filter uses a snapshot of at most 30 s.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn public_images(
         &self,
         filter: &PublicImageFilter,

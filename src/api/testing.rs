@@ -1,4 +1,4 @@
-//! A service in process, for this layer's tests: answers come from a closure, and every request is kept.
+//! An in-process service for this layer's tests: answers come from a closure, and every request is recorded.
 
 use std::{
     future::Future,
@@ -24,12 +24,12 @@ use crate::api::{
     TokenSource, Transport,
 };
 
-/// The token of every test client; no output may hold it.
+/// The token of every test client. No output may contain it.
 pub(super) const TOKEN: &str = "planted-token-8273";
 
 pub(super) type Reply = Result<Incoming, SendFailure>;
 
-/// A request that was made.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) request: Outgoing,
@@ -46,7 +46,7 @@ pub(super) fn query(request: &Outgoing, name: &str) -> Option<String> {
     request.url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-/// The requests that a client made.
+/// The recorded requests of a client.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger(Arc<Mutex<Vec<Asked>>>);
 
@@ -160,8 +160,8 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(super) fn begin() -> Self {
-        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from
-        // forgetting ours.
+        // The interest in an event is cached for all threads; a dispatcher that stays alive keeps other tests from
+        // clearing the cache.
         static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
         EVERYTHING.get_or_init(|| {
             let sink = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(io::sink).finish();

@@ -1,4 +1,4 @@
-//! The API token: given, or printed by a program.
+//! The API token: a configured value, or the output of a program.
 
 use std::{
     process::Stdio,
@@ -22,38 +22,38 @@ use crate::api::{
     settings::TokenSource,
 };
 
-/// How long the program may take.
+/// The time limit of the program.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// The pauses before a program that has worked is run again.
+/// The pauses before a program that has succeeded before is run again.
 const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
 
-/// How long a failure of the program is kept: one that passes must not end a long apply.
+/// How long a failure of the program is cached. A temporary one must not end a long apply.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
 /// The longest token that is accepted, in bytes.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
-/// Hands out the token; a program is run once for all who wait.
+/// Provides the token; a program is run once for all waiting callers.
 #[derive(Debug)]
 pub(super) struct Tokens {
     source: Option<TokenSource>,
-    /// What the program printed, or why it printed nothing: a failure is kept too for a while, or every one of a
-    /// thousand reads would wait for the same broken login again.
+    /// The output of the program, or its failure. A failure is cached for a while too, because otherwise each of a
+    /// thousand reads would wait for the same failing program.
     printed: Flight<Printed>,
-    /// Whether the program ever printed a token: then a failure may pass.
+    /// Whether the program has ever printed a token: then a failure may be temporary.
     has_printed: Arc<AtomicBool>,
     generation: AtomicU64,
 }
 
-/// What the program printed, and when.
+/// The output of the program, and its time.
 #[derive(Debug)]
 struct Printed {
     token: Result<SecretString, TokenError>,
     at: Instant,
 }
 
-/// A token, and which printing it comes from.
+/// A token, and the number of the run that printed it.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) secret: SecretString,
@@ -89,9 +89,9 @@ impl Tokens {
         }
     }
 
-    /// Forgets a token that the service refused; `true` when another one can be had.
+    /// Discards a token that the service refused; `true` if another one can be obtained.
     ///
-    /// Of many callers that were refused with one token, the first forgets it and the others use what follows.
+    /// If many callers were refused with one token, the first one discards it and the others use the next one.
     pub(super) fn forget(&self, refused: &Token) -> bool {
         let next = refused.generation + 1;
         let _ = self.generation.compare_exchange(refused.generation, next, Ordering::SeqCst, Ordering::SeqCst);
@@ -99,8 +99,8 @@ impl Tokens {
     }
 }
 
-/// Runs the program, and again after a pause when it has printed a token before: what fails once in a long apply may
-/// work again.
+/// Runs the program, and repeats a failed run after a pause if the program has printed a token before: the failure may
+/// be temporary.
 async fn print_again(argv: &[String], has_printed: &AtomicBool) -> Result<SecretString, TokenError> {
     let mut pauses = if has_printed.load(Ordering::SeqCst) { PAUSES.as_slice() } else { &[] }.iter();
     loop {
@@ -117,7 +117,6 @@ async fn print_again(argv: &[String], has_printed: &AtomicBool) -> Result<Secret
     }
 }
 
-/// Runs the program; its standard output is the token.
 async fn print(argv: &[String]) -> Result<SecretString, TokenError> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(TokenError::NoProgram);
@@ -159,22 +158,22 @@ async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenE
     Ok(SecretString::from(token))
 }
 
-/// Why the program that prints the token gave none. Its output is never shown.
+/// Why the token program printed no token. Its output is never shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It ended with another status than 0. Usual cause: an expired login.
+    /// Its exit status was not 0. Usual cause: an expired login.
     #[error("the token program {program} failed: {status}")]
     Failed {
         /// The program, without its arguments.
         program: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
     },
     /// The list of program and arguments is empty.
     #[error("the token program is not named")]
     NoProgram,
-    /// It printed nothing, or what no header may hold, or more than 64 KiB.
+    /// It printed nothing, characters that a header must not contain, or more than 64 KiB.
     #[error("the token program {program} printed no token")]
     NoToken {
         /// The program, without its arguments.
@@ -185,16 +184,16 @@ pub enum TokenError {
     NotStarted {
         /// The program, without its arguments.
         program: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// It took longer than 30 s. Usual cause: it waits for someone to type.
+    /// It took longer than 30 s. Usual cause: it waits for input.
     #[error("the token program {program} did not end within 30 s")]
     TimedOut {
         /// The program, without its arguments.
         program: String,
     },
-    /// The token holds characters that no header may hold.
+    /// The token contains characters that a header must not contain.
     #[error("the API token holds characters that cannot be sent in a header")]
     Unsendable,
 }

@@ -1,4 +1,4 @@
-//! Bytes out and in: the HTTP client, behind a trait so that tests (and embedders) can answer in process.
+//! The HTTP client, behind a trait so that tests (and embedding programs) can answer in process.
 
 use std::{fmt, sync::Mutex, time::Duration};
 
@@ -24,11 +24,11 @@ pub(super) const LARGEST_ANSWER: usize = 64 << 20;
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// What is asked.
+    /// The endpoint.
     pub endpoint: Endpoint,
     /// The HTTP method.
     pub method: Method,
-    /// The whole address, query included.
+    /// The whole address with its query.
     pub url: Url,
     /// The headers; those with secrets are marked sensitive.
     pub headers: HeaderMap,
@@ -36,14 +36,14 @@ pub struct Outgoing {
     pub body: Option<Bytes>,
 }
 
-/// An answer, as it came.
+/// A complete answer.
 #[derive(Clone)]
 pub struct Incoming {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The whole body. May hold secrets.
+    /// The body. May contain secrets.
     pub body: Bytes,
 }
 
@@ -53,13 +53,13 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// An answer whose body still comes.
+/// An answer whose body is still arriving.
 pub struct Answering {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, in the pieces that come. May hold secrets.
+    /// The pieces of the body. May contain secrets.
     pub body: BoxStream<'static, Result<Bytes, Cause>>,
 }
 
@@ -69,14 +69,14 @@ impl fmt::Debug for Answering {
     }
 }
 
-/// Why no answer came.
+/// Why no answer arrived.
 #[derive(Debug, Clone)]
 pub enum SendFailure {
-    /// The client itself could not be made.
+    /// The client could not be built.
     Impossible(String),
-    /// No byte of the request left for the service.
+    /// No byte of the request was sent.
     NeverSent(Cause),
-    /// The request was sent, in part at least.
+    /// At least a part of the request was sent.
     NoAnswer(Cause),
 }
 
@@ -98,20 +98,19 @@ pub trait Transport: Send + Sync {
     /// Sends one request, once.
     async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure>;
 
-    /// Sends one request, once, and hands the body out while it comes. A transport that does not know how reads
-    /// the whole answer first.
+    /// Sends one request, once, and returns its body in pieces. The default reads the whole answer first.
     async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {
         let Incoming { status, headers, body } = self.send(request).await?;
         Ok(Answering { status, headers, body: stream::once(ready(Ok(body))).boxed() })
     }
 }
 
-/// HTTP through reqwest, made when first needed: loading certificates takes time, and can fail.
+/// HTTP with reqwest. The clients are built on first use: loading certificates takes time and may fail.
 pub(super) struct Http {
     options: Options,
     pooled: Mutex<Option<reqwest::Client>>,
-    /// For creates: every request on a connection of its own. A pooled connection that the service had closed
-    /// fails after bytes were sent, and then nobody knows whether they arrived.
+    /// For creates: each request has a connection of its own. A pooled connection that the service has closed fails
+    /// after bytes were sent, and then it is unknown whether they arrived.
     fresh: Mutex<Option<reqwest::Client>>,
 }
 
@@ -137,7 +136,7 @@ impl Http {
         }
     }
 
-    /// Sends a request; its answer, as far as its headers.
+    /// Sends a request; returns when the headers of its answer have arrived.
     async fn begin(&self, request: Outgoing) -> Result<reqwest::Response, SendFailure> {
         let client = self.client(request.endpoint.effect())?;
         let mut builder = client.request(request.method, request.url).headers(request.headers);
@@ -162,14 +161,14 @@ impl Options {
     fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
         let roots = roots(self.extra_roots_pem.as_deref())?;
         if self.plain {
-            // No certificate store is needed, and a computer without one must not fail.
+            // Plain http needs no certificate store, and must work on a computer without one.
             return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
         trusting(roots, || self.builder(effect))
     }
 
     fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
-        // Shorter than the whole request: a failed connection then says so, instead of counting as a lost answer.
+        // Shorter than the request timeout: a failed connection is then reported as one, not as a lost answer.
         let connect = (self.request_timeout / 2).min(Duration::from_secs(10));
         let builder = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
@@ -187,7 +186,7 @@ impl Options {
 ///
 /// # Errors
 ///
-/// It is not a PEM bundle.
+/// Text that is not a PEM bundle.
 pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
     let certificates = pem.map(Certificate::from_pem_bundle).transpose();
     let certificates =
@@ -195,11 +194,11 @@ pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
     Ok(certificates.unwrap_or_default())
 }
 
-/// A client that trusts this computer's roots and further ones.
+/// A client that trusts this computer's root certificates and the given ones.
 ///
 /// # Errors
 ///
-/// No client can be built, as without any root.
+/// No client can be built, for example without any root certificate.
 pub(super) fn trusting(
     roots: Vec<Certificate>,
     builder: impl Fn() -> reqwest::ClientBuilder,
@@ -207,7 +206,7 @@ pub(super) fn trusting(
     let merged = builder().tls_certs_merge(roots.clone()).build();
     match merged {
         Ok(client) => Ok(client),
-        // A computer without a store of its own can still trust the roots it was given.
+        // A computer without a certificate store can still trust the given roots.
         Err(_) if !roots.is_empty() => {
             builder().tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
         }

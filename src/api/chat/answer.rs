@@ -1,4 +1,4 @@
-//! An answer, and how it is put together from its pieces (service API, Chat completions: OpenAI-compatible).
+//! A chat answer, assembled from its pieces (service API, Chat completions: OpenAI-compatible).
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::lenient::read_integer;
 
-/// What a model answered. Its text is not shown by `Debug`.
+/// The answer of a model. `Debug` does not print its text.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChatAnswer {
     /// The text.
     pub content: String,
-    /// Why it ended: stop, length, …
+    /// The reason why it ended: `stop`, `length`, …
     pub finish_reason: Option<String>,
-    /// What it cost, when the service told.
+    /// The tokens that it used, if the service reported them.
     pub usage: Option<ChatUsage>,
-    /// The whole answer: as it came when it came whole, else as it would have come.
+    /// The whole answer in the form of one JSON document, also if it came in pieces.
     pub response: Value,
 }
 
@@ -43,15 +43,15 @@ pub struct ChatUsage {
     pub total_tokens: Option<i64>,
 }
 
-/// An answer that is being put together from the data of its events.
+/// An answer that is assembled from the data of its events.
 #[derive(Default)]
 pub struct ChatAssembly {
-    /// What is not in `choices`: id, model, usage, …
+    /// All fields except `choices`: `id`, `model`, `usage`, …
     head: Map<String, Value>,
     message: Map<String, Value>,
     finish_reason: Option<String>,
     begun: bool,
-    /// Who is told the pieces of the text.
+    /// Receives the pieces of the text.
     heard_by: Option<UnboundedSender<String>>,
 }
 
@@ -61,25 +61,25 @@ impl fmt::Debug for ChatAssembly {
     }
 }
 
-/// What the data of an event was.
+/// The kind of an event's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// The end.
+    /// The end marker, `[DONE]`.
     Done,
-    /// No piece of an answer: an error, or something unknown.
+    /// Not a piece of an answer: an error, or an unknown document.
     Foreign,
     /// A piece of the answer.
     Taken,
 }
 
 impl ChatAssembly {
-    /// One that passes the pieces of the answer's text on as they come.
+    /// An assembly that also sends each piece of the answer's text to `pieces`.
     #[must_use]
     pub fn heard_by(pieces: UnboundedSender<String>) -> Self {
         Self { heard_by: Some(pieces), ..Self::default() }
     }
 
-    /// Takes the data of one event in.
+    /// Adds the data of one event.
     pub fn push(&mut self, data: &str) -> Pushed {
         if data.trim() == "[DONE]" {
             return Pushed::Done;
@@ -90,7 +90,7 @@ impl ChatAssembly {
         }
     }
 
-    /// Takes a piece in, or a whole answer.
+    /// Adds a piece, or a whole answer.
     fn push_document(&mut self, document: Value) -> Pushed {
         let Some(mut piece) = completion(document) else {
             return Pushed::Foreign;
@@ -101,7 +101,7 @@ impl ChatAssembly {
             return Pushed::Taken;
         };
         for choice in choices {
-            // One choice is asked for.
+            // The request asks for one choice.
             if let Value::Object(choice) = choice
                 && choice.get("index").and_then(read_integer).unwrap_or(0) == 0
             {
@@ -134,20 +134,20 @@ impl ChatAssembly {
         }
     }
 
-    /// Whether a part of the answer's text came: asking again would pay for it twice.
+    /// Whether a part of the answer's text has arrived: a repeated request would be billed twice.
     #[must_use]
     pub fn has_content(&self) -> bool {
         let is_text = |(name, value): (&String, &Value)| name != "role" && value.as_str() != Some("");
         self.message.iter().any(is_text)
     }
 
-    /// Whether the model said why it ended. Only the usage may still come.
+    /// Whether the model has sent its finish reason. After it only the usage may follow.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// The answer after its `[DONE]`; none when nothing was answered.
+    /// The answer after its `[DONE]`; `None` if no choice arrived.
     #[must_use]
     pub fn into_answer(self) -> Option<ChatAnswer> {
         if !self.begun {
@@ -171,7 +171,7 @@ impl ChatAssembly {
 }
 
 impl ChatAnswer {
-    /// An answer that came whole, as JSON; none when this is none.
+    /// An answer in one JSON document; `None` for any other document.
     #[must_use]
     pub fn from_json(bytes: &[u8]) -> Option<Self> {
         let document = completion(serde_json::from_slice(bytes).ok()?)?;
@@ -181,7 +181,7 @@ impl ChatAnswer {
     }
 }
 
-/// The fields of a piece or a whole answer, out of the service's envelope when it has one; none for anything else.
+/// The fields of a piece or of a whole answer, without the service's envelope; `None` for any other document.
 fn completion(document: Value) -> Option<Map<String, Value>> {
     let Value::Object(mut fields) = document else {
         return None;

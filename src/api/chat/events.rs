@@ -1,4 +1,4 @@
-//! Server-sent events, out of any stream of bytes.
+//! Server-sent events, read from any stream of bytes. Depends on nothing else in the crate.
 
 use std::{
     collections::VecDeque,
@@ -13,11 +13,11 @@ use futures_util::Stream;
 /// The largest event that is read, in bytes.
 const LARGEST: usize = 16 << 20;
 
-/// One event. Its data may be part of an answer, and is not shown.
+/// One event. `Debug` does not print its data, which may be part of an answer.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerEvent {
-    /// `event`, when the server named it.
+    /// `event`, if the server named it.
     pub name: Option<String>,
     /// `data`; several lines are joined by line ends.
     pub data: String,
@@ -41,9 +41,8 @@ pub enum EventError<E> {
     TooLarge,
 }
 
-/// The events of a byte stream, in the format of the HTML standard: cut anywhere, with any line ends, with
-/// comments, with data over several lines. An event that the end of the stream leaves open counts; one that an
-/// error leaves open does not.
+/// The events of a byte stream, in the format of the HTML standard: split at any byte, with any line ends, comments,
+/// and data of several lines. An unfinished event is returned if the stream ends, and dropped if the stream fails.
 ///
 /// ```
 /// # use bytes::Bytes;
@@ -64,7 +63,7 @@ pub struct EventStream<S> {
 }
 
 impl<S> EventStream<S> {
-    /// The events of these bytes.
+    /// Reads the events of these bytes.
     pub fn new(bytes: S) -> Self {
         Self { bytes, decoder: Decoder::default(), ready: VecDeque::new(), ended: false }
     }
@@ -102,11 +101,11 @@ where
     }
 }
 
-/// What was read and is no event yet.
+/// The state between two events.
 #[derive(Default)]
 struct Decoder {
     line: Vec<u8>,
-    /// Whether a line was read: only the first may begin with a byte order mark.
+    /// Whether a line was read: a byte order mark is allowed only at the start of the first one.
     begun: bool,
     /// Whether the last byte was a carriage return: a line feed after it belongs to the same line end.
     returned: bool,
@@ -121,7 +120,7 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// Takes bytes in; `false` when an event grows too large.
+    /// Adds bytes; `false` if an event is too large.
     fn feed(&mut self, chunk: &[u8], ready: &mut VecDeque<ServerEvent>) -> bool {
         for byte in chunk {
             match byte {
@@ -161,7 +160,7 @@ impl Decoder {
                 None => self.data = Some(value.to_owned()),
             },
             "event" => self.name = Some(value.to_owned()).filter(|name| !name.is_empty()),
-            // A comment, an id, a time to reconnect after: nothing that one answer needs.
+            // Comments, ids and reconnection times are not needed for one answer.
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
-//! Chats: the request (service API, Chat completions), an answer that comes in pieces, and its event stream.
+//! Chats: the request (service API, Chat completions), the answer in pieces, and its event stream.
 //!
-//! Nothing here knows of HTTP, so that a chat over any other byte stream is read the same way. The call itself is
+//! Independent of HTTP, so that a chat over any other byte stream is read the same way. The call itself is
 //! [`Client::chat`](crate::api::Client::chat).
 
 mod answer;
@@ -16,20 +16,20 @@ pub use self::{
     events::{EventError, EventStream, ServerEvent},
 };
 
-/// A chat request. What is `None` is not sent.
+/// A chat request. A field that is `None` is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatRequest {
     /// `model`, as the console's model marketplace names it.
     pub model: String,
     /// `messages`.
     pub messages: Vec<ChatMessage>,
-    /// `temperature`, which the document does not show for the hosted endpoint.
+    /// `temperature`. The service API does not describe it for the hosted endpoint.
     pub temperature: Option<BigDecimal>,
-    /// `max_tokens`, which the document does not show for the hosted endpoint.
+    /// `max_tokens`. The service API does not describe it for the hosted endpoint.
     pub max_tokens: Option<i64>,
 }
 
-/// One message of a chat. Its text is sent, and never shown.
+/// One message of a chat. `Debug` does not print its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     /// `role`: system, user, …
@@ -45,12 +45,12 @@ impl fmt::Debug for ChatMessage {
 }
 
 impl ChatRequest {
-    /// A chat with the service's own temperature and length.
+    /// A chat with the service's default temperature and length.
     pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
         Self { model: model.into(), messages, temperature: None, max_tokens: None }
     }
 
-    /// What is sent: the answer is asked for in pieces, so that a long one is not taken for none.
+    /// The request's body. It asks for a stream, so that a long answer does not run into a timeout.
     #[must_use]
     pub fn body(&self) -> Value {
         let messages = self.messages.iter().map(|message| json!({"role": message.role, "content": message.content}));

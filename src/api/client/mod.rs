@@ -1,4 +1,4 @@
-//! Calls: headers, clock, pacing, retries, and the log of it all.
+//! The client: headers, clock, pacing, retries and log lines of every call.
 
 use std::{
     future::Future,
@@ -37,9 +37,9 @@ use super::{
 
 mod chat;
 
-/// How long a change that is in flight may still answer after its operation was cancelled or ran out of time.
+/// How long the answer of a change in flight is waited for after its operation was cancelled or its deadline passed.
 ///
-/// Long enough to learn the id of an object that is being made, short enough for someone who pressed Ctrl-C.
+/// Long enough for the id of a new object to arrive, short enough for an operator who pressed Ctrl-C.
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// The service's client. Cheap to clone; all clones share connections, limits, snapshots and the poller.
@@ -68,10 +68,10 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
-/// For how long a connection is tried to a service that has not answered yet.
+/// How long connections are retried while the service has never answered.
 const FIRST_CONTACT: Duration = Duration::from_secs(6);
 
-/// Scheme, host and port, as errors name a service.
+/// Scheme, host and port, for the texts of errors.
 pub(super) fn origin(url: &url::Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -82,26 +82,26 @@ struct Shared {
     tokens: Tokens,
     clock: Clock,
     pace: Pace,
-    /// Counts changes, each before it is sent and after it was answered, and what waits have seen to change.
+    /// Counts changes: each one before it is sent and after its answer, and each change of an object that a wait
+    /// observed.
     changes: AtomicU64,
     snapshots: Snapshots,
     watch: Watch,
     witness: Witness,
-    /// Whether the service has answered anything yet.
     has_answered: AtomicBool,
-    /// When a connection to it failed first.
+    /// When the first connection failed.
     first_failure: OnceLock<Instant>,
 }
 
 impl Client {
-    /// Makes a client that speaks HTTP. Nothing is connected, read or checked before the first call.
+    /// A client that uses HTTP. It connects, reads and checks nothing before the first call.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let transport = Arc::new(Http::new(&settings));
         Self::with_transport(settings, transport)
     }
 
-    /// Makes a client whose requests go through `transport`.
+    /// A client whose requests go through `transport`.
     #[must_use]
     pub fn with_transport(settings: Settings, transport: Arc<dyn Transport>) -> Self {
         Self {
@@ -121,13 +121,13 @@ impl Client {
         }
     }
 
-    /// What this client was made with.
+    /// The settings of this client.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// What was seen to exist in this run.
+    /// The objects that this run found.
     #[must_use]
     pub fn witness(&self) -> &Witness {
         &self.shared.witness
@@ -136,7 +136,7 @@ impl Client {
     /// Whether a base address and a source of the token are set, so that calls can be made.
     ///
     /// # Errors
-    /// The first that is missing.
+    /// The first one that is missing.
     pub fn check_configured(&self) -> Result<(), Missing> {
         match (&self.settings().base_url, &self.settings().token) {
             (None, _) => Err(Missing::BaseUrl),
@@ -145,9 +145,9 @@ impl Client {
         }
     }
 
-    /// A short text that is the same for the same base address and token, and leads back to neither.
+    /// A short text that is the same for the same base address and token. Neither can be computed from it.
     ///
-    /// A program that prints another token every time makes another fingerprint every time.
+    /// A token program that prints a different token each time gives a different fingerprint each time.
     ///
     /// # Errors
     /// A missing base address or token, a token program that fails, the end of the context.
@@ -167,7 +167,8 @@ impl Client {
         &self.settings().random
     }
 
-    /// What the service's clock showed, as far as we know it, when this machine's showed these Unix seconds.
+    /// The time of the service's clock, estimated, at the time `machine` of this computer's clock, both in Unix
+    /// seconds.
     pub(super) fn service_time(&self, machine: i64) -> i64 {
         machine + self.shared.clock.now().1
     }
@@ -180,22 +181,22 @@ impl Client {
         &self.shared.watch
     }
 
-    /// Makes snapshots old, since something in the service is not as it was.
+    /// Invalidates snapshots, because something in the service has changed.
     pub(super) fn note_change(&self) {
         self.shared.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How many changes this client has begun and ended, and seen.
+    /// The number of changes that this client has begun, ended and observed.
     pub(super) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::SeqCst)
     }
 
-    /// Asks a question. Cancel-safe.
+    /// Sends a read. Cancel-safe.
     pub(super) async fn read(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
         context.run(self.persist(context, request, retry)).await.map_err(|ended| ended.error(request.endpoint))?
     }
 
-    /// Changes something, on a task of its own: a caller that is dropped does not drop the change.
+    /// Sends a change, on a task of its own: dropping the caller does not drop the change.
     pub(super) async fn change(&self, context: &Context, request: Request) -> Result<Answer, Error> {
         let client = self.clone();
         let own = context.clone();
@@ -203,12 +204,12 @@ impl Client {
         detached(endpoint, async move { client.persist(&own, &request, Retry::AsConfigured).await }).await
     }
 
-    /// Notes that there is a service at this address.
+    /// Records that the service at this address has answered.
     pub(super) fn was_reached(&self) {
         self.shared.has_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Sends until there is an answer that asking again cannot better.
+    /// Sends until the answer is final or the retries are used up.
     async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
         let mut waits = retry::schedule(self.settings().max_retries, self.random());
         let mut attempt = 1;
@@ -226,8 +227,8 @@ impl Client {
         }
     }
 
-    /// Waits until it is time to ask again; `false` when it never will be. A service that has not answered yet is not
-    /// tried for long: its address is probably wrong.
+    /// Waits until the next attempt; `false` if no attempt is left. A service that has never answered is retried only
+    /// briefly: its address is probably wrong.
     async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;
@@ -242,8 +243,8 @@ impl Client {
         wait < context.remaining() && context.sleep(wait).await.is_ok()
     }
 
-    /// Sends once, and once more each after the clock was corrected and the token was renewed: the service has
-    /// processed nothing when it says 100006 (service API, Authentication).
+    /// Sends a request. It is sent again once after a correction of the clock and once with a renewed token, because a
+    /// request that fails with 100006 was not processed (service API, Authentication).
     pub(super) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
         let (mut corrected, mut renewed) = (false, false);
         loop {
@@ -301,7 +302,7 @@ impl Client {
         })
     }
 
-    /// One request and its answer, within the limits.
+    /// One request and its answer, within the limits of concurrency and rate.
     async fn exchange(
         &self,
         context: &Context,
@@ -374,7 +375,7 @@ impl Client {
         outcome
     }
 
-    /// A service may repeat in its message what it was sent.
+    /// Removes secrets from an error: the service's message may repeat what was sent.
     fn without_secrets(&self, error: Error, token: Option<&SecretString>) -> Error {
         let Error::Service(mut refusal) = error else {
             return error;
@@ -385,7 +386,7 @@ impl Client {
         Error::Service(refusal)
     }
 
-    /// A body for the log. What may be shown of it may still repeat a credential.
+    /// A body for the log, without credentials, which even an allowed field may repeat.
     fn loggable(&self, body: &[u8], token: Option<&SecretString>) -> String {
         self.cut_secrets(redact::body(body), token)
     }
@@ -413,7 +414,7 @@ pub(super) async fn detached<T: Send + 'static>(
     debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
     match tokio::spawn(work.in_current_span()).await {
         Ok(outcome) => outcome,
-        // What was begun is not known: that must not look like an answer.
+        // A panic is passed on: its change has an unknown outcome.
         Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
     }

@@ -74,7 +74,7 @@ async fn a_service_that_was_never_reached_is_not_tried_for_long() {
     let error = instances.list(&filter, &context(600)).await.unwrap_err();
     assert!(error.to_string().contains("could not be sent to http://127.0.0.1:1: "), "{error}");
     assert!(start.elapsed() < Duration::from_secs(6) && (2..6).contains(&ledger.all().len()));
-    // Once it has answered, a connection that fails is a bad moment.
+    // After the first answer, a failed connection is temporary.
     is_there.store(true, Ordering::SeqCst);
     instances.list(&filter, &context(600)).await.unwrap();
     let before = ledger.all().len();

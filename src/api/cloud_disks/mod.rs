@@ -25,15 +25,15 @@ use super::{
 };
 
 impl Client {
-    /// Calls on cloud disks. The service answers nothing to a create, so its id is learned by looking its marker up in
-    /// the list; looks for many disks share their lists.
+    /// Calls on cloud disks. The answer to a create has no id, so the id is looked up by the marker in the list;
+    /// creates at the same time share these lists.
     #[must_use]
     pub fn cloud_disks(&self) -> Objects<CloudDisk> {
         self.objects()
     }
 }
 
-/// Which cloud disks a list shows.
+/// Filters of the cloud disk list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CloudDiskFilter {
     /// A part of a name or UID.
@@ -44,26 +44,26 @@ pub struct CloudDiskFilter {
     pub spec_types: Vec<i64>,
     /// A cluster.
     pub cluster_id: Option<i64>,
-    /// Reserved by the service: filtering is not guaranteed.
+    /// Reserved by the service, which does not promise to filter by it.
     pub support_ib_network: Option<bool>,
 }
 
-/// Which cloud disk specifications a list shows.
+/// Filters of the cloud disk specification list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CloudDiskSpecFilter {
     /// A part of a name.
     pub spec_alias: Option<String>,
     /// Storage classes: 1 RBD, 2 FS, 3 S3. Empty: all.
     pub spec_types: Vec<i64>,
-    /// `false` leaves out those for IB networks only; `true` allows them.
+    /// `false` excludes specifications for IB networks only; `true` includes them.
     pub support_ib_network: Option<bool>,
 }
 
 impl Objects<CloudDisk> {
-    /// The cloud disks that a filter selects, by a request of its own.
+    /// The cloud disks that match a filter, in a separate request.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn list(&self, filter: &CloudDiskFilter, context: &Context) -> Result<Listing<CloudDisk>, Error> {
         let mut request = Request::new(Endpoint::CloudDiskList);
         if let Some(text) = &filter.name_or_uid {
@@ -84,19 +84,19 @@ impl Objects<CloudDisk> {
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
-    /// Begins to grow a cloud disk to this size in all, in GB. The caller waits for the size and the status.
+    /// Starts to resize a cloud disk to this total size in GB. The caller waits for the size and the status.
     ///
     /// # Errors
-    /// Any of a change that may be repeated; 100002 when it would shrink.
+    /// Those of a repeatable change; 100002 if the size is smaller than before.
     pub async fn resize(&self, id: i64, size_gb: i64, context: &Context) -> Result<(), Error> {
         let body = json!({ "id": id, "size_gb": size_gb });
         self.client.change(context, Request::new(Endpoint::CloudDiskResize).body(&body)).await.map(drop)
     }
 
-    /// The cloud disk specifications that a filter selects; all of them come from a snapshot of at most 30 s.
+    /// The cloud disk specifications that match a filter. An empty filter uses a snapshot of at most 30 s.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn specs(
         &self,
         filter: &CloudDiskSpecFilter,
@@ -113,8 +113,8 @@ impl Objects<CloudDisk> {
         .await
     }
 
-    /// Without a page everything comes at once (service API, GET /api/storage/cloud_disk/spec); a service that
-    /// keeps some back is asked for its pages.
+    /// Without a page the service returns the whole list (service API, GET /api/storage/cloud_disk/spec); if the list
+    /// is incomplete, its pages are requested.
     async fn ask_specs(
         &self,
         filter: &CloudDiskSpecFilter,
@@ -188,7 +188,7 @@ impl Object for CloudDisk {
         Request::new(Endpoint::CloudDiskRename).body(&json!({ "id": id, "name": name }))
     }
 
-    /// Its data are deleted for good.
+    /// Deletes the disk's data permanently.
     fn release_request(id: &i64) -> Request {
         Request::new(Endpoint::CloudDiskRelease).body(&json!({ "id": id }))
     }
@@ -199,23 +199,24 @@ fn comma_separated(numbers: &[i64]) -> String {
     numbers.join(",")
 }
 
-/// The wanted cloud disk. What is `None` is not sent.
+/// The configured cloud disk. A field that is `None` is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateCloudDisk {
     /// `size_gb`, at least 20, at most the specification's `max_size_g`.
     pub size_gb: i64,
     /// `spec_id`, of the cloud disk specification list.
     pub spec_id: i64,
-    /// The wanted `disk_name`. What is sent carries a marker, and is to be renamed when accepted.
+    /// The configured `disk_name`. The create sends a name with a marker, and the disk is renamed after it was
+    /// accepted.
     pub name: Option<String>,
     /// `mount_path`, absolute.
     pub mount_path: Option<String>,
-    /// `purchase_duration`. Default: 1, which the document asks for while disks are paid by use only.
+    /// `purchase_duration`. Default: 1, which the service API requires while disks are billed by use only.
     pub purchase_duration: Option<i64>,
 }
 
 impl CreateCloudDisk {
-    /// The least that a create needs.
+    /// A create with only the required fields.
     #[must_use]
     pub fn new(size_gb: i64, spec_id: i64) -> Self {
         Self { size_gb, spec_id, name: None, mount_path: None, purchase_duration: None }

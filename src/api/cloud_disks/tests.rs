@@ -36,7 +36,7 @@ fn journal() -> (tempfile::TempDir, Journal) {
     (folder, journal)
 }
 
-/// The journal as the next run reads it.
+/// The journal of the next run.
 fn next(journal: &Journal) -> Journal {
     Journal::new(journal.directory())
 }
@@ -50,7 +50,7 @@ async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<
     client.cloud_disks().create(request(), KEY, journal, options, &context(seconds)).await
 }
 
-/// A service that makes disks, and shows them to lists and searches some lists later.
+/// A service that creates disks, and shows them only in later lists and searches.
 struct Late {
     lists_until_shown: usize,
     searches_show: bool,

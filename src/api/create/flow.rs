@@ -1,4 +1,4 @@
-//! One create, from its record in the journal to the service's acceptance.
+//! One create, from its pending record to the service's acceptance.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -32,13 +32,12 @@ pub(super) struct Flow<C: Creation> {
     pub(super) context: Context,
 }
 
-/// What a request came to.
+/// The outcome of a request.
 pub(super) enum Sent<K> {
-    /// The service took it on.
     Accepted(Box<Accepted<K>>),
-    /// Two complete lists after the visibility window lack what it may have made; why there was no answer.
+    /// After the visibility window, two complete lists lack the object; with the error of the request.
     Nothing(Box<Entry>, Error),
-    /// The service refused it for what another choice, or another time, may do.
+    /// The service refused it with an error that another choice or a later time may avoid.
     Refused(Box<Entry>, Error),
 }
 
@@ -57,7 +56,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// The place at which a create goes on that an earlier run began: behind a candidate that was refused a moment ago.
+    /// The index of the first choice to request for a resumed create: the next one after a candidate that was refused
+    /// recently.
     fn after(&self, record: &PendingRecord) -> usize {
         let is_recent = record.refused && age(record.updated_at) < VISIBILITY_WINDOW;
         let refused = self.choices.place_of(record.candidate.as_deref()).filter(|_| is_recent);
@@ -99,7 +99,7 @@ impl<C: Creation> Flow<C> {
         let mut busy = retry::busy(self.client.random());
         let mut attempt = 0;
         loop {
-            // After the record was written: a run that did not see it began later, when Terraform had ended.
+            // Checked after the record was written: a run that does not see the record began after Terraform had ended.
             if self.options.caller_gone.is_cancelled() || self.journal.core_has_ended() {
                 self.discard(entry).await;
                 return Err(Ended::Cancelled.error(C::ENDPOINT));
@@ -153,7 +153,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Finds out what became of a request whose answer does not say.
+    /// Finds out the outcome of a request whose answer does not contain it.
     async fn recover(
         &self,
         entry: Entry,
@@ -177,7 +177,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Notes what was made. A journal that fails now must not hide it.
+    /// Records the created object. An error of the journal must not hide the object.
     pub(super) async fn note(
         &self,
         made: C::Object,
@@ -212,7 +212,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Tells who looks on what the create waits for.
+    /// Reports what the create waits for as progress.
     pub(super) fn task(&self, marker: &str) -> Task {
         self.client.settings().progress.task(C::Object::KIND.noun(), marker)
     }
@@ -229,7 +229,7 @@ impl<C: Creation> Flow<C> {
     }
 }
 
-/// Runs file work where it blocks nobody.
+/// Runs file operations on a thread for blocking work.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -237,7 +237,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// What a create that nothing came of waits for.
+/// The phase that is reported while a refused create waits.
 fn waiting_for(error: &Error) -> &'static str {
     match error.code() {
         Some(code) if code.is_busy() => "waiting for another save to end",
@@ -245,43 +245,43 @@ fn waiting_for(error: &Error) -> &'static str {
     }
 }
 
-/// The time since a moment of the journal, in Unix seconds.
+/// The time since a time of the journal, in Unix seconds.
 pub(super) fn age(since: i64) -> Duration {
     let seconds = jiff::Timestamp::now().as_second().saturating_sub(since);
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// What a create does instead of sending, or not.
+/// The answer to the question before a request is sent.
 #[derive(Clone, Debug)]
 pub enum Permission<K> {
-    /// Takes this object, which an earlier run made for the same configuration, and whose record is lost.
+    /// Adopt this object, which an earlier run created from the same configuration, and whose record is lost.
     Adopt(Box<K>),
-    /// Does not send this request. A create without another choice fails with
+    /// Do not send this request. A create without another choice fails with
     /// [`Error::Withdrawn`](crate::api::Error::Withdrawn).
     Refuse,
-    /// Sends its request.
+    /// Send the request.
     Send,
 }
 
-/// One request of a create, about to be sent.
+/// One request of a create that is about to be sent.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Its place among the choices.
+    /// Its index among the choices.
     pub choice: usize,
-    /// When the round over the choices began: what was asked for since then is not asked again.
+    /// When the round over the choices began: answers requested since then are fresh enough for this round.
     pub since: Instant,
-    /// The name that is sent: that of all requests of this create.
+    /// The name that is sent, the same for all requests of this create.
     pub marker: String,
 }
 
 type Question<K> = Arc<dyn Fn(Attempt, Context) -> BoxFuture<'static, Permission<K>> + Send + Sync>;
 
-/// A question to the caller before a create sends a request, each choice in each round: much may have changed
-/// meanwhile, the price first of all. What an earlier run left behind is adopted without it.
+/// A question to the caller before each request of a create, for each choice in each round, because the price and more
+/// may have changed. It is not asked before an earlier run's object is adopted.
 pub struct BeforeSending<K>(Option<Question<K>>);
 
 impl<K> BeforeSending<K> {
-    /// Asks this, within the time that the create has left.
+    /// Asks `question`, within the remaining time of the create.
     pub fn asks<F>(question: impl Fn(Attempt, Context) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Permission<K>> + Send + 'static,
@@ -289,7 +289,7 @@ impl<K> BeforeSending<K> {
         Self(Some(Arc::new(move |attempt, context| Box::pin(question(attempt, context)))))
     }
 
-    /// The answer; without a question the request is sent.
+    /// The answer; without a question, [`Permission::Send`].
     pub(super) async fn answer(&self, attempt: Attempt, context: &Context) -> Permission<K> {
         match &self.0 {
             Some(question) => question(attempt, context.clone()).await,

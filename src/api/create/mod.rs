@@ -1,8 +1,8 @@
-//! Creates: sent once, and never lost.
+//! Creates that are sent once and whose objects are never lost.
 //!
-//! A create writes itself down, sends its request once, and when no answer comes looks for what it may have
-//! made by the marker in its name. It is sent again only when nothing was made for sure. Where the caller
-//! leaves a choice, one request is sent after the other, each written down before, until one is accepted.
+//! A create writes a pending record and sends its request once. If no answer arrives, it looks up the object by the
+//! marker in its name, and sends the request again only after proof that nothing was created. If the caller gives
+//! several choices, one request after the other is recorded and sent until one is accepted.
 
 mod flow;
 mod resume;
@@ -32,23 +32,23 @@ pub use self::{
     rounds::Choices,
 };
 
-/// How long an object may take from its create to its first show in a list. A create whose outcome is unknown and
-/// that is older than this, and not in two complete lists, made nothing.
+/// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
+/// this and missing in two complete lists created nothing.
 pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 
-/// How a create goes about it.
+/// Options of a create.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CreateOptions<K> {
     /// How long to repeat the requests of all choices in turn, with growing pauses, while they are refused for lack of
     /// stock (160001, 160004, 160014). Added to the time of the context. Default: no repetition.
     pub wait_for_capacity: Option<Duration>,
-    /// What is asked before each request.
+    /// Asked before each request.
     pub before_sending: BeforeSending<K>,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
-    /// Cancelled when the caller is gone. No request is sent after that, because the next run may have read the journal
-    /// already.
+    /// Cancelled when the caller has gone. No request is sent after that, because the next run may have read the
+    /// journal already.
     pub caller_gone: CancellationToken,
 }
 
@@ -63,50 +63,50 @@ impl<K> Default for CreateOptions<K> {
     }
 }
 
-/// What to do while the service is busy with another request like ours.
+/// What to do while the service is busy with another request of the same kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhileBusy {
-    /// Fail with its code.
+    /// Fail with the service's code.
     #[default]
     Fail,
-    /// Go on asking, politely, until the context ends.
+    /// Repeat the request with growing pauses until the context ends.
     Wait,
 }
 
-/// An object that the service took on.
+/// An object whose create the service accepted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted<K> {
-    /// What is known of it: its id for sure, the rest as far as the service told.
+    /// The object: its id, and the other fields that the service returned.
     pub made: K,
-    /// Its entry in the journal: to be [handed over](Entry::handed_over) just before the object is answered.
-    /// Dropped instead, the next run's same create adopts the object.
+    /// Its entry in the journal: [hand it over](Entry::handed_over) just before the object is returned to Terraform. If
+    /// it is dropped instead, the next run's same create adopts the object.
     pub entry: Entry,
-    /// Why the entry does not say that it was accepted. The object must then keep its name: without the record, the
-    /// marker is the only trace of it.
+    /// Why the acceptance is not in the entry. The object must then keep its name: without the record, the marker is
+    /// its only trace.
     pub not_noted: Option<Error>,
-    /// The name that it carries now: the wanted one with a marker; a private image's is the wanted one itself.
+    /// Its current name: the configured one with a marker. A private image has the configured name without a marker.
     pub sent_name: String,
-    /// The name that it is to be given. When this is `None` it keeps its name: none was wanted, or it has it.
+    /// The name to give it. `None` if it keeps its name: none is configured, or it has it already.
     pub rename_to: Option<String>,
-    /// What support asks for, when the service answered.
+    /// The ids to give to support, if the service answered.
     pub ids: RequestIds,
-    /// When the time is over that the context gave: later than the context says by the wait for capacity.
+    /// The deadline of the context, plus the wait for capacity.
     pub deadline: Instant,
-    /// How we know.
+    /// How the create learned the id.
     pub origin: Origin,
-    /// The place among the choices of the request that made it.
+    /// The index of the choice that created it.
     pub choice: usize,
 }
 
-/// How a create learned the id of what it made.
+/// How a create learned the id of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// An earlier run made it, and this one adopted it.
+    /// An earlier run created it, and this one adopted it.
     Adopted,
-    /// The service answered.
+    /// From the service's answer.
     Answered,
-    /// The answer did not say, or none came, and what carries the sent name was found.
+    /// The answer was lost or had no id, and an object with the sent name was found.
     Found,
 }
 
@@ -138,24 +138,24 @@ impl<K: Object> Accepted<K> {
     }
 }
 
-/// A wanted object, and how it is asked for.
+/// A configured object, and the request that creates it.
 pub trait Creation: Send + Sync + 'static {
-    /// What it makes.
+    /// The kind of the object.
     type Object: Object;
 
-    /// The endpoint that makes it.
+    /// The endpoint that creates it.
     const ENDPOINT: Endpoint;
 
-    /// The name that it is to have in the end.
+    /// The configured name.
     fn wanted_name(&self) -> Option<&str>;
 
-    /// The name that is sent, by which the object is found without an answer. `key` is the create's.
+    /// The name that is sent, by which the object is found if the answer is lost. `key` is the create's.
     #[doc(hidden)]
     fn marker(&self, key: &str, random: &Random) -> String {
         object::mark(self.wanted_name(), key, random)
     }
 
-    /// The request, with the name that is sent.
+    /// The request's body, with the name that is sent.
     fn body(&self, marker: &str) -> Value;
 
     /// The name of this request among several choices; `None` if it is the only one.
@@ -163,13 +163,13 @@ pub trait Creation: Send + Sync + 'static {
         None
     }
 
-    /// What is asked for, as JSON without a marker. It is equal for the same wanted object, so that a key can be made
-    /// of it, and equal for all choices of one create.
+    /// The configured object as JSON without a marker. It is equal for equal configurations, because a key is computed
+    /// from it, and equal for all choices of one create.
     fn wanted(&self) -> Value {
         self.body(self.wanted_name().unwrap_or_default())
     }
 
-    /// Whether a create that sent this made the object.
+    /// Whether the create of this record created the object.
     #[doc(hidden)]
     fn made(&self, object: &Self::Object, sent: &PendingRecord, _client: &Client) -> bool {
         object.name() == Some(&sent.marker)

@@ -1,5 +1,5 @@
-//! What an earlier run's same create left behind: adopted when its object is seen, sent again when it made nothing, and
-//! left alone when it may be another account's.
+//! Resumes creates of earlier runs: an object that is found is adopted, a create that made nothing is sent again, and a
+//! record that may belong to another account is left alone.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -23,16 +23,15 @@ use crate::api::{
     retry,
 };
 
-/// The same for a create that the service accepted without naming what it makes.
+/// The visibility window of a create that the service accepted without an id.
 const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
 
-/// How long the provider of a killed run may take to end: a second to notice, five seconds of grace, and some.
+/// How long the provider of a killed run may take to exit: a second to notice, five seconds of grace, and a margin.
 const OWNER_ENDS: Duration = Duration::from_secs(15);
 
-/// How often to look whether it has.
+/// How often to check whether it has exited.
 const OWNER_LOOKS: Duration = Duration::from_millis(200);
 
-/// What became of an earlier create.
 pub(super) enum Resumed<K> {
     Accepted(Box<Accepted<K>>),
     SendAgain(Box<Entry>),
@@ -40,7 +39,8 @@ pub(super) enum Resumed<K> {
 }
 
 impl<C: Creation> Flow<C> {
-    /// Goes through what earlier runs left under this key, one after the other, those of this account first.
+    /// Goes through the records that earlier runs left under this key, one after the other, those of this account
+    /// first.
     pub(super) async fn resume(&self, base_url: &str, account: &str) -> Result<Resumed<C::Object>, Error> {
         let mut passed_over = Vec::new();
         // Records of creates that made nothing. Their requests are sent again only if no other record has an object.
@@ -72,9 +72,8 @@ impl<C: Creation> Flow<C> {
         })
     }
 
-    /// Claims the next record. A run that was killed a moment ago may still be ending, and its provider with it: it is
-    /// given the time to note what became of its create. A parallel create of this run that examines the record is
-    /// waited for.
+    /// Claims the next record. A killed run may still be ending: its provider gets time to record the outcome of its
+    /// create. If a parallel create of this run is examining the record, this waits for it.
     async fn claim(&self, base_url: &str, account: &str, passed_over: &[PathBuf]) -> Result<Claim, Error> {
         let until = Instant::now() + OWNER_ENDS;
         loop {
@@ -102,7 +101,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// A record of this account: its create is continued, or forgotten when the object is gone.
+    /// Continues the create of a record of this account, or removes the record if the object is gone.
     async fn resume_own(&self, entry: Entry) -> Result<Resumed<C::Object>, Error> {
         let record = entry.record().clone();
         match self.find(&record).await? {
@@ -124,8 +123,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// A record that another token made: adopted when its object is seen under ours, since tokens are rotated.
-    /// Otherwise it is left as it is: it may be another account's.
+    /// A record of another token: its object is adopted if this token shows it, because tokens are rotated. Otherwise
+    /// the record is left as it is, because it may belong to another account.
     async fn resume_foreign(&self, examined: Examined) -> Result<Option<Accepted<C::Object>>, Error> {
         let record = examined.record().clone();
         let random = self.client.random().clone();
@@ -151,7 +150,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Looks for the object of a record: by its id, or by the name that was sent; for as long as it may still be
+    /// Looks for the object of a record by its id, or by the name that was sent, for as long as the object may be
     /// invisible.
     async fn find(&self, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
         if record.refused {
@@ -172,7 +171,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Looks for an object whose id is known. While it is young, its absence says nothing yet.
+    /// Looks for an object whose id is known. The absence of a young object proves nothing.
     async fn find_accepted(&self, made: C::Object, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
         let objects = self.client.objects::<C::Object>();
         let mut waits = retry::looks(Duration::from_secs(10), self.client.random());
@@ -202,50 +201,50 @@ impl<C: Creation> Flow<C> {
     }
 }
 
-/// What is there of an earlier create.
+/// The object of an earlier create.
 enum EarlierCreate<K> {
     Alive(Box<K>),
     /// The service shows it as released.
     Gone,
-    /// Not in this account, or gone without a trace.
+    /// Not in this account, or it no longer exists.
     NotThere,
-    /// Its id is known, and the service's answers contradict each other or failed.
+    /// Its id is known, and the service's answers are contradictory or failed.
     Unproved(Box<K>),
 }
 
-/// How many looks in a row may fail for good before looking is given up.
+/// After this many consecutive permanent failures, looking ends.
 const FAILED_LOOKS: u32 = 3;
 
-/// How many complete lists must lack what was made, after the visibility window, before nothing was made.
+/// This many consecutive complete lists without the object, after the visibility window, prove that nothing was
+/// created.
 const CONCLUSIVE_LOOKS: u32 = 2;
 
-/// How old a list may be that looks share, while it is younger than the create.
+/// The greatest age of a list that looks share; it must also be requested after the search began.
 const SHARED_LOOK: Duration = Duration::from_secs(1);
 
-/// The pause before the first look: creates that are sent together share one list.
+/// The pause before the first look, so that creates sent at the same time share one list.
 const SENT_TOGETHER: Duration = Duration::from_millis(100);
 
-/// What looking for a lost create came to.
+/// The result of looking for a lost create.
 pub(super) enum Settled<K> {
     Found(K),
-    /// Nothing carries the marker; conclusive when complete lists said so at the end.
+    /// No object has the marker; conclusive if complete lists lacked it at the end.
     NotSeen {
         conclusive: bool,
         cause: Option<Error>,
     },
 }
 
-/// What a search found, and whether the list was complete.
 struct Search<K> {
     found: Vec<K>,
     complete: bool,
 }
 
 impl<C: Creation> Flow<C> {
-    /// Looks for the name that was sent, at least once, until it is found, `until` is over, or the operation ends.
+    /// Looks for the name that was sent, at least once, until it is found, `until` has passed, or the operation ends.
     pub(super) async fn settle(&self, sent: &PendingRecord, until: Instant) -> Result<Settled<C::Object>, Error> {
         let begun = Instant::now();
-        // What the service took on is visible soon, and somebody waits for it.
+        // An accepted object is visible soon, so the pauses are short.
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
         let mut waits = retry::looks(longest, self.client.random());
         let (mut lacking, mut cause, mut failed) = (0, None, 0);
@@ -311,7 +310,7 @@ impl<C: Creation> Flow<C> {
         Ok(self.search(&listing, sent))
     }
 
-    /// A look that decides: first a list of all, then a search for what that lacked.
+    /// A look after the visibility window: first a complete list, then, if that lacked the object, a search.
     async fn last_look(&self, sent: &PendingRecord, before: u32) -> Result<Search<C::Object>, Error> {
         if before == 0 {
             return self.look(sent, Freshness::Fresh, &self.context).await;
@@ -325,8 +324,8 @@ impl<C: Creation> Flow<C> {
         Search { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
     }
 
-    /// The look that an ended operation is given to learn the id of what the service took on: an answer that named
-    /// it would have had as long.
+    /// The last look of an operation that has ended, to learn the id of an accepted object. It may take as long as an
+    /// answer with the id would have had.
     async fn look_in_grace(&self, sent: &PendingRecord) -> Option<C::Object> {
         let grace = Context::within(GRACE, &CancellationToken::new());
         let search = self.look(sent, Freshness::Fresh, &grace).await.ok()?;

@@ -1,5 +1,5 @@
-//! The requests that a create may be made by, sent in order of preference until one is accepted, and again while the
-//! caller waits for stock.
+//! The rounds of a create: the requests of its choices are sent in order of preference until one is accepted, and
+//! repeated while the caller waits for stock.
 
 use std::{iter, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::api::{
     retry,
 };
 
-/// How often all candidates are asked for by a create that does not wait for capacity.
+/// The number of rounds over several candidates without a wait for capacity.
 const ROUNDS: usize = 3;
 
-/// Under whose name a create is written down.
+/// The account that a create is recorded under.
 pub(super) struct Account {
     pub(super) base_url: String,
     pub(super) fingerprint: String,
 }
 
 impl<C: Creation> Flow<C> {
-    /// Goes through the choices, from the place `first`. `entry` is the record of an earlier run's same create that
+    /// Goes through the choices, starting at index `first`. `entry` is the record of an earlier run's same create that
     /// made nothing.
     pub(super) async fn rounds(
         &mut self,
@@ -109,7 +109,7 @@ impl<C: Creation> Flow<C> {
             let is_patient = has_no_stock && patient_until.is_none_or(|until| Instant::now() < until);
             let wait = is_patient.then(|| pauses.next()).flatten();
             if let Some(wait) = wait {
-                // A wait for capacity comes on top: from its end the create has all its time again.
+                // The pause is added to the deadline: after it the create has its whole time limit again.
                 self.context.deadline = Instant::now() + wait + limit;
             }
             let is_over = match wait.filter(|wait| *wait < self.context.remaining()) {
@@ -123,8 +123,8 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// The pauses between rounds. Stock moves while candidates are asked for one after the other: without a wait for
-    /// capacity a list of several is gone through [`ROUNDS`] times.
+    /// The pauses between rounds. Stock changes while candidates are requested: without a wait for capacity, a list of
+    /// several is tried [`ROUNDS`] times.
     fn pauses(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
         let random = self.client.random();
         match (self.options.wait_for_capacity, self.choices.count()) {
@@ -134,7 +134,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Waits for stock; whether the operation is over.
+    /// Waits for stock; `true` if the operation is over.
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "stock"))]
     async fn wait(&self, wait: Duration, task: &mut Task, refusals: &[Refusal]) -> bool {
         task.sees(Stage { detail: self.refused(refusals), ..Stage::new("waiting for stock") }, None);
@@ -143,7 +143,7 @@ impl<C: Creation> Flow<C> {
         self.context.sleep(wait).await.is_err()
     }
 
-    /// Reports the candidate that is asked for as progress. Without several choices nothing is reported.
+    /// Reports the requested candidate as progress. A create with a single choice reports nothing.
     fn tell_attempt(&self, task: &mut Task, choice: usize, refusals: &[Refusal]) {
         if let Some(candidate) = self.choices.at(choice).candidate() {
             let step = Stage { detail: self.refused(refusals), ..Stage::new(format!("asking for {candidate}")) };
@@ -151,14 +151,14 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// The candidates that were refused, for who looks on.
+    /// The refused candidates, as text for the progress file.
     fn refused(&self, refusals: &[Refusal]) -> Option<String> {
         let names: Vec<String> =
             refusals.iter().filter_map(|refusal| self.choices.at(refusal.choice).candidate()).collect();
         (!names.is_empty()).then(|| format!("refused: {}", names.join(", ")))
     }
 
-    /// Notes a refusal if another request may follow, so that the next run does not look for what was refused.
+    /// Records a refusal if another request may follow, so that the next run does not look for an object.
     async fn note_refusal(&self, mut entry: Entry, is_patient: bool) -> Entry {
         if self.choices.count() == 1 && !is_patient {
             return entry;
@@ -172,7 +172,7 @@ impl<C: Creation> Flow<C> {
         .await
     }
 
-    /// Why nothing was created: the refusal of the one request that there was, or those of all.
+    /// The error of a create that made nothing: the refusal of its single request, or all refusals.
     fn exhausted(&self, mut refusals: Vec<Refusal>, refused_before: Option<Error>) -> Error {
         if self.choices.count() > 1 {
             return Error::NoneAccepted(refusals);
@@ -188,12 +188,12 @@ impl<C: Creation> Flow<C> {
     }
 }
 
-/// Whether the service refused, and not the caller.
+/// Whether the service refused it, not the caller.
 fn is_refused(refusal: &Refusal) -> bool {
     !matches!(refusal.error, Error::Withdrawn { .. })
 }
 
-/// Whether another time will not do either.
+/// Whether a later request would fail too.
 fn is_final(refusal: &Refusal) -> bool {
     refusal.error.code().is_some_and(|code| !code.is_out_of_stock())
 }
@@ -206,33 +206,32 @@ pub struct Choices<C> {
 }
 
 impl<C: Creation> Choices<C> {
-    /// Several, the preferred one first.
+    /// Several choices, the preferred one first.
     #[must_use]
     pub fn new(first: C, others: Vec<C>) -> Self {
         Self { first, others }
     }
 
-    /// The preferred one; what does not differ between them may be taken from it.
+    /// The preferred choice. Fields that do not differ between choices are read from it.
     pub(super) fn preferred(&self) -> &C {
         &self.first
     }
 
-    /// One by its place.
+    /// The choice with this index.
     pub(super) fn at(&self, place: usize) -> &C {
         self.iter().nth(place).unwrap_or(&self.first)
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// Their names, where they have some.
+    /// The candidate names of the choices that have one.
     pub(super) fn candidates(&self) -> Vec<String> {
         self.iter().filter_map(Creation::candidate).collect()
     }
 
-    /// The place of the one with this name.
+    /// The index of the choice with this name.
     pub(super) fn place_of(&self, candidate: Option<&str>) -> Option<usize> {
         let candidate = candidate?;
         self.iter().position(|choice| choice.candidate().as_deref() == Some(candidate))

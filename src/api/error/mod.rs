@@ -1,4 +1,4 @@
-//! What can go wrong between a call and its answer.
+//! The errors of this layer.
 
 #[cfg(test)]
 mod tests;
@@ -7,78 +7,76 @@ use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::api::{code::Code, endpoint::Effect, endpoint::Endpoint, token::TokenError};
 
-/// Every failure of this layer.
+/// An error of this layer.
 ///
-/// Its text is a lowercase fragment, names the endpoint and the ids that support asks for, and never holds a
-/// secret or a body. The axis of the variants is how far the request came, because that is what decides whether
-/// it may be sent again.
+/// Its text is a lowercase fragment that names the endpoint and the ids for support, and never contains a secret or a
+/// body. The variants differ in how far the request got, because that decides whether it may be sent again.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller cancelled before the request was sent, or while a read was under way. Usual cause: Ctrl-C.
+    /// The caller cancelled before the request was sent, or during a read. Usual cause: Ctrl-C.
     #[error("{endpoint} was cancelled")]
     Cancelled {
-        /// What was asked.
+        /// The endpoint.
         endpoint: Endpoint,
     },
-    /// The operation's deadline passed before the request was sent, or while a read was under way.
-    /// Usual cause: a service that does not answer, or a timeout set too short.
+    /// The operation's deadline passed before the request was sent, or during a read. Usual cause: a service that does
+    /// not answer, or a short timeout.
     #[error("{endpoint} had no answer before the deadline of the operation")]
     DeadlinePassed {
-        /// What was asked.
+        /// The endpoint.
         endpoint: Endpoint,
     },
-    /// Another process holds the record of the same create, and goes on holding it. Usual cause: a second run in the
-    /// same folder.
+    /// Another process keeps the lock of the same create's record. Usual cause: a second run in the same folder.
     #[error(transparent)]
     HeldElsewhere(Box<HeldElsewhere>),
     /// The journal of creates could not be read or written. Usual cause: a read-only or full disk.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A setting that this call needs is absent. Usual cause: a variable that is not exported.
+    /// A setting that this call needs is missing. Usual cause: a variable that is not exported.
     #[error("{0}")]
     Missing(Missing),
     /// None of the choices of a create was accepted. Usual cause: no stock.
     #[error("none of the {} requests was accepted", .0.len())]
     NoneAccepted(Vec<Refusal>),
-    /// No byte of the request was sent. Usual cause: a wrong address, a firewall, a certificate nobody trusts.
+    /// No byte of the request was sent. Usual cause: a wrong address, a firewall, an untrusted certificate.
     #[error("{endpoint} could not be sent to {address}: {cause}")]
     NeverSent {
-        /// What was asked.
+        /// The endpoint.
         endpoint: Endpoint,
         /// Scheme, host and port of the service.
         address: String,
         /// Why the connection failed.
         cause: Cause,
     },
-    /// The request was sent and no whole answer came: it may have taken effect. Usual cause: a timeout, a
-    /// connection that broke, a cancel while a change was in flight.
+    /// The request was sent and no complete answer arrived: it may have taken effect. Usual cause: a timeout, a broken
+    /// connection, a cancellation while a change was in flight.
     #[error("{endpoint} was sent and no answer came: {cause}")]
     NoAnswer {
-        /// What was asked.
+        /// The endpoint.
         endpoint: Endpoint,
         /// How the exchange ended.
         cause: Cause,
     },
-    /// The service answered with a redirect, which is refused: the token would travel to another address.
-    /// Usual cause: a base address with http where https is served, or with a path too many.
+    /// The service answered with a redirect, which is refused: the token would be sent to another address. Usual cause:
+    /// a base address with http instead of https, or with a wrong path.
     #[error("{endpoint} was answered with a redirect (HTTP {status}), which is refused")]
     Redirected {
-        /// What was asked.
+        /// The endpoint.
         endpoint: Endpoint,
         /// The HTTP status.
         status: u16,
     },
-    /// The service refused, with its own error.
+    /// The service's own error.
     #[error(transparent)]
     Service(Box<ServiceError>),
-    /// A create whose answer was lost left several objects with its marker. Usual cause: a proxy that repeats
-    /// requests. None of them was touched.
+    /// Several objects have the marker of a create whose answer was lost. Usual cause: a proxy that repeats requests.
+    /// None of them was changed.
     #[error("several objects have the name {marker}: {}", found.join(", "))]
     SeveralMatches {
         /// The name that the create sent.
         marker: String,
-        /// The ids of those that carry it.
+        /// The ids of the objects with this name.
         found: Vec<String>,
     },
     /// The program that prints the token failed. Usual cause: an expired login.
@@ -87,35 +85,35 @@ pub enum Error {
     /// The HTTP client could not be built. Usual cause: no certificate store on the computer, a broken PEM file.
     #[error("the HTTP client could not be built: {reason}")]
     Transport {
-        /// What the HTTP library says.
+        /// The error of the HTTP library.
         reason: String,
     },
-    /// An answer that says success and cannot be read. Usual cause: a proxy's page, a body cut short.
+    /// A successful answer that cannot be read. Usual cause: a proxy's page, a truncated body.
     #[error("{} was answered in a form that cannot be read: {}{}", .0.endpoint, .0.reason, .0.ids)]
     Undecodable(Box<UnreadAnswer>),
-    /// An HTTP error without the service's error object. Usual cause: a proxy or gateway in between.
+    /// An HTTP error without the service's error object. Usual cause: a proxy or gateway.
     #[error("{} was answered with HTTP {}: {}{}", .0.endpoint, .0.status, .0.reason, .0.ids)]
     UndocumentedStatus(Box<UnreadAnswer>),
-    /// The outcome of a create is unknown, and looking for what it made found nothing so far.
+    /// The outcome of a create is unknown, and its object was not found so far.
     #[error(transparent)]
     Unsettled(Box<Unsettled>),
-    /// A wait ended before what it waited for came.
+    /// A wait ended before its condition was met.
     #[error(transparent)]
     WaitEnded(Box<WaitEnded>),
     /// The caller refused a create before its request was sent.
     #[error("{endpoint} was not sent: the caller withdrew it")]
     Withdrawn {
-        /// What was to be asked.
+        /// The endpoint that was not called.
         endpoint: Endpoint,
     },
 }
 
 impl Error {
-    /// Whether asking again may help, and can do no harm.
+    /// Whether a retry may succeed and can do no harm.
     ///
-    /// For reads and for changes that are the same when done twice: failed connections, lost answers, 429, 5xx,
-    /// 100014 and answers cut short. For creates: only what [`Error::nothing_was_processed`] proves. A wrong
-    /// token is handled before this is asked, and is final here.
+    /// For reads and repeatable changes: failed connections, lost answers, 429, 5xx, 100014 and truncated answers. For
+    /// creates: only errors with [`Error::nothing_was_processed`]. A rejected token is handled before this check and is
+    /// final here.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         let Some(endpoint) = self.endpoint() else {
@@ -139,9 +137,9 @@ impl Error {
         }
     }
 
-    /// Whether the service did nothing, for sure: the connection failed, 429, or 100006.
+    /// Whether the service certainly processed nothing: the connection failed, 429, or 100006.
     ///
-    /// Never for 5xx, 100014 or a timeout: those may hide an object that was made.
+    /// Never for 5xx, 100014 or a timeout: an object may have been created.
     #[must_use]
     pub fn nothing_was_processed(&self) -> bool {
         match self {
@@ -152,7 +150,7 @@ impl Error {
         }
     }
 
-    /// Whether the request was sent and it is not known if it took effect.
+    /// Whether the request was sent and its effect is unknown.
     #[must_use]
     pub fn outcome_is_unknown(&self) -> bool {
         if self.nothing_was_processed() {
@@ -168,7 +166,7 @@ impl Error {
         }
     }
 
-    /// Whether waiting longer cannot help: the caller's settings or rights are what is wrong.
+    /// Whether waiting cannot help, because the caller's settings or permissions are wrong.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
@@ -178,7 +176,7 @@ impl Error {
         }
     }
 
-    /// The service's code, when it sent one.
+    /// The service's code, if it sent one.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -188,7 +186,7 @@ impl Error {
         }
     }
 
-    /// The endpoint that was asked, when one was.
+    /// The endpoint of the request, if there was one.
     #[must_use]
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
@@ -204,7 +202,7 @@ impl Error {
         }
     }
 
-    /// What support asks for, when the service told it.
+    /// The ids to give to support, if the service sent them.
     #[must_use]
     pub fn request_ids(&self) -> RequestIds {
         match self {
@@ -215,7 +213,7 @@ impl Error {
         }
     }
 
-    /// How long the service asks us to wait (`Retry-After`).
+    /// The pause that the service requests (`Retry-After`).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -225,7 +223,7 @@ impl Error {
         }
     }
 
-    /// The service's own error, when it sent one.
+    /// The service's own error, if it sent one.
     #[must_use]
     pub fn service(&self) -> Option<&ServiceError> {
         match self {
@@ -239,16 +237,16 @@ fn is_transient(status: u16) -> bool {
     status == 408 || status == 425 || status == 429 || status >= 500
 }
 
-/// Why one of the choices of a create was not accepted.
+/// Why a choice of a create was not accepted.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// Its place among the choices.
+    /// Its index among the choices.
     pub choice: usize,
     /// The service's refusal, or [`Error::Withdrawn`].
     pub error: Error,
 }
 
-/// A setting that a call needs and nobody gave.
+/// A setting that a call needs and that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Missing {
@@ -263,7 +261,7 @@ pub enum Missing {
     BaseUrl,
 }
 
-/// What identifies a request to the service's support (service API, Response envelope).
+/// The ids of a request for the service's support (service API, Response envelope).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestIds {
     /// `response_metadata.request_id`, or the header of that name.
@@ -273,7 +271,7 @@ pub struct RequestIds {
 }
 
 impl fmt::Display for RequestIds {
-    /// Writes ` (request_id …, trace_id …)`, with what is known, or nothing.
+    /// Writes ` (request_id …, trace_id …)` with the known ids, or nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.request_id, &self.trace_id) {
             (Some(request), Some(trace)) => write!(f, " (request_id {request}, trace_id {trace})"),
@@ -288,26 +286,26 @@ impl fmt::Display for RequestIds {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{endpoint} was refused: {} ({}): {message}{ids}", self.code_name(), code.number())]
 pub struct ServiceError {
-    /// What was asked.
+    /// The endpoint.
     pub endpoint: Endpoint,
-    /// The code, by number or else by name.
+    /// The code, by number, otherwise by name.
     pub code: Code,
-    /// The name as the service wrote it (`code`), when it did.
+    /// The name as the service wrote it (`code`), if it did.
     pub name: Option<String>,
-    /// The service's sentence, secrets cut out; may be empty.
+    /// The service's message without secrets; may be empty.
     pub message: String,
-    /// The HTTP status it came with; errors may come with 200.
+    /// The HTTP status; errors may have status 200.
     pub status: u16,
-    /// What support asks for.
+    /// The ids to give to support.
     pub ids: RequestIds,
-    /// How long the service asks us to wait.
+    /// The pause that the service requests (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// The service's clock when it answered, in Unix seconds (`Date`).
     pub server_time: Option<i64>,
 }
 
 impl ServiceError {
-    /// The documented name of the code, else the service's own, else `code <n>`.
+    /// The documented name of the code, otherwise the service's own, otherwise `code <n>`.
     #[must_use]
     pub fn code_name(&self) -> String {
         match (self.code.name(), &self.name) {
@@ -318,18 +316,18 @@ impl ServiceError {
     }
 }
 
-/// An answer that is not what the service documents.
+/// An answer in an undocumented form.
 #[derive(Debug, Clone)]
 pub struct UnreadAnswer {
-    /// What was asked.
+    /// The endpoint.
     pub endpoint: Endpoint,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong with it, without its text: form, size, content type.
+    /// The fault, without the answer's text: form, size, content type.
     pub reason: String,
-    /// What support asks for, when it could be read.
+    /// The ids to give to support, if they could be read.
     pub ids: RequestIds,
-    /// How long the answer asks us to wait.
+    /// The pause that the answer requests.
     pub retry_after: Option<Duration>,
 }
 
@@ -339,13 +337,13 @@ pub struct UnreadAnswer {
 pub struct JournalError {
     /// The file or directory.
     pub path: PathBuf,
-    /// What was tried, as a verb: `write`, `lock`, …
+    /// The attempted action, as a verb: `write`, `lock`, …
     pub action: &'static str,
-    /// What the operating system says.
+    /// The error of the operating system.
     pub cause: Arc<io::Error>,
 }
 
-/// A record of the journal that another process holds.
+/// A pending record that another process has locked.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "{} holds the record of the same create in {}",
@@ -353,13 +351,13 @@ pub struct JournalError {
     directory.display()
 )]
 pub struct HeldElsewhere {
-    /// The process, where it can be told.
+    /// The process, if its id is known.
     pub process: Option<u32>,
     /// The journal's directory.
     pub directory: PathBuf,
 }
 
-/// A create that may have made something nobody has seen yet.
+/// A create that may have made an object that was not found.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "the outcome of a create is unknown, and nothing named {marker} was seen {}{}",
@@ -369,13 +367,13 @@ pub struct HeldElsewhere {
 pub struct Unsettled {
     /// The name to look for.
     pub marker: String,
-    /// The request's own end, when it was sent in this run.
+    /// The error of the request, if it was sent in this run.
     pub cause: Option<Error>,
-    /// Whether the caller cancelled; else the time ran out.
+    /// Whether the caller cancelled; otherwise the time ran out.
     pub cancelled: bool,
 }
 
-/// What a wait had seen when it ended.
+/// The last observation of a wait that ended.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "the wait for {what} ended {}, {}",
@@ -383,15 +381,15 @@ pub struct Unsettled {
     self.last_words()
 )]
 pub struct WaitEnded {
-    /// What was waited for, as `instance ins-…`.
+    /// The object that was waited for, as `instance ins-…`.
     pub what: String,
-    /// The last status and progress that was seen.
+    /// The last observed status and progress.
     pub last: Option<String>,
-    /// How long ago that was.
+    /// The age of that observation.
     pub age: Option<Duration>,
-    /// The last failure of asking, when the last question failed.
+    /// The error of the last request, if it failed.
     pub cause: Option<Error>,
-    /// Whether the caller cancelled; else the time ran out.
+    /// Whether the caller cancelled; otherwise the time ran out.
     pub cancelled: bool,
 }
 
@@ -409,19 +407,19 @@ impl WaitEnded {
     }
 }
 
-/// The reason below an error, shared so that everyone who waited for one request gets it.
+/// The cause of an error, shared so that all callers who waited for one request get it.
 #[derive(Debug, Clone)]
 pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
 
 impl Cause {
-    /// Keeps a library's error; it must not print a secret.
+    /// Wraps a library's error, which must not print a secret.
     pub fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(Arc::from(error.into()))
     }
 }
 
 impl fmt::Display for Cause {
-    /// Writes the error and what lies below it: an HTTP library's own text rarely says what happened.
+    /// Writes the error and its causes: the text of an HTTP library's error alone is rarely enough.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut said = self.0.to_string();

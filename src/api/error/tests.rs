@@ -1,4 +1,4 @@
-//! What errors say, and what they are taken for.
+//! The texts and the classification of errors.
 
 use rstest::rstest;
 
@@ -43,7 +43,7 @@ fn undecodable(endpoint: Endpoint) -> Error {
     Error::Undecodable(Box::new(unread(endpoint, 200)))
 }
 
-/// What failed; whether a read, a rename and a create may be sent again; whether a create's outcome is unknown.
+/// The error; whether a read, a rename and a create may be sent again; whether a create's outcome is unknown.
 #[rstest]
 #[case::never_sent(never_sent, [true, true, true], false)]
 #[case::no_answer(no_answer, [true, true, false], true)]

@@ -33,7 +33,7 @@ impl Client {
     }
 }
 
-/// Which instances a list shows.
+/// Filters of the instance list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceFilter {
     /// Search by UID or name.
@@ -43,10 +43,10 @@ pub struct InstanceFilter {
 }
 
 impl Objects<Instance> {
-    /// The instances that a filter selects, by a request of its own.
+    /// The instances that match a filter, in a separate request.
     ///
     /// # Errors
-    /// Any of a read.
+    /// Those of a read.
     pub async fn list(&self, filter: &InstanceFilter, context: &Context) -> Result<Listing<Instance>, Error> {
         let mut request = Request::new(Endpoint::InstanceList);
         if let Some(query) = &filter.query {
@@ -58,10 +58,10 @@ impl Objects<Instance> {
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
-    /// One instance with all its fields, by a request of its own.
+    /// One instance with all its fields, in a separate request.
     ///
     /// # Errors
-    /// Any of a read; 160003 when the account has no such instance (which alone proves nothing: [`Self::look`]).
+    /// Those of a read; 160003 if the account has no such instance (which alone proves nothing: [`Self::look`]).
     pub async fn detail(&self, uid: &InstanceUid, context: &Context) -> Result<InstanceDetail, Error> {
         self.ask_detail(uid, context, Retry::AsConfigured).await
     }
@@ -124,7 +124,7 @@ impl Object for Instance {
         Request::new(Endpoint::InstanceRename).body(&json!({ "instance_uid": uid.as_str(), "name": name }))
     }
 
-    /// The instance, its system disk and data disk are deleted for good.
+    /// Deletes the instance, its system disk and data disk permanently.
     fn release_request(uid: &InstanceUid) -> Request {
         Request::new(Endpoint::InstanceRelease).body(&json!({ "instance_uid": uid.as_str() }))
     }
@@ -158,7 +158,7 @@ impl Object for Instance {
         match objects.ask_detail(uid, context, Retry::Never).await {
             Ok(detail) => Ok(Some(detail.instance)),
             Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => {
-                // Alone it proves nothing, and a released instance may be in the list only.
+                // This answer alone proves nothing, and a released instance may be in the list only.
                 let listing = objects.ask(context, Retry::Never).await?;
                 match listing.find(uid) {
                     None if !listing.complete => Err(error),
@@ -170,7 +170,7 @@ impl Object for Instance {
     }
 }
 
-/// The wanted instance. What is `None` or empty is not sent.
+/// The configured instance. A field that is `None` or empty is not sent.
 #[derive(Debug, Clone)]
 pub struct CreateInstance {
     /// `region`.
@@ -181,17 +181,18 @@ pub struct CreateInstance {
     pub spec: SpecSelector,
     /// `gpu_num`, at least 1.
     pub gpu_num: i64,
-    /// `data_disk_expand_size`, in GB; 0 when not expanding.
+    /// `data_disk_expand_size`, in GB; 0 for no expansion.
     pub data_disk_expand_size: i64,
     /// `data_disk_mount_path`.
     pub data_disk_mount_path: Option<String>,
     /// `image_id` with `image_type`, or `image`.
     pub image: ImageSelector,
-    /// The wanted `instance_alias`. What is sent carries a marker, and is to be renamed when accepted.
+    /// The configured `instance_alias`. The create sends a name with a marker, and the instance is renamed after it was
+    /// accepted.
     pub name: Option<String>,
     /// `instance_hostname`.
     pub hostname: Option<String>,
-    /// `login_method` and what belongs to it.
+    /// `login_method` and its parameters.
     pub login: Option<Login>,
     /// `external_ip`.
     pub external_ip: Option<String>,
@@ -201,7 +202,7 @@ pub struct CreateInstance {
     pub exist_disks: Vec<ExistDisk>,
     /// `new_disks`.
     pub new_disks: Vec<NewDisk>,
-    /// `object_mounts`; elements are not described.
+    /// `object_mounts`; the service API does not describe the elements.
     pub object_mounts: Vec<Value>,
     /// Whether this is one of several candidates, which differ in region, specification and number of GPUs.
     pub is_candidate: bool,
@@ -240,10 +241,10 @@ pub enum ImageSelector {
     Public(i64),
 }
 
-/// How one logs in to an instance.
+/// The login method of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// With a password that the service makes.
+    /// With a password that the service generates.
     Password,
     /// With a key of the account.
     SshKey {
@@ -261,27 +262,27 @@ pub struct ExistDisk {
     pub id: i64,
     /// The UID.
     pub uid: String,
-    /// Where; none for the disk's own path.
+    /// The mount path; `None` for the disk's own path.
     pub mount_path: Option<String>,
-    /// Whether it dies with the instance.
+    /// Whether it is released with the instance.
     pub release_with_instance: bool,
 }
 
-/// A cloud disk to make with the instance.
+/// A cloud disk to create with the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDisk {
-    /// In GB.
+    /// The size in GB.
     pub size_gb: i64,
     /// A cloud disk specification.
     pub spec_id: i64,
-    /// Where; none for the service's choice.
+    /// The mount path; `None` for the service's choice.
     pub mount_path: Option<String>,
-    /// Whether it dies with the instance.
+    /// Whether it is released with the instance.
     pub release_with_instance: bool,
 }
 
 impl CreateInstance {
-    /// The least that a create needs: hourly, without extra disk space.
+    /// A create with only the required fields: hourly, without extra disk space.
     #[must_use]
     pub fn new(region: impl Into<String>, spec: SpecSelector, gpu_num: i64, image: ImageSelector) -> Self {
         Self {
@@ -322,7 +323,7 @@ impl Creation for CreateInstance {
         self.is_candidate.then(|| format!("{} \u{d7} {spec} in {}", self.gpu_num, self.region))
     }
 
-    /// Without the fields in which candidates differ, so that a changed list leads to the same object.
+    /// Without the fields in which candidates differ, so that a changed list adopts the same object.
     fn wanted(&self) -> Value {
         let mut wanted = self.body(self.wanted_name().unwrap_or_default());
         if let (true, Value::Object(fields)) = (self.is_candidate, &mut wanted) {

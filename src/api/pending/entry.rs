@@ -1,6 +1,5 @@
-//! One create of this process: its file in the directory of the journal, and its owner, the process that holds its
-//! lock. The lock file names the owner, which distinguishes a parallel create of the same run from another run's. What
-//! an earlier run left is reported once a run.
+//! One pending record that this process owns: its file, and the lock that names the owner, which distinguishes a
+//! parallel create of the same run from another run's. Also the records that earlier runs left, reported once per run.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -20,39 +19,39 @@ use crate::api::{
     lenient::read_integer,
 };
 
-/// A create that this process owns. Dropping it keeps its file, and the next run's same create adopts it.
+/// A create that this process owns. Dropping it keeps its file, and the next run's same create adopts the object.
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
     name: String,
     record: PendingRecord,
-    /// Held while the owner runs; the operating system releases it with the process.
+    /// Locked while the owner runs; the operating system releases the lock when the process exits.
     _lock: File,
 }
 
 impl Entry {
-    /// Writes a new file under a lock that is held.
+    /// Writes a new file. The caller has its lock.
     pub(super) fn write_new(directory: &Path, name: String, record: PendingRecord, lock: File) -> Result<Self, Error> {
         let mut entry = Self::adopted(directory, name, record, lock);
         entry.store()?;
         Ok(entry)
     }
 
-    /// Takes over a file that lies there already.
+    /// Takes ownership of an existing file.
     pub(super) fn adopted(directory: &Path, name: String, record: PendingRecord, lock: File) -> Self {
         Self { directory: directory.to_owned(), name, record, _lock: lock }
     }
 
-    /// What the file says.
+    /// The record in the file.
     #[must_use]
     pub fn record(&self) -> &PendingRecord {
         &self.record
     }
 
-    /// Notes that a request is about to be sent (again).
+    /// Records that a request is about to be sent (again).
     ///
     /// # Errors
-    /// A file that cannot be written: nothing may be sent then.
+    /// A file that cannot be written: then nothing may be sent.
     pub(in crate::api) fn sending(&mut self, account: &str, candidate: Option<String>) -> Result<(), Error> {
         self.record.candidate = candidate;
         self.record.refused = false;
@@ -64,7 +63,7 @@ impl Entry {
         self.store()
     }
 
-    /// Notes that the service refused the request: it made nothing.
+    /// Records that the service refused the request, which created nothing.
     ///
     /// # Errors
     /// A file that cannot be written; the next run's same create then looks for the object first.
@@ -73,7 +72,7 @@ impl Entry {
         self.store()
     }
 
-    /// Notes that the service took the request on, and did not say what it makes.
+    /// Records that the service accepted the request without returning an id.
     ///
     /// # Errors
     /// A file that cannot be written; the object may exist nevertheless.
@@ -83,7 +82,7 @@ impl Entry {
         self.store()
     }
 
-    /// Notes what the service calls the object, and the account in which it was seen.
+    /// Records the ids of the object, and the account in which it was seen.
     ///
     /// # Errors
     /// A file that cannot be written; the object exists nevertheless.
@@ -100,8 +99,8 @@ impl Entry {
         self.store()
     }
 
-    /// Notes that the object is answered to Terraform, just before it is: the record moves to a file that is named
-    /// after the object.
+    /// Records, just before it happens, that the object is returned to Terraform: the record moves to a file that is
+    /// named after the object.
     ///
     /// # Errors
     /// A file that cannot be written; the next run's same create would then adopt the object.
@@ -118,7 +117,7 @@ impl Entry {
         Ok(handed)
     }
 
-    /// Removes the record: the service made nothing.
+    /// Removes the record of a create that made nothing.
     ///
     /// # Errors
     /// A file that cannot be removed; the next run's same create then looks for the object first.
@@ -132,18 +131,18 @@ impl Entry {
     }
 }
 
-/// A record whose object was answered to Terraform.
+/// A record whose object was returned to Terraform.
 #[derive(Debug)]
 pub struct HandedOver {
     directory: PathBuf,
-    /// The file that it had before.
+    /// The name of its file before the handover.
     own: String,
     name: String,
     record: PendingRecord,
 }
 
 impl HandedOver {
-    /// Turns the record back: the answer did not reach Terraform, so the next run's same create adopts the object.
+    /// Undoes the handover: the answer did not reach Terraform, so the next run's same create adopts the object.
     ///
     /// # Errors
     /// A file that cannot be written; the object is then reported, not adopted.
@@ -162,18 +161,18 @@ pub(super) fn lock_name(name: &str) -> String {
     format!("{name}.lock")
 }
 
-/// What the names of handed-over records begin with. They have no lock.
+/// The prefix of the names of handed-over records, which have no lock.
 pub(super) const HANDED_OVER: &str = "handed-over-";
 
-/// The file of an object that was handed over: found from its id alone, without reading the directory. Two services may
-/// use one id.
+/// The file name of a handed-over object. It is computed from the id, so the directory need not be read; the address is
+/// included because two services may use the same id.
 pub(super) fn handed_over_name(kind: ObjectKind, id: &str, base_url: &str) -> String {
     let hash = Sha256::digest(format!("{}/{id}@{base_url}", kind.as_str()));
     let digits: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     format!("{HANDED_OVER}{digits}.json")
 }
 
-/// Removes a file that may be gone; whether it was there.
+/// Removes a file that may be missing; `true` if it existed.
 pub(super) fn remove_if_there(path: &Path) -> Result<bool, Error> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -182,7 +181,7 @@ pub(super) fn remove_if_there(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Removes a file that may be gone.
+/// Removes a file that may be missing.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     remove_if_there(path).map(drop)
 }
@@ -191,7 +190,7 @@ pub(super) fn failed(path: &Path, action: &'static str, error: io::Error) -> Err
     Error::Journal(JournalError { path: path.to_owned(), action, cause: Arc::new(error) })
 }
 
-/// Replaces a file as a whole, and waits until the disk has it.
+/// Replaces a file atomically, and syncs it to the disk.
 fn store(directory: &Path, name: &str, record: &mut PendingRecord) -> Result<(), Error> {
     record.updated_at = Timestamp::now().as_second();
     let path = directory.join(name);
@@ -208,25 +207,25 @@ fn write(directory: &Path, path: &Path, record: &PendingRecord) -> io::Result<()
     sync_directory(directory)
 }
 
-/// A rename is on the disk when its directory is; Windows does that by itself.
+/// Syncs a directory: only then is a rename in it durable. Windows needs no sync.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// The files of the directory, each read or not.
+/// The files of the directory, readable and unreadable ones.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) notes: Vec<(PathBuf, PendingRecord)>,
     pub(super) unreadable: Vec<Unreadable>,
 }
 
-/// Reads them all. A directory that does not exist is empty.
+/// Reads all files. A missing directory counts as empty.
 pub(super) fn read_all(directory: &Path) -> Result<Files, Error> {
     let mut files = Files::default();
     for path in paths(directory)? {
         match read(&path) {
             Ok(record) => files.notes.push((path, record)),
-            // Finished while we looked.
+            // The file was removed meanwhile.
             Err(_) if !path.exists() => {}
             Err(reason) => files.unreadable.push(Unreadable { path, reason }),
         }
@@ -269,15 +268,15 @@ pub(super) fn read(path: &Path) -> Result<PendingRecord, String> {
     serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
 }
 
-/// The holder of a lock, as the lock file names it.
+/// The owner of a lock, as written in the lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The process id.
     pub process: u32,
-    /// The Terraform process that started it: its number, and its start time where the system has one.
+    /// The Terraform process that started it: its id, and its start time if the system provides one.
     #[serde(default)]
     pub core: Option<String>,
-    /// Whether it only looks whether the object is of its account. It holds the lock for as long as that takes.
+    /// Whether it is only checking if the object belongs to its account. It keeps the lock for as long as that takes.
     #[serde(default)]
     pub examines: bool,
 }
@@ -288,37 +287,37 @@ impl Owner {
         Self { process: std::process::id(), core: parent(), examines: false }
     }
 
-    /// Whether both work for one run of Terraform: aliases of the provider are processes of their own under one parent.
+    /// Whether both belong to one run of Terraform: aliases of the provider are separate processes with one parent.
     pub(super) fn is_sibling(&self, other: &Self) -> bool {
         self.process == other.process || (self.core.is_some() && self.core == other.core)
     }
 }
 
-/// The process that started this one, as its number and, on Linux, its start time: numbers are used again.
+/// The parent process: its id and, on Linux, its start time, because ids are reused.
 #[cfg(unix)]
 fn parent() -> Option<String> {
     let process = std::os::unix::process::parent_id();
-    // Field 22 of proc_pid_stat(5); the second field is a name in parentheses that may hold anything.
+    // Field 22 of proc_pid_stat(5). The second field is a name in parentheses that may contain any character.
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19)).unwrap_or_default();
     Some(format!("{process}@{started}"))
 }
 
-/// Not known: parallel creates of other processes then look like those of another run.
+/// Not available: parallel creates of other processes then look like those of another run.
 #[cfg(not(unix))]
 fn parent() -> Option<String> {
     None
 }
 
-/// A lock that was tried.
+/// The result of an attempt to lock.
 pub(super) enum Tried {
-    /// It is ours.
+    /// This process has it.
     Locked(File),
-    /// Another process holds it; unknown where a locked file cannot be read.
+    /// Another process has it; `None` if the locked file cannot be read.
     Held(Option<Owner>),
 }
 
-/// Takes the lock in this file for `owner`, if it is free.
+/// Locks this file for `owner`, if it is free.
 pub(super) fn lock(path: &Path, owner: &Owner) -> Result<Tried, Error> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = opened.map_err(|error| failed(path, "open", error))?;
@@ -332,14 +331,14 @@ pub(super) fn lock(path: &Path, owner: &Owner) -> Result<Tried, Error> {
     }
 }
 
-/// Writes who holds the lock.
+/// Writes the owner into a lock file.
 pub(super) fn sign(file: &mut File, owner: &Owner) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(&serde_json::to_vec(owner)?)
 }
 
-/// Who holds the lock of a pending record; none when it is free.
+/// The owner of a pending record's lock; `None` if it is free.
 pub(super) fn holder_of(path: &Path) -> Option<Option<Owner>> {
     let mut file = OpenOptions::new().read(true).open(path).ok()?;
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&mut file))
@@ -351,10 +350,10 @@ fn holder(file: &mut File) -> Option<Owner> {
     serde_json::from_str(&text).ok()
 }
 
-/// The file that names the last run. It is no record, so its name does not end like one.
+/// The file that describes the last run. It has no extension, so it is not read as a record.
 const FILE: &str = "last-run";
 
-/// The last run that was seen here.
+/// The last run in this directory.
 #[derive(Debug, Serialize, Deserialize)]
 struct Run {
     core: Option<String>,
@@ -362,14 +361,14 @@ struct Run {
 }
 
 impl Journal {
-    /// The records that earlier runs left and no run has resumed: creates whose process is gone, and objects that
-    /// were answered to Terraform and that a whole run since has not found in the state. Empty when this run was told
-    /// already.
+    /// The records that earlier runs left and no run has resumed: creates whose process has exited, and objects that
+    /// were returned to Terraform but that a whole later run did not find in the state. Empty if this run has reported
+    /// them already.
     ///
     /// # Errors
     /// A directory that cannot be read.
     pub fn left_behind(&self) -> Result<Vec<Listed>, Error> {
-        // Read here, before anything waits for the files.
+        // Read first, before other calls wait for the files.
         drop(self.read()?);
         let entries = self.list()?.entries;
         if entries.is_empty() {
@@ -395,7 +394,7 @@ impl Journal {
         serde_json::from_slice(&fs::read(self.run_file()).ok()?).ok()
     }
 
-    /// Without the file the same is told again, which harms nothing.
+    /// If this fails, the same records are reported again, which is harmless.
     fn begin_run(&self) {
         let run = Run { core: self.core().map(str::to_owned), began_at: Timestamp::now().as_second() };
         let written = serde_json::to_vec(&run).map_err(Into::into).and_then(|text| fs::write(self.run_file(), text));

@@ -1,4 +1,4 @@
-//! The directory of the journal.
+//! The journal: the directory of pending records.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -19,33 +19,33 @@ use super::{
 };
 use crate::api::{error::Error, settings::Random};
 
-/// How many random names are tried for a file of our own: one is enough, unless the randomness is constant.
+/// How many random names are tried for a new file. One suffices, unless the random source is constant.
 const NAMES_TRIED: usize = 16;
 
-/// How old a reading of the directory may be for those who wait for another process.
+/// The greatest age of a directory reading while waiting for another process.
 const READING_LASTS: Duration = Duration::from_millis(100);
 
-/// What a claim came to.
+/// The result of a claim.
 #[derive(Debug)]
 pub(in crate::api) enum Claim {
-    /// A record whose owner is gone, taken over.
+    /// A record whose owner has exited; this process owns it now.
     Entry(Box<Entry>),
-    /// The same of another account: it is held while the caller finds out whether its object is seen under this token.
+    /// Such a record of another account, locked while the caller checks whether this token shows its object.
     Foreign(Box<Examined>),
-    /// Another process holds one, as far as known which.
+    /// Another process has locked one; its owner, if known.
     Held(Option<Owner>),
-    /// Nothing to adopt.
+    /// No record to adopt.
     None,
 }
 
-/// What a create claims.
+/// The records that a create claims.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct Wanted<'a> {
     pub(in crate::api) kind: ObjectKind,
     pub(in crate::api) key: &'a str,
     pub(in crate::api) base_url: &'a str,
     pub(in crate::api) account: &'a str,
-    /// Of a create that has several, those that it may be made as.
+    /// The names of the create's candidates, if it has several choices.
     pub(in crate::api) candidates: &'a [String],
 }
 
@@ -59,11 +59,11 @@ impl Wanted<'_> {
     }
 }
 
-/// The journal of creates in one directory. Nothing is read or made before it is used.
+/// The journal of creates in one directory. The directory is not read or created before the first use.
 ///
-/// The directory is read once, when it is first asked for something: what lies there then was left by earlier runs, or
-/// belongs to parallel ones. After that a create costs a few file operations, however many records there are. Its
-/// functions block.
+/// The directory is read on first use, and again only while another run has locked a record: the records in it were
+/// left by earlier runs or belong to parallel ones. So a create costs a few file operations, regardless of the number
+/// of records. The functions block.
 #[derive(Debug, Clone)]
 pub struct Journal {
     directory: PathBuf,
@@ -71,45 +71,45 @@ pub struct Journal {
     reading: Arc<Mutex<Option<Reading>>>,
 }
 
-/// What the directory held.
+/// The content of the directory.
 #[derive(Debug)]
 pub(super) struct Reading {
     at: Instant,
     files: Files,
-    /// Whether another run may still write: then the directory is read again.
+    /// Whether no other run is writing. Otherwise the directory is read again.
     is_final: bool,
 }
 
-/// All that the journal holds.
+/// The whole content of the journal.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The entries that could be read, oldest first.
     pub entries: Vec<Listed>,
-    /// Files that could not.
+    /// The unreadable files.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// An entry of the journal, seen from outside.
+/// A record of the journal, read without its lock.
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// Its file.
     pub path: PathBuf,
-    /// What it says.
+    /// The record.
     pub record: PendingRecord,
-    /// Whether a process owns it now.
+    /// Whether a running process owns it.
     pub owner_lives: bool,
 }
 
-/// A file of the journal that could not be read. It is left where it is.
+/// A file of the journal that could not be read. It is kept.
 #[derive(Debug, Clone)]
 pub struct Unreadable {
     /// The file.
     pub path: PathBuf,
-    /// Why, as a fragment.
+    /// The reason, as a fragment.
     pub reason: String,
 }
 
-/// What a new entry says.
+/// The content of a new record.
 #[derive(Debug)]
 pub(in crate::api) struct Begin<'a> {
     pub(in crate::api) wanted: Wanted<'a>,
@@ -118,7 +118,7 @@ pub(in crate::api) struct Begin<'a> {
     pub(in crate::api) candidate: Option<String>,
 }
 
-/// A record of another account, held while its object is looked for. Dropped, it is left as it is.
+/// A record of another account, locked while its object is looked up. Dropping it leaves the record unchanged.
 #[derive(Debug)]
 pub(in crate::api) struct Examined {
     journal: Journal,
@@ -136,19 +136,19 @@ impl Examined {
         &self.path
     }
 
-    /// Takes the record over, since its object was seen. None when it is gone.
+    /// Takes ownership of the record after its object was seen. `None` if the record is gone.
     pub(in crate::api) fn take_over(self, random: &Random) -> Result<Option<Entry>, Error> {
         self.journal.take_over(&self.path, self.record, self.lock, random)
     }
 }
 
 impl Journal {
-    /// The journal in a directory, which is made when first needed.
+    /// The journal in a directory, which is created on first use.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self::owned_by(directory, Owner::current())
     }
 
-    /// The same in the name of another process.
+    /// The journal as another process sees it.
     pub(super) fn owned_by(directory: impl Into<PathBuf>, owner: Owner) -> Self {
         Self { directory: directory.into(), owner, reading: Arc::default() }
     }
@@ -159,22 +159,22 @@ impl Journal {
         &self.directory
     }
 
-    /// The Terraform process that this journal's creates belong to, where the system shows it.
+    /// The Terraform process of this journal's creates, if the system shows it.
     #[must_use]
     pub fn core(&self) -> Option<&str> {
         self.owner.core.as_deref()
     }
 
-    /// Whether that process has ended since: this one was then given another parent.
+    /// Whether that process has ended: this process then has another parent.
     #[must_use]
     pub fn core_has_ended(&self) -> bool {
         Owner::current().core != self.owner.core
     }
 
-    /// Writes a create down, before its request; returns when the disk has it.
+    /// Records a create before its request; returns when the record is on the disk.
     ///
     /// # Errors
-    /// A directory that cannot be made, written or locked: nothing may be sent then.
+    /// A directory that cannot be created, written or locked: then nothing may be sent.
     pub(in crate::api) fn begin(&self, begin: &Begin<'_>, random: &Random) -> Result<Entry, Error> {
         self.make_directory()?;
         let (name, lock) = self.fresh_lock(begin.wanted.kind, random)?;
@@ -201,15 +201,14 @@ impl Journal {
         Entry::write_new(&self.directory, name, record, lock)
     }
 
-    /// Resumes a create that was sent or accepted under the same key and whose owner is gone: those of this account
-    /// first, accepted ones before others, then the oldest. Of several that claim one, one gets it. `passed_over` are
-    /// those of other accounts that were examined already.
+    /// Claims a create that was sent or accepted under the same key and whose owner has exited: those of this account
+    /// first, accepted ones before others, then the oldest. If several processes claim one record, one gets it.
+    /// `passed_over` are examined records of other accounts.
     ///
-    /// A record that a parallel create of the same run owns is no obstacle: that is another create.
+    /// A record of a parallel create in the same run is ignored: it is another create.
     ///
     /// # Errors
-    /// A directory that cannot be read or locked, and files in it that cannot be read: it is not known what they stand
-    /// for.
+    /// A directory that cannot be read or locked, and unreadable files in it: they may be records of this create.
     pub(in crate::api) fn claim(
         &self,
         wanted: &Wanted<'_>,
@@ -230,7 +229,7 @@ impl Journal {
         Ok(held.map_or(Claim::None, Claim::Held))
     }
 
-    /// What a create would adopt; without a lock, so another may be quicker.
+    /// The records that a create would adopt, without their locks: another process may claim them first.
     fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, PendingRecord)>, Error> {
         let reading = self.read()?;
         let Some(reading) = reading.as_ref() else { return Ok(Vec::new()) };
@@ -245,11 +244,11 @@ impl Journal {
         Ok(left)
     }
 
-    /// The records of creates under this key, as one of these candidates where there are several, that earlier runs
-    /// left and that may have made something.
+    /// The records of creates under this key, for one of these candidates if there are several, that earlier runs left
+    /// and that may have created something.
     ///
     /// # Errors
-    /// As those of a create: a directory or files that cannot be read.
+    /// A directory or files that cannot be read.
     pub fn left_for(
         &self,
         kind: ObjectKind,
@@ -275,7 +274,7 @@ impl Journal {
             Tried::Held(Some(holder)) if holder.is_sibling(&self.owner) && !holder.examines => return Ok(Claim::None),
             Tried::Held(holder) => return Ok(Claim::Held(holder)),
         };
-        // Under the lock the file may be gone or further than it was.
+        // Read again under the lock: the file may have changed or disappeared.
         let record = match read(path) {
             Ok(record) if wanted.is(&record) => record,
             _ => {
@@ -293,7 +292,7 @@ impl Journal {
         Ok(Claim::Foreign(Box::new(examined)))
     }
 
-    /// Gives a record that we hold a name of our own: of several, one succeeds.
+    /// Renames a locked record to a new name. If several processes try, one succeeds.
     fn take_over(
         &self,
         path: &Path,
@@ -317,10 +316,10 @@ impl Journal {
         Ok(Some(Entry::adopted(&self.directory, name, record, lock)))
     }
 
-    /// All entries, and the files that are none.
+    /// All records, and the unreadable files.
     ///
     /// # Errors
-    /// A directory that cannot be read; one that does not exist is empty.
+    /// A directory that cannot be read; a missing one counts as empty.
     pub fn list(&self) -> Result<Report, Error> {
         let Files { notes, unreadable } = read_all(&self.directory)?;
         let mut entries: Vec<Listed> = notes
@@ -334,8 +333,9 @@ impl Journal {
         Ok(Report { entries, unreadable })
     }
 
-    /// Clears the record of an object that is in a state of this service: handed over, or accepted by a run that ended
-    /// without knowing that Terraform had its answer. Looks only at what lay there when the directory was read.
+    /// Removes the record of an object that is in a state of this service: handed over, or accepted by a run that ended
+    /// without knowing whether Terraform received its answer. Considers only files that existed when the directory was
+    /// read.
     ///
     /// # Errors
     /// A directory that cannot be read, or a file that cannot be removed.
@@ -363,7 +363,8 @@ impl Journal {
         Ok(cleared)
     }
 
-    /// The ids of what earlier runs of Terraform made under this key and answered, and no state has shown since.
+    /// The ids of objects that earlier runs of Terraform created under this key and returned, and that no state has
+    /// shown since.
     ///
     /// # Errors
     /// A directory that cannot be read.
@@ -380,7 +381,7 @@ impl Journal {
         Ok(notes.filter(of_another_run).filter_map(|record| Some(record.ids.as_ref()?.id.clone())).collect())
     }
 
-    /// Clears the record of an object that was released: nothing of it is left to report.
+    /// Removes the record of an object that was released.
     ///
     /// # Errors
     /// As [`Self::seen`].
@@ -389,7 +390,7 @@ impl Journal {
         self.seen(kind, id, base_url).map(drop)
     }
 
-    /// Removes an entry that a person has dealt with.
+    /// Removes a record that the operator has dealt with.
     ///
     /// # Errors
     /// A file that cannot be removed.
@@ -398,7 +399,7 @@ impl Journal {
         remove(&listed.path.with_extension("lock"))
     }
 
-    /// Removes a record whose owner is gone, if it still says this; whether it did.
+    /// Removes a record whose owner has exited, if it matches `says`; `true` if it was removed.
     fn remove_left(&self, path: &Path, says: impl Fn(&PendingRecord) -> bool) -> Result<bool, Error> {
         if is_handed_over(path) {
             return remove_if_there(path);
@@ -408,7 +409,7 @@ impl Journal {
         }
         let lock_path = path.with_extension("lock");
         let Tried::Locked(_held) = lock(&lock_path, &self.owner)? else { return Ok(false) };
-        // Under the lock the file may be gone or further than it was.
+        // Read again under the lock: the file may have changed or disappeared.
         let is_left = read(path).is_ok_and(|record| says(&record));
         if is_left {
             remove(path)?;
@@ -419,7 +420,7 @@ impl Journal {
         Ok(is_left)
     }
 
-    /// The reading of the directory that serves now.
+    /// The current reading of the directory.
     pub(super) fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
@@ -438,7 +439,7 @@ impl Journal {
         Ok(reading)
     }
 
-    /// Makes the directory, for its owner alone, and waits until the disk has it.
+    /// Creates the directory, with access for its owner only, and syncs it to the disk.
     fn make_directory(&self) -> Result<(), Error> {
         if self.directory.is_dir() {
             return Ok(());
@@ -456,7 +457,7 @@ impl Journal {
         }
     }
 
-    /// A name that is ours alone, and its lock.
+    /// A unique name, and its lock.
     fn fresh_lock(&self, kind: ObjectKind, random: &Random) -> Result<(String, File), Error> {
         for _ in 0..NAMES_TRIED {
             let name = format!("{}-{:016x}", kind.as_str(), random.next());

@@ -1,9 +1,9 @@
-//! The journal of creates: what was sent and may not be known to anyone else yet.
+//! The journal of creates: the requests that were sent and whose objects may be in no state yet.
 //!
-//! A directory with one file a create. A create writes its file before its request, so that a killed run leaves
-//! a trace of everything it may have made; the next run's same create adopts it. Owners hold a lock on a file
-//! beside it for as long as they run. Records that were handed over are kept apart, under a name made of their
-//! id. What a state shows is cleared, handed over or not: that Terraform has stored it is the last word.
+//! A directory with one pending record per create. The record is written before the request, so that a killed run
+//! leaves a trace of every object that it may have created; the next run's same create adopts the object. The owner of
+//! a record locks a file beside it while it runs. Handed-over records have names made of the object's id. A record is
+//! removed as soon as a state shows the object, handed over or not: Terraform has stored it then.
 
 mod entry;
 mod journal;
@@ -18,24 +18,24 @@ pub use self::{
     journal::{Journal, Listed, Report, Unreadable},
 };
 
-/// The format that is written, and the newest that is read.
+/// The version of the format that is written, and the newest that is read.
 const VERSION: u32 = 1;
 
-/// One create.
+/// The pending record of one create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingRecord {
-    /// The format of this file.
+    /// The version of the file's format.
     pub version: u32,
-    /// What is made.
+    /// The kind of the object.
     pub kind: ObjectKind,
-    /// How far it is.
+    /// The phase of the create.
     pub phase: Phase,
-    /// What identifies the wanted object between runs: a fingerprint that the caller made.
+    /// The fingerprint of the configured object, which is the same in each run.
     pub key: String,
     /// The name that was sent.
     pub marker: String,
-    /// The name that is wanted.
+    /// The configured name.
     #[serde(default)]
     pub wanted_name: Option<String>,
     /// The base address of the service.
@@ -46,24 +46,24 @@ pub struct PendingRecord {
     pub begun_at: i64,
     /// When this file was written, in Unix seconds.
     pub updated_at: i64,
-    /// The process that sent it.
+    /// The id of the process that sent the request.
     pub process: u32,
-    /// The Terraform process that started it, where the system shows it: number and start time.
+    /// The Terraform process that started it, if the system shows it: id and start time.
     #[serde(default)]
     pub core: Option<String>,
     /// `request_id` of the answer.
     #[serde(default)]
     pub request_id: Option<String>,
-    /// Whether the service said that it took the request on, without naming what it makes.
+    /// Whether the service accepted the request without returning an id.
     #[serde(default)]
     pub acknowledged: bool,
-    /// Which candidate was asked for, by a create that has several.
+    /// The requested candidate, if the create has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
-    /// Whether the service refused the last request: nothing was made.
+    /// Whether the service refused the last request, which created nothing.
     #[serde(default, skip_serializing_if = "is_false")]
     pub refused: bool,
-    /// What the service calls it, once accepted.
+    /// The ids of the object, once accepted.
     #[serde(default)]
     pub ids: Option<Ids>,
 }
@@ -72,7 +72,7 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// What can be made.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
@@ -106,24 +106,24 @@ impl ObjectKind {
     }
 }
 
-/// How far a create is, in the order that it takes.
+/// The phase of a create, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The request may have been sent; nothing is known of its outcome.
+    /// The request may have been sent; its outcome is unknown.
     Sent,
     /// The service accepted it, and its id is known.
     Accepted,
-    /// It was answered to Terraform. Never adopted, only reported.
+    /// It was returned to Terraform. It is never adopted, only reported.
     HandedOver,
 }
 
-/// What the service calls an object.
+/// The ids of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
     /// The id that operations use, as text.
     pub id: String,
-    /// The database id, where it is another.
+    /// The database id, if it is a different one.
     #[serde(default)]
     pub database_id: Option<i64>,
 }

@@ -16,7 +16,7 @@ fn begin(key: &str) -> Begin<'_> {
     Begin { wanted: wanted(key), marker: "web-00000001", wanted_name: Some("web"), candidate: None }
 }
 
-/// The journal as a run of another Terraform process reads it.
+/// The journal of a run of another Terraform process.
 fn next(journal: &Journal) -> Journal {
     let owner = Owner { process: 1, core: Some("1@1".to_owned()), examines: false };
     Journal::owned_by(journal.directory(), owner)
@@ -32,7 +32,7 @@ fn ids(id: &str) -> Ids {
     Ids { id: id.to_owned(), database_id: Some(7) }
 }
 
-/// What the next run claims.
+/// The record that the next run claims.
 fn claim(journal: &Journal, key: &str) -> Option<Entry> {
     claim_of(journal, &wanted(key))
 }
@@ -115,7 +115,7 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
-/// A run is killed, or its connection closes, and Terraform has stored its answer all the same.
+/// A run is killed, or its connection closes, but Terraform has stored its answer.
 #[test]
 fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     let (_folder, journal, random) = journal();
@@ -158,7 +158,7 @@ fn what_was_taken_up_meanwhile_is_not_cleared() {
     assert_eq!(fs::read_dir(journal.directory()).unwrap().count(), 0);
 }
 
-/// Aliases of the provider are processes of their own under one Terraform.
+/// Aliases of the provider are separate processes of one Terraform.
 #[test]
 fn a_parallel_create_of_the_same_run_is_no_obstacle_and_one_of_another_run_is() {
     let (_folder, journal, random) = journal();

@@ -1,9 +1,9 @@
-//! What waits tell of themselves, for who looks on from another process.
+//! The progress of waits, for other processes such as `watch`.
 //!
-//! A core says only "Still creating..." of a wait, so each run of the provider that waits writes a file of events
-//! beside the journal: JSON lines, each with the version of the format and whole in itself. A second file is locked
-//! while the run lives. The files are bounded in size and number and hold no secret, and nothing fails for them: what
-//! cannot be written is not told.
+//! Terraform prints only "Still creating..." during a wait, so each run of the provider that waits writes a file of
+//! events beside the journal: JSON lines, each complete and with the version of the format. A second file is locked
+//! while the run lasts. The files are limited in size and number and contain no secret. If an event cannot be written,
+//! it is skipped.
 
 mod writer;
 
@@ -21,7 +21,7 @@ use super::Journal;
 
 pub use self::writer::{Progress, Stage, Task};
 
-/// The directory of the files that belong to a journal.
+/// The directory of a journal's progress files.
 fn directory(journal: &Journal) -> PathBuf {
     let mut name = journal.directory().file_name().unwrap_or_default().to_owned();
     name.push("-progress");
@@ -31,33 +31,33 @@ fn directory(journal: &Journal) -> PathBuf {
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// How far a wait is: one line of the file.
+/// The progress of a wait: one line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// The version of the format.
     pub version: u32,
     /// When it was written, in Unix milliseconds.
     pub at: i64,
-    /// The wait, by a number within its file.
+    /// The number of the wait within its file.
     pub task: u64,
     /// When the wait began, in Unix milliseconds.
     pub since: i64,
-    /// What is waited for, as one calls it.
+    /// The kind of the object, as a noun.
     pub kind: String,
-    /// Its id; the name that was sent while it has none.
+    /// Its id; the sent name until the id is known.
     pub id: String,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// In which phase it is.
+    /// Its phase.
     pub phase: String,
-    /// How far the phase is, 0 to 100.
+    /// The progress of the phase, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// What is done in it.
+    /// The current step of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// How the wait ended; none while it goes on.
+    /// How the wait ended; `None` until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
 }
@@ -66,14 +66,14 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// What was waited for has come.
+    /// The condition was met.
     Done,
-    /// It was given up: by an error, by a timeout, or by who waited.
+    /// It ended early: by an error, a timeout, or the caller.
     Stopped,
 }
 
 impl Event {
-    /// Reads a line; none of a newer format, or of one that is not whole.
+    /// Reads a line; `None` for a newer format or an incomplete line.
     fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok().filter(|event: &Self| event.version == VERSION)
     }
@@ -84,58 +84,58 @@ impl Event {
 pub struct Follower {
     directory: PathBuf,
     runs: BTreeMap<PathBuf, Run>,
-    /// How long waits took: by what was waited for and the phase that was seen first, in milliseconds.
+    /// The durations of waits in milliseconds, by the kind and first phase.
     history: HashMap<(String, String), Vec<u64>>,
 }
 
 #[derive(Debug, Default)]
 struct Run {
-    /// What was read, in bytes: whole lines.
+    /// How much was read, in bytes of complete lines.
     offset: u64,
-    /// Whether it was seen alive.
+    /// Whether it was seen running.
     was_alive: bool,
     is_over: bool,
-    /// The phases that its waits began with.
+    /// The first phase of each wait.
     first_phases: HashMap<u64, String>,
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// What is new, of runs that live or were seen alive, in the order of each.
+    /// The new events of runs that were seen running, in the order of each.
     pub told: Vec<Told>,
-    /// How many runs live.
+    /// The number of running runs.
     pub alive: usize,
 }
 
-/// An event, and what is known beside it.
+/// An event, with its run and usual duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// The run, by the name of its file: a task is one of its numbers.
+    /// The run, by the name of its file. The number of a wait is unique only within a run.
     pub run: String,
     /// The event.
     pub event: Event,
-    /// How long such waits took in earlier runs: the middle one.
+    /// The median duration of such waits so far.
     pub usual: Option<Duration>,
 }
 
 impl Follower {
-    /// Follows the runs whose journal this is.
+    /// Follows the runs with this journal.
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         Self { directory: directory(journal), runs: BTreeMap::new(), history: HashMap::new() }
     }
 
-    /// The directory that is looked at.
+    /// The directory of the progress files.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Looks at what was written since. What earlier runs told counts as experience only.
+    /// Reads the events written since the last look. Events of earlier runs only count for the usual durations.
     ///
     /// # Errors
-    /// A directory that cannot be read; one that does not exist is empty.
+    /// A directory that cannot be read; a missing one counts as empty.
     pub fn look(&mut self) -> io::Result<Look> {
         let mut look = Look::default();
         for path in self.files()? {
@@ -143,7 +143,7 @@ impl Follower {
             if run.is_over {
                 continue;
             }
-            // Asked first: what a run wrote before its end is read after it.
+            // Checked before the read, so that the last events of a run are not missed.
             let is_alive = is_alive(&path);
             let Ok(events) = run.read(&path) else { continue };
             run.was_alive |= is_alive;
@@ -182,7 +182,7 @@ impl Follower {
 }
 
 impl Run {
-    /// The whole lines that were not read yet; lines of another format are skipped.
+    /// The complete unread lines; lines of another format are skipped.
     fn read(&mut self, path: &Path) -> io::Result<Vec<Event>> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.offset))?;
@@ -195,7 +195,7 @@ impl Run {
     }
 }
 
-/// Whether the run that writes a file lives: then its lock is held.
+/// Whether the run that writes a file is running: then its lock is taken.
 fn is_alive(run: &Path) -> bool {
     let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -16,19 +16,19 @@ use jiff::Timestamp;
 use super::{Ending, Event, VERSION, directory};
 use crate::api::Journal;
 
-/// A run writes no more than this, in bytes.
+/// The largest size of a run's file, in bytes.
 const MOST: usize = 512 * 1024;
 
 /// The number of earlier files that are kept: later runs estimate waits from them.
 const KEPT: usize = 16;
 
-/// How many runs this process has told of.
+/// The number of progress files of this process.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// The longest text of an event, in characters.
 const LONGEST: usize = 160;
 
-/// Where waits tell how far they are. Cheap to clone; all clones write one file, which is made with the first event.
+/// The progress file of a run. Cheap to clone; all clones write one file, which is created with the first event.
 #[derive(Clone, Default)]
 pub struct Progress {
     shared: Option<Arc<Shared>>,
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 enum Output {
-    /// Nothing can be written, or nothing more.
+    /// The file cannot be written (any more).
     Closed,
     Open(Open),
     Unopened,
@@ -54,25 +54,25 @@ struct Open {
     _lock: File,
 }
 
-/// How far something is.
+/// The progress of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
     /// The phase, in a word or two.
     pub phase: String,
-    /// How far the phase is, 0 to 100.
+    /// The progress of the phase, 0 to 100.
     pub percent: Option<u8>,
-    /// What is done in it. No secret.
+    /// The current step of the phase. It contains no secret.
     pub detail: Option<String>,
 }
 
 impl Stage {
-    /// A phase of which no more is known.
+    /// A phase without percentage and detail.
     pub fn new(phase: impl Into<String>) -> Self {
         Self { phase: phase.into(), ..Self::default() }
     }
 }
 
-/// One wait. It tells nothing until it has seen something, and its end when it is dropped.
+/// One wait. It writes nothing before its first phase, and its end when it is dropped.
 #[derive(Debug)]
 pub struct Task {
     progress: Progress,
@@ -81,7 +81,7 @@ pub struct Task {
 }
 
 impl Progress {
-    /// Tells it in a file beside a journal. The default writes no file.
+    /// Writes a file beside a journal. The default writes no file.
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let directory = directory(journal);
@@ -89,7 +89,7 @@ impl Progress {
         Self { shared: Some(Arc::new(shared)) }
     }
 
-    /// Begins a wait for an object: what one calls its kind, and its id or name.
+    /// Begins a wait for an object: the noun of its kind, and its id or name.
     #[must_use]
     pub fn task(&self, kind: &str, id: impl fmt::Display) -> Task {
         let number = self.shared.as_ref().map_or(0, |shared| shared.tasks.fetch_add(1, Ordering::Relaxed));
@@ -125,7 +125,7 @@ impl Progress {
 }
 
 impl Task {
-    /// Tells how far the object is, and what it is called, when that is news.
+    /// Writes the progress and name of the object if they have changed.
     pub fn sees(&mut self, step: Stage, name: Option<&str>) {
         let next = Event { name: name.map(short).or_else(|| self.event.name.clone()), ..self.at(step) };
         if !self.is_told || next != self.event {
@@ -135,7 +135,7 @@ impl Task {
         }
     }
 
-    /// Says that what was waited for has come, and how it is then. A wait that had nothing to tell has no end either.
+    /// Writes that the condition was met, and the last phase. A wait without any event writes no end.
     pub fn done(mut self, last: Option<Stage>) {
         if let Some(last) = last {
             self.event = self.at(last);
@@ -175,7 +175,7 @@ impl Open {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         if self.written + line.len() > MOST {
-            // The lock stays, and says that the run goes on.
+            // The lock is kept: it shows that the run continues.
             return Ok(());
         }
         self.written += line.len();
@@ -183,7 +183,7 @@ impl Open {
     }
 }
 
-/// Makes the file of this process and its lock, and clears away those of runs long past.
+/// Creates the file of this process and its lock, and removes those of old runs.
 fn open(directory: &Path) -> io::Result<Open> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -191,7 +191,7 @@ fn open(directory: &Path) -> io::Result<Open> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)?;
     clear(directory)?;
-    // A provider that is configured twice in one process has two files, be it in one millisecond.
+    // A provider that is configured twice in one process has two files, even within one millisecond.
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let name = format!("run-{:014}-{}-{number}", now(), std::process::id());
     let lock = make(&directory.join(format!("{name}.lock")))?;

@@ -12,12 +12,12 @@ use crate::api::{
     records::{Guarded, Record},
 };
 
-/// The UID of an instance (`instance_uid`), by which all operations name it.
+/// The UID of an instance (`instance_uid`), which identifies it in all operations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceUid(String);
 
 impl InstanceUid {
-    /// Takes a UID as the service or a user wrote it.
+    /// A UID as the service or a user wrote it.
     pub fn new(uid: impl Into<String>) -> Self {
         Self(uid.into())
     }
@@ -43,13 +43,13 @@ pub enum InstanceStatus {
     Creating,
     /// The creation failed.
     Failed,
-    /// Gone, for good.
+    /// Released. This is final.
     Released,
     /// Running.
     Running,
     /// Stopped.
     Stopped,
-    /// A status that the document does not name, as the service wrote it.
+    /// An undocumented status, as the service wrote it.
     Other(String),
 }
 
@@ -83,14 +83,14 @@ impl fmt::Display for InstanceStatus {
     }
 }
 
-/// An instance as lists show it. Every field but the UID may be absent.
+/// An instance in a list. Every field but the UID may be absent.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct Instance {
     /// `instance_uid`.
     #[serde(rename = "instance_uid", deserialize_with = "uid")]
     pub uid: InstanceUid,
-    /// `instance_id`, the database id; a create tells it, lists may not.
+    /// `instance_id`, the database id; the answer to a create contains it, lists may not.
     #[serde(default, deserialize_with = "lenient::integer")]
     pub instance_id: Option<i64>,
     /// `instance_alias`.
@@ -150,7 +150,7 @@ pub struct Instance {
     /// `internal_ip`.
     #[serde(default, deserialize_with = "lenient::text")]
     pub internal_ip: Option<String>,
-    /// `jupyter_url`; may carry the token.
+    /// `jupyter_url`; may contain the token.
     #[serde(default, deserialize_with = "guarded_text")]
     pub jupyter_url: Option<Guarded<String>>,
     /// `jupyter_token`.
@@ -183,17 +183,17 @@ impl Record for Instance {
     }
 }
 
-/// An instance with what only its detail shows (service API, Instance, detail-only fields).
+/// An instance with the fields that only its detail shows (service API, Instance, detail-only fields).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InstanceDetail {
-    /// What lists show too.
+    /// The fields that lists show too.
     pub instance: Instance,
-    /// What they do not.
+    /// The detail-only fields.
     pub more: DetailFields,
 }
 
-/// The detail-only fields. Those whose type the service does not show are kept as they came.
+/// The detail-only fields. Undescribed values are kept unparsed.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct DetailFields {
@@ -212,7 +212,7 @@ pub struct DetailFields {
     /// `data_disk_size`, in GB.
     #[serde(default, deserialize_with = "lenient::integer")]
     pub data_disk_size: Option<i64>,
-    /// `cloud_disks`, the mounted ones; elements are not described.
+    /// `cloud_disks`, the mounted ones; the service API does not describe the elements.
     #[serde(default, deserialize_with = "lenient::values")]
     pub cloud_disks: Vec<Value>,
     /// `gpu_price`, per billing period.
@@ -224,7 +224,7 @@ pub struct DetailFields {
     /// `rent_deadline`.
     #[serde(default, deserialize_with = "lenient::value")]
     pub rent_deadline: Option<Value>,
-    /// `services`; elements are not described, and may carry tokens.
+    /// `services`; the service API does not describe the elements, which may contain tokens.
     #[serde(default = "no_services", deserialize_with = "guarded_values")]
     pub services: Guarded<Vec<Value>>,
     /// `support_power_type`.
@@ -242,7 +242,7 @@ pub struct DetailFields {
 }
 
 impl<'de> Deserialize<'de> for InstanceDetail {
-    /// Reads one object twice: a flattened struct would need the fields' exact types.
+    /// Reads one object twice, because a flattened struct would need the exact types of the fields.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
         Ok(Self {

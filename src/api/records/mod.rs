@@ -1,4 +1,4 @@
-//! What the service holds, as typed records, read leniently: specifications, images, disks and (in a file of its own)
+//! The service's objects as typed records, read leniently: specifications, images, disks and (in a file of their own)
 //! instances (service API, Instance specification, Public image, Private image and Cloud disk).
 
 mod instance;
@@ -13,22 +13,21 @@ use super::lenient;
 
 pub use self::instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};
 
-/// A record of a list: it has a key, by which lists are ordered and pages are told apart.
+/// A record of a list. Lists are ordered by its key.
 pub trait Record: DeserializeOwned + Send + Sync + 'static {
-    /// What tells two records apart.
+    /// The type of the key.
     type Key: Ord + Clone + Send;
 
     /// The record's key.
     fn key(&self) -> Self::Key;
 }
 
-/// Reads one record; none when it lacks its key.
+/// Reads one record; `None` if its key is missing.
 pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
 }
 
-/// A value that the service does not call secret and that may hold one, as an address with a token in it.
-/// Its `Debug` shows nothing.
+/// A value that may contain a secret, such as an address with a token. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Guarded<T>(T);
 
@@ -38,7 +37,7 @@ impl<T> Guarded<T> {
         Self(value)
     }
 
-    /// The value: cut out what is secret before it goes anywhere.
+    /// The value: remove secrets before it is shown or stored.
     pub fn expose(&self) -> &T {
         &self.0
     }
@@ -50,7 +49,7 @@ impl<T> fmt::Debug for Guarded<T> {
     }
 }
 
-/// What an instance can be made of, with its prices now.
+/// A specification of instances, with its current prices.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct Spec {
@@ -69,7 +68,7 @@ pub struct Spec {
     /// `gpu_mem` of one GPU, in MB.
     #[serde(default, deserialize_with = "lenient::integer")]
     pub gpu_mem: Option<i64>,
-    /// `max_gpu_count`; 0 means that none can be created.
+    /// `max_gpu_count`; 0 if no instance can be created.
     #[serde(default, deserialize_with = "lenient::integer")]
     pub max_gpu_count: Option<i64>,
     /// `cpu_per_gpu`, in cores.
@@ -235,7 +234,7 @@ pub struct PrivateImage {
 }
 
 impl PrivateImage {
-    /// Whether instances can be made of it (`image_status` 1).
+    /// Whether instances can be created from it (`image_status` 1).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.image_status == Some(1)
@@ -254,10 +253,10 @@ impl Record for PrivateImage {
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct CloudDisk {
-    /// `id`, by which it is renamed, resized and released.
+    /// `id`, used to rename, resize and release it.
     #[serde(deserialize_with = "lenient::required_integer")]
     pub id: i64,
-    /// `uid`, needed where an instance mounts it.
+    /// `uid`, used to mount it in an instance.
     #[serde(default, deserialize_with = "lenient::text")]
     pub uid: Option<String>,
     /// `name`.
@@ -284,10 +283,10 @@ pub struct CloudDisk {
     /// `mount_path`.
     #[serde(default, deserialize_with = "lenient::text")]
     pub mount_path: Option<String>,
-    /// `binding_instances`; elements are not described.
+    /// `binding_instances`; the service API does not describe the elements.
     #[serde(default, deserialize_with = "lenient::values")]
     pub binding_instances: Vec<Value>,
-    /// `binding_clusters`; elements are not described.
+    /// `binding_clusters`; the service API does not describe the elements.
     #[serde(default, deserialize_with = "lenient::values")]
     pub binding_clusters: Vec<Value>,
     /// `release_with_instance`.
@@ -311,8 +310,7 @@ impl CloudDisk {
         self.status == Some(7)
     }
 
-    /// What its status is called (service API, States, Cloud disk), in lower case; none for a number that the
-    /// table does not hold.
+    /// The name of its status (service API, States, Cloud disk), in lower case; `None` for an undocumented number.
     #[must_use]
     pub fn status_name(&self) -> Option<&'static str> {
         Some(match self.status? {
@@ -337,14 +335,14 @@ impl Record for CloudDisk {
     }
 }
 
-/// What a cloud disk can be made of (service API, Cloud disk specification).
+/// A specification of cloud disks (service API, Cloud disk specification).
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct CloudDiskSpec {
     /// `id`, a cloud disk's `spec_id`.
     #[serde(deserialize_with = "lenient::required_integer")]
     pub id: i64,
-    /// `spec_alias`, its name for people.
+    /// `spec_alias`, its display name.
     #[serde(default, deserialize_with = "lenient::text")]
     pub spec_alias: Option<String>,
     /// `multiple_mounting`.

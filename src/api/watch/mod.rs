@@ -1,4 +1,4 @@
-//! Waiting, shared: one poller a kind for everyone who waits.
+//! Shared waits: one poller per kind for all waits.
 
 mod poller;
 
@@ -8,17 +8,17 @@ pub(super) use poller::Poller;
 
 use crate::api::records::{CloudDisk, Instance, PrivateImage};
 
-/// What a poll saw of the object that is waited for.
+/// The observation of an object that is waited for.
 #[derive(Debug, Clone)]
 pub enum Sighting<T> {
     /// The service does not show it: its complete list lacks it.
     Missing,
-    /// This is how it is.
+    /// The service shows it like this.
     Present(Box<T>),
 }
 
 impl<T> Sighting<T> {
-    /// The record, when there is one.
+    /// The record, if there is one.
     pub fn record(&self) -> Option<&T> {
         match self {
             Self::Missing => None,
@@ -27,7 +27,7 @@ impl<T> Sighting<T> {
     }
 }
 
-/// One poller a kind.
+/// One poller per kind.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) cloud_disks: Arc<Poller<CloudDisk>>,
@@ -65,7 +65,7 @@ mod tests {
         seen.record().is_some_and(|instance| instance.status == Some(InstanceStatus::Running))
     }
 
-    /// A service where everything runs after a while.
+    /// A service whose instances run after this time.
     fn runs_after(seconds: u64, count: usize) -> (Client, Ledger) {
         let start = Instant::now();
         serve(move |request| async move {

@@ -1,4 +1,4 @@
-//! The poller: asks for all who wait, as often as the youngest of them needs it, and passes on what it saw.
+//! The poller: observes the objects of all waits, as often as the youngest wait needs it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,13 +23,13 @@ use crate::api::{
     retry::Retry,
 };
 
-/// How long one look may take.
+/// The time limit of one look.
 const LOOK_LIMIT: Duration = Duration::from_secs(120);
 
-/// How many looks in a row may fail for good before those who wait get the error.
+/// After this many consecutive permanent failures, all waits get the error.
 const FAILED_LOOKS: u32 = 3;
 
-/// Asks on behalf of all who wait. Its task lives while anybody does.
+/// Observes objects on behalf of all waits. Its task runs while there is a wait.
 #[derive(Debug)]
 pub(in crate::api) struct Poller<K: Object> {
     state: Mutex<Waits<K>>,
@@ -50,7 +50,7 @@ struct Wait<K: Object> {
     publish: watch::Sender<Published<K>>,
 }
 
-/// What a poll last published to a wait.
+/// The last observation for a wait.
 #[derive(Debug)]
 struct Published<T> {
     seen: Option<(Arc<Sighting<T>>, Instant)>,
@@ -65,7 +65,7 @@ impl<K: Object> Default for Poller<K> {
 }
 
 impl<K: Object> Poller<K> {
-    /// Waits until `until` says yes. Cancel-safe: a dropped wait is forgotten.
+    /// Waits until `until` returns true. Cancel-safe: a dropped wait is removed.
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = noun::<K>(), id = %key))]
     pub(in crate::api) async fn wait(
         self: &Arc<Self>,
@@ -91,7 +91,7 @@ impl<K: Object> Poller<K> {
                     if until(&sighting) {
                         task.done(sighting.record().map(K::step));
                         if has_waited {
-                            // What was asked before shows the object as it was.
+                            // Snapshots from before the wait show the object in its old status.
                             client.note_change();
                         }
                         return Ok(Sighting::clone(&sighting));
@@ -152,7 +152,7 @@ impl<K: Object> Poller<K> {
         }
     }
 
-    /// Looks once, in the cheaper way, and tells everybody; the failure, when nothing could be seen.
+    /// Looks once, in the cheaper way, and publishes the result; returns the error if nothing could be observed.
     async fn look(&self, client: &Client) -> Option<Error> {
         let keys: BTreeSet<_> = self.lock().waits.values().map(|wait| wait.key.clone()).collect();
         let context = Context::within(LOOK_LIMIT, &CancellationToken::new());
@@ -187,7 +187,7 @@ impl<K: Object> Poller<K> {
             match listing.find(key) {
                 Some(record) => self.publish(key, Ok(Arc::new(sighting(Some(record.clone()))))),
                 None if listing.complete => self.publish(key, Ok(Arc::new(Sighting::Missing))),
-                // What an incomplete list lacks may be there.
+                // An object that an incomplete list lacks may exist.
                 None => {}
             }
         }
@@ -211,7 +211,7 @@ impl<K: Object> Poller<K> {
         }
     }
 
-    /// When the youngest wait began; none, and the end of the task, without waiters.
+    /// When the youngest wait began; `None`, which ends the task, without waits.
     fn youngest(&self) -> Option<Instant> {
         let mut state = self.lock();
         let youngest = state.waits.values().map(|wait| wait.since).max();
@@ -232,7 +232,7 @@ fn sighting<T>(record: Option<T>) -> Sighting<T> {
     record.map_or(Sighting::Missing, |record| Sighting::Present(Box::new(record)))
 }
 
-/// Ends the waits of a poller whose task broke: without the poller they would get no update.
+/// Ends the waits of a poller whose task panicked: they would get no further update.
 struct Running<'a, K: Object> {
     poller: &'a Poller<K>,
     ended: bool,
@@ -303,13 +303,13 @@ const LONGEST: Duration = Duration::from_secs(4);
 /// The longest pause after failures.
 const LONGEST_AFTER_FAILURES: Duration = Duration::from_secs(30);
 
-/// The pause before the next look: 8 % of the age of the youngest wait, give or take 15 %, so that what is ready
-/// is seen within a tenth of its wait, and within 5 s. `fraction` (0 to 1) is the jitter.
+/// The pause before the next look: 8 % of the age of the youngest wait, plus or minus 15 %, so that a change is seen
+/// within a tenth of the wait's duration, and within 5 s. `fraction` (0 to 1) is the jitter.
 pub(super) fn pause(youngest: Duration, fraction: f64) -> Duration {
     youngest.mul_f64(0.08).clamp(SHORTEST, LONGEST).mul_f64(0.85 + 0.3 * fraction)
 }
 
-/// The least pause after this many failures in a row: doubling.
+/// The shortest pause after this many consecutive failures; it doubles with each.
 pub(super) fn after_failures(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,

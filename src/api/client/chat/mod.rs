@@ -1,4 +1,4 @@
-//! The chat call: its own credential, an answer in pieces, and no second question once a piece came.
+//! The chat call: its own credential, an answer in pieces, and no retry after the first piece.
 
 #[cfg(test)]
 mod tests;
@@ -33,25 +33,24 @@ use crate::api::{
     transport::{Incoming, LARGEST_ANSWER, Outgoing},
 };
 
-/// What is asked here.
 const ENDPOINT: Endpoint = Endpoint::ChatCompletions;
 
-/// The least time without a byte after which an answer is given up: a model may think, or wait for its turn.
+/// The shortest silence after which an answer is abandoned: a model may compute for long, or its request may be queued.
 const IDLE_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long a finished answer may take until its usage, and its end.
+/// How long to wait for the usage and the end of the stream after a finished answer.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// Asks a model (service API, Chat completions), with the API key of the settings.
+    /// Sends a chat request (service API, Chat completions) with the API key of the settings.
     ///
-    /// The answer comes in pieces, and may go on for as long as `context` does: only a silence of two minutes
-    /// (or of the request timeout, where that is longer) counts as none. Before its first piece failures are
-    /// asked again as those of reads are; after it no question is repeated. No message is logged. Cancel-safe.
+    /// The answer comes in pieces and may take as long as `context` allows; only a silence of two minutes (or of the
+    /// request timeout, if that is longer) is a failure. Failures before the first piece are retried like those of
+    /// reads; after it no request is repeated. Messages are not logged. Cancel-safe.
     ///
     /// # Errors
-    /// [`Missing::ApiKey`]; the service's refusal, in whichever form it comes; an answer that ends before the
-    /// model said why; the end of `context`.
+    /// [`Missing::ApiKey`]; the service's refusal in any form; an answer that ends without a finish reason; the end of
+    /// `context`.
     ///
     /// ```no_run
     /// # use damodel::api::{Client, Context, Error};
@@ -70,10 +69,11 @@ impl Client {
         context.run(chat).await.map_err(|ended| ended.error(ENDPOINT))?
     }
 
-    /// The same, telling the pieces of the answer's text as they come. An answer that comes whole comes in no pieces.
+    /// Like [`Self::chat`], and sends the pieces of the answer's text to `pieces` as they arrive. An answer in one
+    /// document sends no pieces.
     ///
     /// # Errors
-    /// Those of [`Self::chat`]; what was told until then is part of no answer.
+    /// Those of [`Self::chat`]; the pieces sent until then are not part of any answer.
     pub async fn chat_in_pieces(
         &self,
         request: &ChatRequest,
@@ -113,7 +113,7 @@ impl Client {
         let _slot = self.shared.pace.enter().await;
         let start = Instant::now();
         let outcome = self.converse(outgoing, assembly).await.map_err(|error| self.without_secrets(error, None));
-        // Not the error's text: a service may repeat in it what it was asked.
+        // The error's text is not logged: it may repeat the request.
         tracing::debug!(
             endpoint = %ENDPOINT,
             attempt,
@@ -143,7 +143,6 @@ impl Client {
         Ok(Outgoing { endpoint: ENDPOINT, method: Method::POST, url, headers, body: Some(body) })
     }
 
-    /// One question and its answer.
     async fn converse(&self, outgoing: Outgoing, assembly: &mut ChatAssembly) -> Result<ChatAnswer, Error> {
         let idle = IDLE_LIMIT.max(self.settings().request_timeout);
         let address = origin(&outgoing.url);
@@ -170,7 +169,7 @@ impl Client {
         let mut events = EventStream::new(body);
         loop {
             let next = if assembly.is_finished() {
-                // The answer is there. What ends its stream, or does not, cannot make it worse.
+                // The answer is complete. Errors at the end of its stream do not matter.
                 timeout(LAST_WORDS, events.next()).await.ok().flatten().and_then(Result::ok).map(Ok)
             } else {
                 events.next().await
@@ -191,7 +190,7 @@ impl Client {
         std::mem::take(assembly).into_answer().ok_or_else(|| no_answer(ENDPOINT, "the stream ended without an answer"))
     }
 
-    /// An event that is no piece of an answer: an error in one of its forms, or something new.
+    /// An event that is not a piece of an answer: an error in one of its forms, or an unknown document.
     fn read_foreign(&self, head: &Incoming, data: String) -> Result<(), Error> {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
         let alone = Incoming { body: Bytes::from(data), ..head.clone() };
@@ -253,7 +252,7 @@ async fn collect(mut body: BoxStream<'static, Result<Bytes, Error>>) -> Result<B
     Ok(whole.freeze())
 }
 
-/// Ends a body with an error when nothing comes for this long.
+/// Ends a body with an error if no bytes arrive for this long.
 fn with_idle_limit(
     body: BoxStream<'static, Result<Bytes, Cause>>,
     limit: Duration,

@@ -20,7 +20,7 @@ use crate::api::{
 const KEY: &str = "planted-key-5520";
 const QUESTION: &str = "planted question";
 
-/// What happens on the way of one answer.
+/// One step of a scripted answer.
 #[derive(Debug, Clone)]
 enum Step {
     Break,
@@ -31,7 +31,7 @@ enum Step {
 
 type Script = Result<(u16, &'static str, Vec<Step>), SendFailure>;
 
-/// A service that plays one script a question; the last one again and again.
+/// A service that plays one script for each request, and repeats the last one.
 struct Scripted {
     scripts: Mutex<VecDeque<Script>>,
     asked: Mutex<Vec<Outgoing>>,
@@ -76,7 +76,7 @@ fn request() -> ChatRequest {
     ChatRequest::new("m", vec![ChatMessage { role: "user".to_owned(), content: QUESTION.to_owned() }])
 }
 
-/// What one question came to, and how often it was asked.
+/// The result of one chat, and the number of its requests.
 async fn chat(scripts: impl IntoIterator<Item = Script>) -> (Result<ChatAnswer, Error>, usize) {
     let (client, service) = client(scripts);
     let outcome = client.chat(&request(), &context(3600)).await;

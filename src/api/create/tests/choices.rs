@@ -1,4 +1,4 @@
-//! Creates that have a choice, and creates of two accounts.
+//! Creates with several choices, and creates of two accounts.
 
 use super::*;
 use crate::api::{
@@ -20,7 +20,7 @@ async fn create_one_of(
     client.instances().create_one_of(candidates(), KEY, journal, options, &context(1800)).await
 }
 
-/// Serves creates by these answers, one after the other, the last of them for ever.
+/// Serves creates with these answers in order, and repeats the last one.
 fn answering(answers: &'static [fn() -> Reply]) -> (Client, Ledger) {
     let asked = AtomicUsize::new(0);
     serve(move |request| {
@@ -35,7 +35,7 @@ fn answering(answers: &'static [fn() -> Reply]) -> (Client, Ledger) {
     })
 }
 
-/// The specifications that creates asked for.
+/// The specifications in the requests of creates.
 fn asked_for(ledger: &Ledger) -> Vec<i64> {
     let creates = ledger.of(Endpoint::InstanceCreate);
     let bodies = creates.iter().map(|request| serde_json::to_value(request.body()).unwrap());
@@ -93,7 +93,7 @@ async fn without_a_wait_one_refusal_of_each_candidate_is_not_the_end() {
     assert_eq!((accepted.choice, asked_for(&ledger)), (1, vec![7, 8, 9, 7, 8]));
     assert!(start.elapsed() <= Duration::from_secs(1));
     accepted.entry.discard().unwrap();
-    // A single specification is asked for once.
+    // A single specification is requested once.
     let (client, ledger) = answering(&[|| refusal(160_001)]);
     let (objects, limits) = (client.instances(), context(60));
     let error = objects.create(request(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     let (client, _) = answering(&[|| refusal(160_001), made]);
     drop(create_one_of(&client, &journal, CreateOptions::default()).await.unwrap());
     assert_eq!(phases(&journal), [Phase::Accepted]);
-    // The list does not hold the second one any more.
+    // The second candidate is no longer in the list.
     let (client, ledger) = answering(&[made]);
     let only = CreateInstance { is_candidate: true, ..request() };
     let (journal, objects, limits) = (next(&journal), client.instances(), context(60));
@@ -142,7 +142,7 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     assert_eq!(phases(&journal).len(), 2);
 }
 
-/// A client with another token, before a service that shows these.
+/// A client with another token, and a service that shows these objects.
 fn another_token(records: fn(&str) -> Vec<Value>, marker: &str) -> (Client, Ledger) {
     let other = Settings { token: Some(TokenSource::Value("another".into())), ..testing::settings() };
     let records = records(marker);

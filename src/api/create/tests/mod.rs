@@ -55,7 +55,7 @@ async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<
     create_with(client, journal, CreateOptions::default(), &context(seconds)).await
 }
 
-/// The journal as the next run reads it.
+/// The journal of the next run.
 fn next(journal: &Journal) -> Journal {
     Journal::new(journal.directory())
 }
@@ -68,7 +68,7 @@ fn creates(ledger: &Ledger) -> usize {
     ledger.of(Endpoint::InstanceCreate).len()
 }
 
-/// A service that loses the answer of a create and shows what it made some lists later.
+/// A service that loses the answer of a create and shows the object some lists later.
 struct Late {
     lists_until_shown: usize,
     made: Mutex<Vec<String>>,
@@ -301,11 +301,11 @@ async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
         );
     let options = patient(Duration::from_secs(7200));
     let accepted = create_with(&client, &journal, options, &context(1800)).await.unwrap();
-    // All of it is left for the wait that follows; a paused clock is exact to its tick.
+    // The whole time is left for the wait that follows; a paused clock is exact to its tick.
     let left = accepted.deadline - Instant::now();
     assert!(left > Duration::from_secs(1799) && left <= Duration::from_secs(1800), "{left:?}");
 
-    // Other waits are held to it.
+    // Other waits keep the time limit.
     let (client, _) = serve(|_| async { raw(429, &[("retry-after", "100")], "slow down") });
     let options = patient(Duration::from_secs(7200));
     let start = Instant::now();
@@ -351,13 +351,13 @@ async fn nothing_is_sent_for_a_caller_that_is_gone() {
 async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let (_folder, journal) = journal();
     let (client, ledger) = Late::serve(6, lost);
-    // The killed run: it gets as far as sending.
+    // The killed run: it ends after the request was sent.
     create_one(&client, &journal, 2).await.unwrap_err();
     assert_eq!(phases(&journal), [Phase::Sent]);
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
-    // Killed again, after it was accepted: the answer was not handed over.
+    // Killed again, after the acceptance and before the handover.
     drop(accepted);
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.origin, Origin::Adopted);
@@ -446,7 +446,7 @@ async fn a_cancel_while_looking_ends_at_once_and_keeps_the_entry() {
     assert_eq!(phases(&journal), [Phase::Sent]);
 }
 
-/// Lets a run be killed after its create was accepted, or before its answer came; what the create was called.
+/// Kills a run after its create was accepted, or before the answer arrived; returns the create's marker.
 async fn killed(journal: &Journal, answered: bool) -> String {
     let (client, _) = Late::serve(usize::MAX, if answered { made } else { lost });
     match create_one(&client, journal, 5).await {
