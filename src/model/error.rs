@@ -1,75 +1,75 @@
-//! Why a model was not read.
+//! The error of a model file that was not read.
 
 use super::read::LARGEST_HEADER;
 
-/// Why a model was not read.
+/// The error of a model file that was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error<E> {
-    /// The file is not what it should be.
+    /// The file is invalid.
     #[error("{file}: {fault}")]
     Fault {
         /// The file's name.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
-    /// The bytes could not be had.
+    /// The bytes could not be read.
     #[error("{0}")]
     Source(E),
 }
 
-/// What is wrong with a file, as it reads after the file's name.
+/// A fault of a file, as text after the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The byte order is that of other machines.
+    /// The byte order is big-endian.
     #[error("the file is big-endian, which no server on a GPU instance reads")]
     BigEndian,
-    /// A key has a value that it cannot have.
+    /// A key has an invalid value.
     #[error("the key {key:?} has an invalid value")]
     InvalidKey {
         /// The key.
         key: String,
     },
-    /// A tensor's entry is not possible. Usually the file is damaged.
+    /// A tensor's entry is invalid. Usual cause: a damaged file.
     #[error("the entry of tensor {name:?} is invalid")]
     InvalidTensor {
         /// The tensor.
         name: String,
     },
-    /// The first bytes are others. Usually a download page or the pointer of a large-file storage.
+    /// The first bytes are wrong. Usual cause: a download page or the pointer of a large-file storage.
     #[error("not a GGUF file: it begins with {magic:?}")]
     Magic {
-        /// What it begins with.
+        /// The first bytes.
         magic: String,
     },
-    /// A key that every model has is missing.
+    /// A required key is missing.
     #[error("the key {key:?} is missing")]
     MissingKey {
         /// The key.
         key: &'static str,
     },
-    /// Arrays of arrays exist in no model.
+    /// A key has an array of arrays, which no model has.
     #[error("the key {key:?} holds an array of arrays")]
     NestedArray {
         /// The key.
         key: String,
     },
-    /// The name does not say which part of a split model it is, or this is not the first.
+    /// The file name has no part number of a split model, or the part is not the first.
     #[error("the file is part {number} of {count} of a split model; give the first, named …-00001-of-{count:05}.gguf")]
     NotFirstPart {
-        /// Which part it is, from 1.
+        /// The number of the part, from 1.
         number: u64,
-        /// How many there are.
+        /// The number of them.
         count: u64,
     },
-    /// A part does not belong to the first.
+    /// A part is not of the same model as the first.
     #[error("the file is not part {number} of {count} of this model")]
     OtherPart {
-        /// Which part it should be, from 1.
+        /// The expected number of the part, from 1.
         number: u64,
-        /// How many there are.
+        /// The number of them.
         count: u64,
     },
     /// A key occurs twice.
@@ -78,37 +78,37 @@ pub enum Fault {
         /// The key.
         key: String,
     },
-    /// More keys, tensors, layers or parts than any model has.
+    /// Too many keys, tensors, layers or parts.
     #[error("{count} {what}: more than {most}")]
     TooMany {
-        /// What there are too many of.
+        /// The noun for them.
         what: &'static str,
-        /// How many there are.
+        /// The number of them.
         count: u64,
-        /// How many there may be.
+        /// The largest allowed number.
         most: u64,
     },
-    /// A name is longer than names are.
+    /// A name is too long.
     #[error("the name of a {what} has {length} bytes")]
     TooLong {
-        /// What is named.
+        /// The noun of the named object.
         what: &'static str,
         /// Its length.
         length: u64,
     },
-    /// The header is larger than any model's.
+    /// The header is larger than the limit.
     #[error("the header is larger than {} MiB", LARGEST_HEADER >> 20)]
     TooLarge,
-    /// The file ends before its header does. Usually a download that was cut off.
+    /// The file ends within its header. Usual cause: an interrupted download.
     #[error("the file ends within its header")]
     Truncated,
-    /// The file ends before its tensors do. Usually a download that was cut off.
+    /// The file ends within its tensors. Usual cause: an interrupted download.
     #[error("tensor {name:?} ends beyond the end of the file: the file is incomplete")]
     TruncatedData {
         /// The tensor.
         name: String,
     },
-    /// A tensor of a type that is newer than this program.
+    /// A tensor has an unknown type, perhaps a new one.
     #[error("tensor {name:?} has the unknown type {number}")]
     UnknownTensorType {
         /// The tensor.
@@ -116,7 +116,7 @@ pub enum Fault {
         /// Its type.
         number: u32,
     },
-    /// A key whose value has a type that the format does not have.
+    /// A key has a value of an unknown type.
     #[error("the key {key:?} has the unknown type {number}")]
     UnknownType {
         /// The key.
@@ -124,7 +124,7 @@ pub enum Fault {
         /// Its type.
         number: u32,
     },
-    /// A version that is too old or too new.
+    /// The version of the format is not supported.
     #[error("version {number} of the format; 2 and 3 can be read")]
     Version {
         /// The version.

@@ -1,4 +1,4 @@
-//! The header of one file: its keys, and its tensors with ggml's types.
+//! The header of one file: its keys, and its tensors with the types of ggml.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use super::{
     read::{Budget, Stream},
 };
 
-/// The most tensors of a file. Real models have a few thousand.
+/// The largest number of tensors in a file. Real models have a few thousand.
 const MOST_TENSORS: u64 = 131_072;
-/// Where data begin is a multiple of this, unless a key says otherwise.
+/// The data begin at a multiple of this, unless a key sets another alignment.
 const ALIGNMENT: u64 = 32;
-/// The largest alignment that a key may ask for.
+/// The largest alignment that a key may set.
 const LARGEST_ALIGNMENT: u64 = 1 << 20;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) keys: Keys,
@@ -22,7 +22,7 @@ pub(super) struct Header {
     pub(super) file_bytes: u64,
 }
 
-/// What the entries of all tensors say together.
+/// The sums over the entries of all tensors.
 #[derive(Debug, Default)]
 pub(super) struct Tensors {
     pub(super) elements: u64,
@@ -31,7 +31,7 @@ pub(super) struct Tensors {
     pub(super) layers: BTreeMap<u64, u64>,
     /// The token embeddings.
     pub(super) embedding: u64,
-    /// What stands behind the last layer.
+    /// The tensors after the last layer.
     pub(super) output: u64,
     pub(super) has_output: bool,
     /// Bytes by type.
@@ -39,7 +39,7 @@ pub(super) struct Tensors {
 }
 
 impl Header {
-    /// Reads a file as far as its header goes.
+    /// Reads the header of a file.
     pub(super) async fn read<S: Source>(source: &S, name: &str, budget: &mut Budget) -> Result<Self, Error<S::Error>> {
         let mut stream = Stream::open(source, name, budget).await?;
         let stream = &mut stream;
@@ -87,7 +87,7 @@ impl Tensors {
         let data = stream.position().next_multiple_of(alignment);
         let room = stream.size().saturating_sub(data);
         match last {
-            // Tensors do not overlap, so that all together fit too.
+            // Tensors do not overlap, so the sum of their sizes must fit too.
             Some(last) if last.end > room || all.bytes > room => {
                 Err(stream.fault(Fault::TruncatedData { name: last.name }))
             }
@@ -95,7 +95,7 @@ impl Tensors {
         }
     }
 
-    /// Adds a tensor; false when a sum is too large for any file.
+    /// Adds a tensor; `false` if a sum overflows.
     fn add(&mut self, tensor: &Tensor) -> bool {
         let add = |sum: &mut u64, more: u64| match sum.checked_add(more) {
             Some(new) => {
@@ -107,7 +107,7 @@ impl Tensors {
         let part = match tensor.layer() {
             Some(layer) => self.layers.entry(layer).or_default(),
             None if tensor.name == "token_embd.weight" => &mut self.embedding,
-            // The frequencies of rotary positions stand once, for every layer, and are loaded with the first.
+            // The frequencies of rotary positions exist once for all layers, and are loaded with the first one.
             None if tensor.name.starts_with("rope_") => self.layers.entry(0).or_default(),
             None => &mut self.output,
         };
@@ -118,7 +118,7 @@ impl Tensors {
             && add(&mut self.elements, tensor.elements)
     }
 
-    /// Adds what another file of the same model has; false when a sum is too large.
+    /// Adds the sums of another file of the same model; `false` if a sum overflows.
     pub(super) fn merge(&mut self, other: Self) -> bool {
         let mut fits = true;
         let mut add = |sum: &mut u64, more: u64| {
@@ -135,29 +135,29 @@ impl Tensors {
         fits
     }
 
-    /// The type that most bytes have.
+    /// The type of most bytes.
     pub(super) fn main_type(&self) -> Option<&'static str> {
         self.types.iter().max_by_key(|(_, bytes)| **bytes).map(|(ty, _)| ty.name)
     }
 }
 
-/// The longest name of a tensor, as ggml has it.
+/// The longest name of a tensor in ggml.
 const LONGEST_NAME: usize = 64;
-/// The most dimensions, as ggml has it.
+/// The largest number of dimensions in ggml.
 const DIMENSIONS: u32 = 4;
 
-/// What the entry of a tensor says.
+/// The entry of a tensor.
 #[derive(Debug)]
 pub(super) struct Tensor {
     pub(super) name: String,
     pub(super) elements: u64,
     pub(super) bytes: u64,
-    /// Where its data end, counted from where all data begin.
+    /// The end of its data, relative to the start of all data.
     pub(super) end: u64,
     pub(super) ty: TensorType,
 }
 
-/// How numbers are stored: so many in a block of so many bytes (ggml's type_traits).
+/// The storage of numbers: `block` of them in `bytes` bytes (ggml's type_traits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TensorType {
     pub(super) name: &'static str,
@@ -165,7 +165,7 @@ pub(super) struct TensorType {
     bytes: u64,
 }
 
-/// The types by their numbers.
+/// The number, name, block size and bytes of each type.
 const TYPES: &[(u32, &str, u64, u64)] = &[
     (0, "F32", 1, 4),
     (1, "F16", 1, 2),
@@ -210,7 +210,6 @@ impl TensorType {
 }
 
 impl Tensor {
-    /// Reads an entry.
     pub(super) async fn read<S: Source>(stream: &mut Stream<'_, S>, alignment: u64) -> Result<Self, Error<S::Error>> {
         let name = stream.text("tensor", LONGEST_NAME).await?;
         let dimensions = stream.u32().await?;
@@ -239,42 +238,40 @@ impl Tensor {
         }
     }
 
-    /// The layer that it belongs to; none for one that is before or behind them.
+    /// Its layer; `None` for a tensor before or after the layers.
     pub(super) fn layer(&self) -> Option<u64> {
         self.name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
     }
 }
 
-/// The most keys that are read. Real models have fewer than a hundred.
+/// The largest number of keys. Real models have fewer than a hundred.
 const MOST_KEYS: u64 = 4096;
-/// The longest name of a key, as the format has it.
+/// The longest name of a key in the format.
 const LONGEST_KEY: usize = 65_535;
 /// The longest name of a key that is kept.
 const LONGEST_KEPT: usize = 128;
 /// The longest text that is kept.
 const LONGEST_TEXT: u64 = 1024;
-/// The longest array that is kept: one value for each layer.
+/// The longest array that is kept, with one value for each layer.
 pub(super) const MOST_LAYERS: u64 = 1024;
 
-/// The keys of a file, as far as they are kept.
+/// The keys of a file that are kept.
 #[derive(Debug, Default)]
 pub(super) struct Keys(BTreeMap<String, Value>);
 
-/// A value.
 #[derive(Debug)]
 enum Value {
-    /// An array of so many values that were not kept.
+    /// The length of an array whose values were not kept.
     Length(u64),
     Number(u64),
     Numbers(Vec<u64>),
-    /// A text; none for one that is too long to keep.
+    /// A text; `None` if it is too long to keep.
     Text(Option<String>),
-    /// Of a type, or with a value, that no key of interest has.
+    /// A value that is never needed.
     Other,
 }
 
 impl Keys {
-    /// Reads them.
     pub(super) async fn read<S: Source>(stream: &mut Stream<'_, S>, count: u64) -> Result<Self, Error<S::Error>> {
         if count > MOST_KEYS {
             return Err(stream.fault(Fault::TooMany { what: "keys", count, most: MOST_KEYS }));
@@ -291,7 +288,7 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// A text; none for an empty one.
+    /// A text; `None` if it is empty.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.0.get(key)? {
             Value::Text(text) => text.as_deref().filter(|text| !text.is_empty()),
@@ -299,7 +296,7 @@ impl Keys {
         }
     }
 
-    /// Whether a key holds some text, kept or not.
+    /// Whether a key has a text, kept or not.
     pub(super) fn has_text(&self, key: &str) -> bool {
         matches!(self.0.get(key), Some(Value::Text(text)) if text.as_deref() != Some(""))
     }
@@ -307,7 +304,7 @@ impl Keys {
     /// A number that is not negative.
     ///
     /// # Errors
-    /// Something else.
+    /// A value of another kind.
     pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
         match self.0.get(key) {
             None => Ok(None),
@@ -319,7 +316,7 @@ impl Keys {
     /// A number for each layer, or one for all of them.
     ///
     /// # Errors
-    /// Something else.
+    /// A value of another kind.
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Numbers>, Fault> {
         match self.0.get(key) {
             None => Ok(None),
@@ -329,7 +326,7 @@ impl Keys {
         }
     }
 
-    /// How many elements an array has.
+    /// The length of an array.
     pub(super) fn length(&self, key: &str) -> Option<u64> {
         match self.0.get(key)? {
             Value::Length(length) => Some(*length),
@@ -339,7 +336,7 @@ impl Keys {
     }
 }
 
-/// A number, or one for each layer.
+/// A number for all layers, or one for each layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
     Each(Vec<u64>),
@@ -347,7 +344,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    /// The largest.
+    /// The largest number.
     pub(super) fn largest(&self) -> Option<u64> {
         match self {
             Self::Each(numbers) => numbers.iter().max().copied(),
@@ -355,7 +352,7 @@ impl Numbers {
         }
     }
 
-    /// One for each of so many layers; none when there are too few.
+    /// One number for each layer; `None` if there are too few.
     pub(super) fn for_layers(&self, layers: u64) -> Option<Vec<u64>> {
         let layers = usize::try_from(layers).ok()?;
         match self {
@@ -389,7 +386,7 @@ async fn array<S: Source>(stream: &mut Stream<'_, S>, key: &str) -> Result<Value
     match number {
         ARRAY => Err(stream.fault(Fault::NestedArray { key: key.to_owned() })),
         STRING => {
-            // Each has a length of eight bytes at least.
+            // Each text has a length field of eight bytes.
             stream.has_room(count.saturating_mul(8))?;
             for _ in 0..count {
                 let length = stream.u64().await?;
@@ -414,7 +411,7 @@ async fn array<S: Source>(stream: &mut Stream<'_, S>, key: &str) -> Result<Value
     }
 }
 
-/// The bytes of a value of a type with a fixed size.
+/// The size of a value of a fixed-size type.
 fn width(number: u32) -> Option<u64> {
     match number {
         0 | 1 | 7 => Some(1),
@@ -425,7 +422,7 @@ fn width(number: u32) -> Option<u64> {
     }
 }
 
-/// A number or a flag; none for a fraction and for a negative number.
+/// A number or a flag; `None` for a fraction or a negative number.
 async fn scalar<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) -> Result<Option<u64>, Error<S::Error>> {
     Ok(match number {
         0 | 7 => Some(u64::from(stream.byte().await?)),

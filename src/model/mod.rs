@@ -1,10 +1,10 @@
-//! Model files: what the header of a GGUF file says, and how much memory a server needs for it.
+//! Model files: the content of a GGUF file's header, and the memory that a server needs for the model.
 //!
-//! [`read`] reads the header through a [`Source`] and nothing of the tensors' data; [`memory`] is a pure function from
-//! a [`Model`] and [`Options`] to bytes. Nothing here knows where a file lies, and nothing else of the crate is named.
+//! [`read`] reads the header, not the tensors' data, through a [`Source`]; [`memory`] is a pure function from a
+//! [`Model`] and [`Options`] to bytes. Independent of the location of a file. Depends on no other folder of the crate.
 //!
-//! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. A header is untrusted: every length and
-//! count in it is checked before anything is kept for it.
+//! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. Headers are untrusted: every length and
+//! count is checked before memory is allocated for it.
 
 mod error;
 mod header;

@@ -1,5 +1,5 @@
-//! From the headers of all files of a model, read as streams within a budget, to its description. A split model is
-//! named `model-00001-of-00003.gguf`.
+//! Reads the headers of all files of a model, as streams within a budget, into its description. The files of a split
+//! model are named `model-00001-of-00003.gguf`.
 
 use std::future::Future;
 
@@ -11,48 +11,48 @@ use super::{
 };
 use crate::model::memory::Architecture;
 
-/// What the header of a model says. What a model has not, or does not say, is none, empty or 0.
+/// The description of a model. A value that the header does not have is `None`, empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// The architecture's name, such as `llama`.
     pub architecture: String,
     /// The model's own name.
     pub name: Option<String>,
-    /// How many numbers its tensors hold.
+    /// The number of values in its tensors.
     pub parameters: u64,
-    /// The kind of its quantization, such as `Q4_K_M`.
+    /// Its quantization, such as `Q4_K_M`.
     pub quantization: Option<String>,
-    /// How many layers a token passes. Layers that only predict further tokens are not counted.
+    /// The number of layers that a token passes, without those that only predict further tokens.
     pub layers: Option<u64>,
     /// The context that it was trained for, in tokens.
     pub context_length: Option<u64>,
     /// The width of a token.
     pub embedding_length: Option<u64>,
-    /// Heads of attention; the most of any layer.
+    /// The largest number of attention heads in a layer.
     pub head_count: Option<u64>,
-    /// Heads that keys and values have, for each layer.
+    /// The number of key and value heads in each layer.
     pub head_count_kv: Vec<u64>,
     /// The width of a key in a head.
     pub key_length: Option<u64>,
     /// The width of a value in a head.
     pub value_length: Option<u64>,
-    /// How many experts a layer has; 0 for a model without.
+    /// The number of experts in a layer; 0 without experts.
     pub expert_count: u64,
-    /// How many tokens a sliding window holds.
+    /// The number of tokens in a sliding window.
     pub sliding_window: Option<u64>,
-    /// Every so many layers one has the whole context, and the others the window.
+    /// One layer in each period has the whole context, and the others the window.
     pub sliding_window_pattern: Option<u64>,
-    /// How many tokens the vocabulary has.
+    /// The number of tokens in the vocabulary.
     pub vocabulary_size: Option<u64>,
-    /// The width of the feed-forward part that a token passes, with experts of all that are used. The largest layer.
+    /// The width of the feed-forward part that a token passes, including all used experts, in the largest layer.
     pub feed_forward_length: Option<u64>,
-    /// Whether the token embeddings are the output, too.
+    /// Whether the token embeddings are also the output.
     pub tied_output: bool,
-    /// The bytes of each layer that the file has.
+    /// The bytes of each layer in the file.
     pub layer_bytes: Vec<u64>,
     /// The bytes of the token embeddings.
     pub embedding_bytes: u64,
-    /// The bytes of what stands behind the layers.
+    /// The bytes of the tensors after the layers.
     pub output_bytes: u64,
     /// The bytes of all tensors.
     pub tensor_bytes: u64,
@@ -64,13 +64,14 @@ pub struct Model {
     pub fingerprint: String,
 }
 
-/// Reads the header of a model, and those of the other files of a split one, which lie beside the first.
+/// Reads the header of a model, and those of the other files of a split model, which must be in the same folder as the
+/// first.
 ///
-/// At most [`LARGEST_HEADER`](super::LARGEST_HEADER) is read, less than a MiB of it at a time. May be dropped.
+/// Reads at most [`LARGEST_HEADER`](super::LARGEST_HEADER), less than a MiB at a time. Cancel-safe.
 ///
 /// # Errors
 ///
-/// The source's, and what is wrong with a file.
+/// The source's, and faults of a file.
 pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::Error>> {
     let fault_in = |file: &str| {
         let file = file.to_owned();
@@ -113,7 +114,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
     let heads = numbers("attention.head_count")?;
     let heads_kv = numbers("attention.head_count_kv")?.or_else(|| heads.clone());
     let embedding_length = number("embedding_length")?;
-    // As the server has it: the width divided by the heads of the first layer (llama.cpp, load_hparams).
+    // Like the server: the width divided by the heads of the first layer (llama.cpp, load_hparams).
     let first_heads = heads.as_ref().and_then(|heads| heads.for_layers(1)?.first().copied());
     let head_length = embedding_length.zip(first_heads).and_then(|(width, heads)| width.checked_div(heads));
     let windows = Architecture::of(&architecture).and_then(Architecture::windows);
@@ -154,7 +155,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
     })
 }
 
-/// With experts, a token passes several at once, and in some models a layer without experts first.
+/// With experts, a token passes several of them, and in some models first a layer without experts.
 fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, Fault> {
     let largest = |key: &str| keys.numbers(&own(key)).map(|numbers| numbers.as_ref().and_then(Numbers::largest));
     let dense = largest("feed_forward_length")?.filter(|width| *width > 0);
@@ -169,7 +170,7 @@ fn layer_bytes(tensors: &Tensors, blocks: Option<u64>) -> Vec<u64> {
     (0..last.max(blocks.unwrap_or_default())).map(|layer| tensors.layers.get(&layer).copied().unwrap_or(0)).collect()
 }
 
-/// The period of a pattern of layers. A list has a flag for each layer; one without a period gives none.
+/// The period of a pattern of layers. A list has a flag for each layer; `None` if it is not periodic.
 fn period(pattern: &Numbers) -> Option<u64> {
     match pattern {
         Numbers::One(number) => Some(*number),
@@ -220,39 +221,39 @@ const FILE_TYPES: &[(u64, &str)] = &[
     (39, "NVFP4"),
 ];
 
-/// What the file says, or else the type of most of its bytes.
+/// The quantization in the file, otherwise the type of most of its bytes.
 fn quantization(keys: &Keys, tensors: &Tensors) -> Option<&'static str> {
     let said = keys.number("general.file_type").ok().flatten();
     let named = FILE_TYPES.iter().find(|(number, _)| Some(*number) == said).map(|(_, name)| *name);
     named.or_else(|| tensors.main_type())
 }
 
-/// The most files of a model.
+/// The largest number of files of a model.
 pub(super) const MOST_PARTS: u64 = 512;
 
-/// The name of a part beside the first; none when the first has another name.
+/// The name of another part; `None` if the first part has a different name pattern.
 pub(super) fn part(first: &str, number: u64, count: u64) -> Option<String> {
     let stem = first.strip_suffix(&format!("-00001-of-{count:05}.gguf"))?;
     Some(format!("{stem}-{number:05}-of-{count:05}.gguf"))
 }
 
-/// The most that is read of all headers of a model, in bytes.
+/// The largest total size of all headers of a model, in bytes.
 pub const LARGEST_HEADER: u64 = 256 << 20;
 
-/// What is read first; a header that goes on is read in pieces that double.
+/// The first read; a longer header is read in pieces of doubling size.
 const FIRST_PIECE: usize = 64 << 10;
-/// The largest piece that is asked of a source.
+/// The largest piece that is read from a source.
 const LARGEST_PIECE: usize = 512 << 10;
 
-/// Where files can be read from, in pieces.
+/// A source of files that are read in pieces.
 pub trait Source: Sync {
-    /// Why bytes could not be had.
+    /// The error of a failed read.
     type Error: Send;
 
     /// The size of a file in bytes.
     fn size(&self, name: &str) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
-    /// Exactly these bytes of a file; at most half a MiB is asked for at once, and never beyond the file's size.
+    /// Exactly these bytes of a file; never more than half a MiB, and never beyond the file's end.
     fn bytes(
         &self,
         name: &str,
@@ -261,7 +262,7 @@ pub trait Source: Sync {
     ) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
 }
 
-/// What all files of a model may take together, and what was read of them.
+/// The size limit for the headers of all files of a model, and their size and hash so far.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u64,
@@ -273,22 +274,22 @@ impl Budget {
         Self { left: LARGEST_HEADER, hash: Sha256::new() }
     }
 
-    /// A fingerprint of the headers and the files' sizes.
+    /// A hash of the headers and the files' sizes.
     pub(super) fn fingerprint(self) -> String {
         self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// A file from its beginning. What was taken is forgotten.
+/// A file, read from its beginning. Consumed bytes are dropped.
 pub(super) struct Stream<'a, S> {
     source: &'a S,
     name: &'a str,
     size: u64,
     budget: &'a mut Budget,
-    /// What was read and not taken yet, from `at` on.
+    /// The bytes that were read but not consumed, starting at `at`.
     buffer: Vec<u8>,
     at: usize,
-    /// Where the next piece begins.
+    /// The offset of the next piece.
     next: u64,
     piece: usize,
 }
@@ -304,7 +305,7 @@ impl<'a, S: Source> Stream<'a, S> {
         self.size
     }
 
-    /// How much was taken.
+    /// The number of consumed bytes.
     pub(super) fn position(&self) -> u64 {
         self.next - (self.buffer.len() - self.at) as u64
     }
@@ -313,7 +314,7 @@ impl<'a, S: Source> Stream<'a, S> {
         Error::Fault { file: self.name.to_owned(), fault }
     }
 
-    /// The next bytes. `length` is checked by the caller: it is kept in memory.
+    /// The next bytes. The caller checks `length`, because they are kept in memory.
     pub(super) async fn take(&mut self, length: usize) -> Result<&[u8], Error<S::Error>> {
         while self.buffer.len() - self.at < length {
             self.fill().await?;
@@ -325,7 +326,7 @@ impl<'a, S: Source> Stream<'a, S> {
         Ok(bytes)
     }
 
-    /// Sees that so many bytes can follow, before each of them is read.
+    /// Fails if fewer than `length` bytes can follow, before any of them is read.
     pub(super) fn has_room(&self, length: u64) -> Result<(), Error<S::Error>> {
         if length > self.size - self.position() {
             return Err(self.fault(Fault::Truncated));
@@ -336,7 +337,7 @@ impl<'a, S: Source> Stream<'a, S> {
         Ok(())
     }
 
-    /// Steps over bytes, of which no more than a piece is kept at a time.
+    /// Skips bytes, keeping at most one piece in memory.
     pub(super) async fn skip(&mut self, mut length: u64) -> Result<(), Error<S::Error>> {
         self.has_room(length)?;
         while length > 0 {
@@ -386,7 +387,7 @@ impl<'a, S: Source> Stream<'a, S> {
         self.array().await.map(u64::from_le_bytes)
     }
 
-    /// A text of at most `most` bytes. What is not UTF-8 in it is replaced.
+    /// A text of at most `most` bytes. Invalid UTF-8 is replaced.
     pub(super) async fn text(&mut self, what: &'static str, most: usize) -> Result<String, Error<S::Error>> {
         let length = self.u64().await?;
         match usize::try_from(length).ok().filter(|length| *length <= most) {

@@ -1,7 +1,7 @@
-//! How much memory a llama-server needs for a model.
+//! The memory that a llama-server needs for a model.
 //!
-//! The rules are those of llama.cpp as measured on a build of 2026: weights and cache follow from the header to the
-//! byte, compute buffers from a formula that was fitted to what the server prints.
+//! The rules are those of llama.cpp, measured on a build of 2026: weights and cache follow exactly from the header,
+//! compute buffers from a formula fitted to the output of the server.
 
 mod options;
 #[cfg(test)]
@@ -11,10 +11,10 @@ use super::Model;
 
 pub use self::options::{CacheType, InvalidOption, Options};
 
-/// What each card loses to the driver, the libraries and fragmentation. An allowance and no measurement.
+/// An allowance for each card's driver, libraries and fragmentation. It is not measured.
 const OVERHEAD: u64 = 512 << 20;
 
-/// Bytes by what they are for. A part that is not known is none, and the notes say why.
+/// Bytes by purpose. A part that is unknown is `None`, and `notes` has the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Weights on the card.
@@ -25,15 +25,15 @@ pub struct Memory {
     pub compute: Option<u64>,
     /// The allowance for the driver.
     pub overhead: Option<u64>,
-    /// All of them.
+    /// The sum of the above.
     pub total: Option<u64>,
     /// Weights, keys and values in the host's memory.
     pub host: Option<u64>,
-    /// How each part was computed, and why one is not known.
+    /// How each part was computed, or why it is unknown.
     pub notes: Vec<String>,
 }
 
-/// Which parts of a model are on the card: the last layers first, and the output before them.
+/// The parts of a model on the card: the output first, then the layers from the last one backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offload {
     /// The first layer on the card.
@@ -42,7 +42,7 @@ struct Offload {
 }
 
 impl Offload {
-    /// The output counts as one layer, the last (llama.cpp, load_tensors).
+    /// The output counts as the last layer (llama.cpp, load_tensors).
     fn of(options: &Options, blocks: u64) -> Self {
         Self { first: (blocks + 1).saturating_sub(options.gpu_layers), has_output: options.gpu_layers > 0 }
     }
@@ -52,7 +52,7 @@ impl Offload {
     }
 }
 
-/// Computes how much memory a model needs.
+/// Computes the memory that a model needs.
 #[must_use]
 pub fn memory(model: &Model, options: &Options) -> Memory {
     let mut memory = Memory::default();
@@ -91,8 +91,8 @@ pub fn memory(model: &Model, options: &Options) -> Memory {
     memory
 }
 
-/// The largest context, in tokens, with which `needed` is at most `most` bytes; none when no context fits or a part is
-/// not known. It is a multiple of 256 for each slot, as the server rounds it.
+/// The largest context, in tokens, for which `needed` is at most `most` bytes; `None` if no context fits or a part is
+/// unknown. It is a multiple of 256 for each slot, as the server rounds it.
 #[must_use]
 pub fn largest_context(
     model: &Model,
@@ -120,7 +120,7 @@ struct Weights {
     host: u64,
 }
 
-/// The token embeddings stay on the host; where they are the output, too, the card has a copy.
+/// The token embeddings stay on the host; if they are also the output, the card has a copy.
 fn weights(model: &Model, offload: Offload, notes: &mut Vec<String>) -> Weights {
     let mut weights = Weights { card: 0, host: model.embedding_bytes };
     for (layer, bytes) in model.layer_bytes.iter().enumerate() {
@@ -143,11 +143,12 @@ fn weights(model: &Model, offload: Offload, notes: &mut Vec<String>) -> Weights 
     weights
 }
 
-/// Experts that are used for a token are not known here; no common model uses more.
+/// The assumed largest number of experts used for a token. The model description does not contain it, and no common
+/// model uses more.
 const MOST_EXPERTS: u64 = 8;
 
-/// What the largest step of a batch needs, beside the mask of its tokens. The steps were fitted to what a server
-/// prints.
+/// The memory of the largest step of a batch, plus the mask of its tokens. The steps were fitted to the output of a
+/// server.
 fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<String>) -> Option<u64> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
         notes.push("compute: not known, because multi-latent attention was not measured".to_owned());
@@ -182,7 +183,7 @@ fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<Stri
     sum(&[(cells.checked_mul(mask)?, batch), (feed_forward.max(experts).max(scores).checked_mul(4)?, batch)])
 }
 
-/// Why an architecture is not known.
+/// The reason why an architecture is not supported.
 fn unknown(model: &Model) -> String {
     let name = &model.architecture;
     if is_recurrent(name) {
@@ -192,15 +193,15 @@ fn unknown(model: &Model) -> String {
     }
 }
 
-/// The cells of a cache come in steps of this many (llama.cpp, llama_context).
+/// The number of cells is rounded up to a multiple of this (llama.cpp, llama_context).
 const PADDING: u64 = 256;
 
-/// Keys and values of a context.
+/// The keys and values of a context.
 #[derive(Debug)]
 struct Cache {
     /// Bytes of each layer.
     layers: Vec<u64>,
-    /// How many tokens are computed at once.
+    /// The number of tokens computed at once.
     micro_batch: u64,
     /// The cells of a layer with the whole context, in one stream.
     cells: u64,
@@ -209,18 +210,18 @@ struct Cache {
     windowed: Option<u64>,
 }
 
-/// What layers of one kind need.
+/// The widths of keys and values in a layer.
 struct Rows<'a> {
     options: &'a Options,
     key_length: u64,
-    /// None where there are no values.
+    /// `None` if the cache has no values.
     value_length: Option<u64>,
-    /// The most heads of any layer: what a transposed value cache is padded to.
+    /// The largest number of heads in a layer: a transposed value cache is padded to it.
     most_heads: u64,
 }
 
 impl Cache {
-    /// Computes it, or says why not.
+    /// Computes the cache; the error is the reason why it is unknown.
     fn of(model: &Model, options: &Options) -> Result<Self, String> {
         let architecture = Architecture::of(&model.architecture).ok_or_else(|| unknown(model))?;
         let layers = model.layers.ok_or("the file does not name its layers")?;
@@ -264,7 +265,7 @@ impl Cache {
         Ok(Self { layers, micro_batch, cells, streams, windowed })
     }
 
-    /// How it was computed.
+    /// A note about the computation.
     fn note(&self, options: &Options) -> String {
         let Self { cells, streams, layers, .. } = self;
         let windowed = self.windowed.map(|cells| format!(", and {cells} in layers with a window")).unwrap_or_default();
@@ -278,12 +279,12 @@ impl Rows<'_> {
     fn bytes(&self, heads: u64) -> Option<u64> {
         let keys = self.options.cache_type_k.row(self.key_length, heads)?;
         let Some(length) = self.value_length else { return Some(keys) };
-        // Without flash attention values are transposed, and all layers are as wide as the widest.
+        // Without flash attention, values are transposed, and all layers are as wide as the widest one.
         let heads = if self.options.flash_attention { heads } else { self.most_heads };
         keys.checked_add(self.options.cache_type_v.row(length, heads)?)
     }
 
-    /// Why there is no number.
+    /// The reason why the size is unknown.
     fn refusal(&self) -> String {
         let fits = |ty: CacheType, length: u64| length.is_multiple_of(ty.block());
         let (k, v) = (self.options.cache_type_k, self.options.cache_type_v);
@@ -297,7 +298,7 @@ impl Rows<'_> {
     }
 }
 
-/// The window and its period, where some layers have one.
+/// The window and its period, if some layers have one.
 fn windows(architecture: Architecture, model: &Model) -> Result<Option<(u64, u64)>, String> {
     if architecture.windows().is_none() {
         return Ok(None);
@@ -309,27 +310,27 @@ fn windows(architecture: Architecture, model: &Model) -> Result<Option<(u64, u64
     }
 }
 
-/// How the layers of an architecture attend to earlier tokens.
+/// The attention of an architecture's layers to earlier tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Architecture {
     /// One compressed key for all heads, and no value.
     Latent,
     /// Every layer attends to the whole context.
     Plain,
-    /// Some layers attend to a window of it.
+    /// Some layers attend to a window only.
     Windowed(Windows),
 }
 
-/// The windows where the file names none.
+/// The default windows of an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Windows {
-    /// How many tokens a window holds; none where the file has to say it.
+    /// The number of tokens in a window; `None` if only the file has it.
     pub(super) length: Option<u64>,
-    /// Every so many layers one has the whole context.
+    /// One layer in each period has the whole context.
     pub(super) period: u64,
 }
 
-/// Architectures that hold keys and values of each token in every layer, and nothing else.
+/// Architectures that keep only keys and values, of each token in every layer.
 const PLAIN: &[&str] = &[
     "arcee",
     "baichuan",
@@ -367,7 +368,7 @@ const PLAIN: &[&str] = &[
 ];
 
 impl Architecture {
-    /// That of this name; none for one that is not known here.
+    /// The architecture with this name; `None` if it is not supported.
     pub(super) fn of(name: &str) -> Option<Self> {
         let windowed = |length, period| Some(Self::Windowed(Windows { length, period }));
         match name {
@@ -388,7 +389,7 @@ impl Architecture {
     }
 }
 
-/// Whether an architecture is known to keep a state of its own beside or instead of keys and values.
+/// Whether an architecture keeps a recurrent state instead of, or besides, keys and values.
 pub(super) fn is_recurrent(name: &str) -> bool {
     const RECURRENT: &[&str] = &[
         "arwkv7",

@@ -1,33 +1,33 @@
-//! The options of a server that its memory depends on.
+//! The server options that affect its memory.
 
-/// Slots of a server that is told none: they share one cache.
+/// The default number of slots, which share one cache.
 const AUTOMATIC_SLOTS: u64 = 4;
 
-/// How a server is started, as far as its memory depends on it.
+/// The options of a server that affect its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The context in tokens; 0 is what the model was trained for.
+    /// The context in tokens; 0 for the context that the model was trained for.
     pub context_size: u64,
-    /// How many chats are served at once; none for the server's own choice: four that share the context.
+    /// The number of concurrent chats; `None` for the server's default: four that share the context.
     pub parallel: Option<u64>,
-    /// How keys are stored.
+    /// The type of keys in the cache.
     pub cache_type_k: CacheType,
-    /// How values are stored.
+    /// The type of values in the cache.
     pub cache_type_v: CacheType,
-    /// How many layers are on the card; the output counts as one.
+    /// The number of layers on the card; the output counts as one.
     pub gpu_layers: u64,
-    /// Whether attention is computed in one step.
+    /// Whether flash attention is used.
     pub flash_attention: bool,
-    /// How many tokens are taken at once (`--batch-size`).
+    /// The largest number of tokens in a batch (`--batch-size`).
     pub batch: u64,
-    /// How many of them are computed at once (`--ubatch-size`).
+    /// The number of tokens computed at once (`--ubatch-size`).
     pub ubatch: u64,
     /// Whether all chats share one cache (`--kv-unified`).
     pub unified: bool,
 }
 
 impl Default for Options {
-    /// What `damodel_llama_server` starts a server with.
+    /// The options that `damodel_llama_server` uses.
     fn default() -> Self {
         Self {
             context_size: 32_768,
@@ -43,26 +43,26 @@ impl Default for Options {
     }
 }
 
-/// An option that is not understood.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOption {
-    /// There is no such option. Its name is not told: it may be a secret.
+    /// Unknown option. Its name is not included, because it may be a secret.
     #[error("an option is unknown; the options are {}", NAMES.join(", "))]
     Name,
-    /// It cannot have this value.
+    /// Invalid value.
     #[error("{name} must be {rule}")]
     Value {
         /// The option.
         name: &'static str,
-        /// What it can be.
+        /// The allowed values.
         rule: &'static str,
     },
-    /// Values that are not floats need flash attention: the server exits without it.
+    /// Quantized values need flash attention: without it the server exits.
     #[error("cache_type_v can be quantized with flash_attention only")]
     NeedsFlashAttention,
 }
 
-/// The options by their names.
+/// The names of the options.
 const NAMES: &[&str] = &[
     "context_size",
     "parallel",
@@ -78,10 +78,10 @@ const NAMES: &[&str] = &[
 const CACHE_TYPE: &str = "one of f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 and iq4_nl";
 
 impl Options {
-    /// The defaults with what is set besides.
+    /// The defaults, changed by `set`.
     ///
     /// # Errors
-    /// The first that is not understood.
+    /// The first invalid option.
     pub fn parse<'a>(set: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, InvalidOption> {
         let mut options = Self::default();
         for (name, value) in set {
@@ -111,7 +111,7 @@ impl Options {
             "cache_type_v" => self.cache_type_v = cache()?,
             "gpu_layers" => self.gpu_layers = number(0, "a whole number")?,
             "flash_attention" => {
-                // A server that chooses by itself has it on a GPU.
+                // With `auto`, the server enables it on a GPU.
                 let is_on = match value {
                     "on" | "true" | "auto" => Some(true),
                     "off" | "false" => Some(false),
@@ -135,7 +135,7 @@ impl Options {
     }
 }
 
-/// How a cache stores its numbers.
+/// The type of numbers in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of ggml's types")]
 pub enum CacheType {
@@ -154,7 +154,7 @@ impl CacheType {
     const ALL: [Self; 9] =
         [Self::Bf16, Self::F16, Self::F32, Self::Iq4Nl, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0];
 
-    /// The type of a name that the server takes.
+    /// The type with this name of the server.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|ty| ty.name() == name)
@@ -164,12 +164,12 @@ impl CacheType {
         self.layout().0
     }
 
-    /// How many numbers stand in a block.
+    /// The number of values in a block.
     pub(super) fn block(self) -> u64 {
         self.layout().1
     }
 
-    /// Name, numbers in a block, and bytes of a block (ggml's type_traits).
+    /// Name, values in a block, and bytes of a block (ggml's type_traits).
     fn layout(self) -> (&'static str, u64, u64) {
         match self {
             Self::Bf16 => ("bf16", 1, 2),
@@ -184,7 +184,7 @@ impl CacheType {
         }
     }
 
-    /// The bytes of so many heads of this width; none when a head is no whole number of blocks, or beyond all measure.
+    /// The bytes of `heads` heads of this width; `None` if a head is not a whole number of blocks, or on overflow.
     pub(super) fn row(self, width: u64, heads: u64) -> Option<u64> {
         let (_, block, bytes) = self.layout();
         let blocks = width.is_multiple_of(block).then_some(width / block)?;

@@ -1,8 +1,8 @@
-//! The rules of the server, each with numbers that follow from it by hand.
+//! The memory rules of the server, checked with numbers computed by hand.
 
 use super::*;
 
-/// A model of 32 layers as large ones are: 8 of 32 heads have keys and values.
+/// A typical large model of 32 layers: 8 of its 32 heads have keys and values.
 fn model() -> Model {
     Model {
         architecture: "llama".to_owned(),
