@@ -1,4 +1,4 @@
-//! How one gets into an instance, as the service tells it: for everything that logs in there.
+//! SSH access to an instance, as the service reports it, for everything that logs in to instances.
 
 use secrecy::SecretString;
 
@@ -8,29 +8,26 @@ use crate::{
     framework::{Diagnostic, Path},
 };
 
-/// The user whose password the service tells (service API, In-instance inference server guide: everything is in
-/// `/root`).
+/// The user of the reported password (service API, In-instance inference server guide: everything is in `/root`).
 pub(super) const USER: &str = "root";
 
-/// The way into an instance. It is asked for when it is needed, so that no secret of it enters a plan or a state.
+/// The SSH access to an instance. It is requested when it is needed, so that no secret of it enters a plan or a state.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    /// The instance.
     pub(super) uid: InstanceUid,
-    /// What it is doing.
+    /// The instance's status.
     pub(super) status: Option<InstanceStatus>,
-    /// The address for SSH, once there is one.
+    /// The SSH address, if there is one yet.
     pub(super) host: Option<String>,
-    /// The port for SSH.
+    /// The SSH port.
     pub(super) port: Option<u16>,
-    /// The password of [`USER`]; none for an instance that takes keys.
+    /// The password of [`USER`]; `None` for an instance with key login.
     pub(super) password: Option<SecretString>,
-    /// The GPU model.
     pub(super) gpu_name: Option<String>,
 }
 
 impl Access {
-    /// What a record of the service says.
+    /// The access in a record of the service.
     pub(super) fn of(instance: &api::Instance) -> Self {
         Self {
             uid: instance.uid.clone(),
@@ -42,11 +39,11 @@ impl Access {
         }
     }
 
-    /// Asks the service, and waits for an instance that is still being created.
+    /// Requests the instance, and waits while it is being created.
     ///
     /// # Errors
-    /// A diagnostic at `instance_id`: there is no such instance, it does not run, or the service cannot be asked. `now`
-    /// says what the state is.
+    /// A diagnostic at `instance_id`: the instance does not exist or is not running, or the request failed. `now`
+    /// describes the state.
     pub(super) async fn to_running(
         uid: &InstanceUid,
         now: &str,
@@ -56,13 +53,13 @@ impl Access {
         running(uid, now, client, limits).await.map(|instance| Self::of(&instance))
     }
 
-    /// Whether one may hope to log in. An unknown status does not forbid it.
+    /// Whether a login may succeed. An unknown status does not exclude it.
     pub(super) fn runs(&self) -> bool {
         use InstanceStatus::{Creating, Failed, Released, Stopped};
         !matches!(self.status, Some(Creating | Failed | Released | Stopped))
     }
 
-    /// Why an instance that does not run accepts no login.
+    /// The diagnostic for an instance that is not running.
     pub(super) fn not_running(&self, now: &str) -> Diagnostic {
         let status = self.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
         Diagnostic::error(
@@ -75,7 +72,7 @@ impl Access {
     }
 }
 
-/// The record of an instance that one may hope to log in to, once it is no longer being created.
+/// The record of an instance whose creation has ended and that may accept a login.
 ///
 /// # Errors
 /// As [`Access::to_running`].

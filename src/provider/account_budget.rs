@@ -1,4 +1,4 @@
-//! The budget of the whole account (`max_account_hourly_price`): what all its instances cost by the hour, with those
+//! The budget of the whole account (`max_account_hourly_price`): the hourly cost of all its instances, including those
 //! that this run and others on this computer are about to create.
 
 use std::{
@@ -21,52 +21,52 @@ use crate::{
     framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
-/// How many of the dearest instances an error names.
+/// The number of most expensive instances in an error.
 const DEAREST: usize = 3;
 
-/// The budget, and what this run holds against it.
+/// The budget, and the planned instances of this run.
 #[derive(Debug)]
 pub(super) struct AccountBudget {
     most: Number,
-    /// The directory of the files by which runs know of each other.
+    /// The directory of the files that runs share.
     directory: PathBuf,
     reservations: OnceCell<Reservations>,
-    /// What the plans of this process ask for, by the plan.
+    /// The planned instances of this process, by the plan's id.
     planned: Mutex<BTreeMap<String, Item>>,
-    /// By how many GB the local data disks of instances are larger than those of their specifications: asked once.
+    /// The GB by which the local data disks of instances exceed those of their specifications, cached.
     sizes: Mutex<BTreeMap<String, i64>>,
 }
 
-/// What costs money.
+/// A cost item.
 #[derive(Clone, Debug, PartialEq)]
 struct Item {
     title: String,
     hourly: Number,
 }
 
-/// What the account is billed for, as lists show it.
+/// The current costs of the account, from lists.
 #[derive(Debug)]
 pub(super) struct Billed<'a> {
     budget: &'a AccountBudget,
     reservations: &'a Reservations,
     items: Vec<Item>,
-    /// Ids and names of instances that do not count although they are reserved.
+    /// Ids and names of instances that do not count, although reservations may name them.
     gone: BTreeSet<String>,
 }
 
-/// All that counts against the budget but the instance that is asked for.
+/// All items that count against the budget, except the instance being checked.
 #[derive(Debug)]
 pub(super) struct Room<'a> {
     most: &'a Number,
     items: Vec<Item>,
 }
 
-/// Instances that do not count, since the planned one takes their place.
+/// Instances that do not count because the planned one replaces them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Replaced<'a> {
-    /// By id.
+    /// The id of the replaced instance.
     pub(super) uid: Option<&'a str>,
-    /// A tainted one of this name: its plan does not know it.
+    /// The name of a tainted instance. The plan that replaces it has no id of it.
     pub(super) tainted: Option<&'a str>,
 }
 
@@ -75,24 +75,24 @@ impl AccountBudget {
         Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), sizes: Mutex::default() }
     }
 
-    /// The budget itself.
+    /// The limit.
     pub(super) fn most(&self) -> &Number {
         &self.most
     }
 
-    /// Forgets what a plan asked for: it is created now, or not at all.
+    /// Removes a planned instance: its create has started, or it is not created.
     pub(super) fn forget_plan(&self, plan: &str) {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner).remove(plan);
     }
 
-    /// Notes what became of a create.
+    /// Records the outcome of a create.
     pub(super) fn ended(&self, marker: &str, uid: Option<&str>) {
         if let Some(reservations) = self.reservations.get() {
             reservations.ended(marker, uid);
         }
     }
 
-    /// Forgets an instance that was released.
+    /// Removes the reservation of a released instance.
     pub(super) fn released(&self, uid: &str) {
         if let Some(reservations) = self.reservations.get() {
             reservations.released(uid);
@@ -109,8 +109,7 @@ impl AccountBudget {
             .await
     }
 
-    /// What the account is billed for at this moment; from lists that were asked for at `since` or later, or else from
-    /// a snapshot.
+    /// The current costs of the account, from lists requested at `since` or later, otherwise from a snapshot.
     async fn billed<'a>(
         &'a self,
         client: &Client,
@@ -141,7 +140,7 @@ impl AccountBudget {
         Ok(Billed { budget: self, reservations, items, gone })
     }
 
-    /// An instance at its live price.
+    /// The cost item of an instance at its live price.
     async fn item(
         &self,
         instance: &Instance,
@@ -182,7 +181,7 @@ impl AccountBudget {
         }
     }
 
-    /// By how many GB the local data disk of an instance is larger than its specification's; only its detail tells.
+    /// The GB by which an instance's local data disk exceeds its specification's. Only its detail contains the size.
     async fn data_disk_gb(
         &self,
         instance: &Instance,
@@ -202,7 +201,7 @@ impl AccountBudget {
     }
 }
 
-/// Why the budget cannot be held.
+/// Why the budget cannot be checked.
 enum Refusal {
     Failed(api::Error),
     Unpriced(String),
@@ -222,14 +221,14 @@ impl Replaced<'_> {
     }
 }
 
-/// What a reservation may know an instance by.
+/// The names under which a reservation may identify an instance.
 fn names(instance: &Instance) -> impl Iterator<Item = String> {
     [Some(instance.uid.to_string()), instance.name.clone()].into_iter().flatten()
 }
 
 impl Client {
-    /// What the account is billed for, for a plan; none without a budget, or when it cannot be asked, which is a
-    /// warning.
+    /// The current costs of the account for a plan; `None` without a budget. The error is a warning if the service did
+    /// not answer, and an error if a cost is unknown.
     pub(super) async fn billed_for_plan(
         &self,
         replaced: Replaced<'_>,
@@ -247,7 +246,7 @@ impl Client {
         }
     }
 
-    /// The same for a create, which is not sent when the account cannot be asked.
+    /// The current costs of the account for a create, which is not sent if they are unknown.
     pub(super) async fn billed_for_create(
         &self,
         since: Instant,
@@ -271,8 +270,8 @@ fn unpriced(detail: String) -> Diagnostic {
 }
 
 impl Billed<'_> {
-    /// Decides about a planned instance while nothing else is decided; what it returns counts for the plans that
-    /// follow.
+    /// Runs `decide` for a planned instance under the lock of the reservations. The price that it returns counts for
+    /// later plans.
     pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
         self.reservations.change(|own, others| {
             let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,7 +286,7 @@ impl Billed<'_> {
         })
     }
 
-    /// Reserves what a create is about to spend, unless the budget forbids it.
+    /// Reserves the price of a create, unless the budget forbids it.
     pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
         self.reservations.change(|own, others| {
             own.retain(|reservation| reservation.marker != marker);
@@ -316,7 +315,7 @@ impl Billed<'_> {
 }
 
 impl Room<'_> {
-    /// Whether an instance at this price fits in.
+    /// Checks that an instance with this price fits into the budget.
     pub(super) fn hold(&self, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
         let Some(price) = hourly.known() else {
             return Err(Diagnostic::error(

@@ -1,30 +1,31 @@
-//! One of many, for the singular data sources: none, or several, is an error that lists what there is.
+//! Selection of one object among many, for the singular data sources. None or several matches is an error that lists
+//! the objects.
 
 use crate::framework::Diagnostic;
 
-/// How many objects an error lists.
+/// The number of objects that an error lists.
 const LISTED: usize = 20;
 
-/// How one is chosen.
+/// The selection of one object.
 pub(super) struct Choice<T> {
-    /// What it is one of, in the singular.
+    /// The noun of the objects, in the singular.
     pub(super) what: &'static str,
-    /// What to do with several.
+    /// The handling of several matches.
     pub(super) takes: Takes<T>,
-    /// How one is named in an error.
+    /// The name of an object in an error.
     pub(super) label: fn(&T) -> String,
 }
 
-/// What to do with several.
+/// The handling of several matches.
 pub(super) enum Takes<T> {
-    /// Take the one with the latest time, in Unix seconds.
+    /// The one with the latest time, in Unix seconds.
     MostRecent(fn(&T) -> Option<i64>),
-    /// Several are an error.
+    /// Several matches are an error.
     TheOnlyOne,
 }
 
 impl<T> Choice<T> {
-    /// The one that matches.
+    /// The selected object.
     pub(super) fn one<'a>(&self, all: &'a [T], matches: impl Fn(&T) -> bool) -> Result<&'a T, Diagnostic> {
         let found: Vec<&T> = all.iter().filter(|thing| matches(thing)).collect();
         match (found.as_slice(), &self.takes) {

@@ -1,4 +1,4 @@
-//! What a configured provider hands to its resources and data sources.
+//! The configured provider, as its resources and data sources use it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,14 +15,14 @@ use crate::{
     framework::{self, value::Number},
 };
 
-/// What a configured provider hands to its resources and data sources.
+/// The configured provider, as its resources and data sources use it.
 #[derive(Debug)]
 pub struct Client {
-    /// The service.
+    /// The client of the service.
     pub(super) api: api::Client,
-    /// Creates in flight.
+    /// The journal of creates.
     pub(super) journal: Journal,
-    /// What plans have shown, for the plan inside the apply.
+    /// The quotes of plans, for the plan inside the apply.
     pub(super) quotes: Quotes,
     /// The default region.
     pub(super) region: Option<String>,
@@ -34,22 +34,22 @@ pub struct Client {
     pub(super) max_hourly_price: Option<Number>,
     /// The budget of the whole account.
     pub(super) account_budget: Option<AccountBudget>,
-    /// What the environment says about instances that cannot be released.
+    /// The environment's setting for instances that cannot be released.
     pub(super) on_unreleasable: Option<OnUnreleasable>,
-    /// What a create does about leftovers of its own configuration.
+    /// The handling of leftovers of the same configuration.
     pub(super) on_leftover: OnLeftover,
     /// Stack (or working directory) and workspace.
     pub(super) place: String,
-    /// Where files and the SSH agent of the operator are.
+    /// The operator's environment: variables, files and SSH agent.
     pub(super) environment: Environment,
-    /// The objects there were before this run made any.
+    /// The objects that existed before this run created any.
     pub(super) before: Before,
     pub(super) seen: Mutex<Seen>,
-    /// Whether the run has the error already that the provider's address or token is missing or wrong.
+    /// Whether the run has already reported that the provider's address or token is missing or wrong.
     pub(super) has_reported_misconfiguration: AtomicBool,
 }
 
-/// The objects there were before this run made any, asked for once, since only what earlier runs left behind matters.
+/// The objects that existed before this run created any, requested once: only leftovers of earlier runs matter.
 #[derive(Debug, Default)]
 pub(super) struct Before {
     pub(super) instances: OnceCell<Arc<Listing<Instance>>>,
@@ -57,23 +57,22 @@ pub(super) struct Before {
     pub(super) private_images: OnceCell<Arc<Listing<PrivateImage>>>,
 }
 
-/// What this run has seen of the state.
+/// The parts of the state that this run has seen.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The objects that are in a state, and whether they were planned with it: a tainted one is planned as if it were
-    /// not there (plugin protocol, planning).
+    /// The objects in a state, and whether they were planned with it: a tainted one is planned as a new object (plugin
+    /// protocol, planning).
     in_a_state: BTreeMap<(&'static str, String), bool>,
     /// The leftovers that a create has adopted.
     adopted: BTreeSet<String>,
 }
 
-/// What a create does about an object that bears the marker of its own configuration and that no pending record
-/// explains.
+/// The handling of an object that has the marker of the same configuration and no pending record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLeftover {
     /// Adopts it.
     Adopt,
-    /// Is an error.
+    /// Fails with an error.
     #[default]
     Fail,
     /// Warns, and creates another.
@@ -81,7 +80,7 @@ pub enum OnLeftover {
 }
 
 impl OnLeftover {
-    /// Reads the word of a configuration.
+    /// Parses the value in the configuration.
     pub(super) fn parse(word: &str) -> Option<Self> {
         match word {
             "adopt" => Some(Self::Adopt),
@@ -92,17 +91,17 @@ impl OnLeftover {
     }
 }
 
-/// What a destroy does when the service forbids the release (service API, 160012).
+/// The handling of an instance whose release the service forbids (service API, 160012).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUnreleasable {
-    /// Drops the instance from the state and leaves it to its term.
+    /// Removes the instance from the state; it keeps running until the end of its term.
     Abandon,
-    /// Is an error.
+    /// Fails with an error.
     Fail,
 }
 
 impl OnUnreleasable {
-    /// Reads the word of a configuration or the environment.
+    /// Parses the value in the configuration or the environment.
     pub(super) fn parse(word: &str) -> Option<Self> {
         match word {
             "abandon" => Some(Self::Abandon),
@@ -134,8 +133,8 @@ impl Client {
         }
     }
 
-    /// The key under which a create that a killed run left behind is found again: the same working directory, workspace
-    /// and configuration.
+    /// The key that identifies a create between runs: the same working directory, workspace and configuration have the
+    /// same key.
     pub(super) fn create_key(&self, configuration: &str) -> String {
         let mut hash = Sha256::new();
         for part in [self.place.as_str(), configuration] {
@@ -145,8 +144,8 @@ impl Client {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Notes that a state holds an object, which proves that Terraform stored what its create answered, whatever the
-    /// provider then believed: its pending record is cleared.
+    /// Records that an object is in a state. This proves that Terraform stored the result of its create, so the pending
+    /// record is removed.
     pub(super) fn in_a_state(&self, kind: ObjectKind, id: &str) {
         self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
         let Some(base_url) = self.base_url() else { return };
@@ -155,18 +154,18 @@ impl Client {
         }
     }
 
-    /// The same of an object that is planned with its state.
+    /// Like [`Self::in_a_state`], for an object that is planned with its state.
     pub(super) fn planned_with_state(&self, kind: ObjectKind, id: &str) {
         self.in_a_state(kind, id);
         self.seen().in_a_state.insert((kind.as_str(), id.to_owned()), true);
     }
 
-    /// Whether an object is in the state as tainted: a refresh read it, and no plan was handed its state.
+    /// Whether an object is tainted in the state: a refresh read it, but no plan received its state.
     pub(super) fn is_tainted(&self, kind: ObjectKind, id: &str) -> bool {
         self.seen().in_a_state.get(&(kind.as_str(), id.to_owned())) == Some(&false)
     }
 
-    /// Keeps, for the apply, that an object with the name of a leftover is in the state.
+    /// Stores for the apply that an object with a name like a leftover's is in the state.
     pub(super) fn keep_marked_name(&self, kind: ObjectKind, id: &str, name: Option<&str>) {
         let is_hex = |text: &str| matches!(text.len(), 8 | 12) && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         if name.and_then(|name| name.rsplit_once('-')).is_some_and(|(_, end)| is_hex(end)) {
@@ -174,7 +173,7 @@ impl Client {
         }
     }
 
-    /// Whether this run, in its plan or here, saw an object in a state.
+    /// Whether the plan or apply of this run saw an object in a state.
     pub(super) fn was_in_a_state(&self, kind: ObjectKind, id: &str) -> bool {
         let is_here = self.seen().in_a_state.contains_key(&(kind.as_str(), id.to_owned()));
         is_here || self.quotes.find(&self.shown_key(kind, id), jiff::Timestamp::now().as_second()) == Some(true)
@@ -184,12 +183,12 @@ impl Client {
         format!("{}|in a state|{}|{id}", self.base_url().unwrap_or_default(), kind.as_str())
     }
 
-    /// Whether a create may adopt a leftover: each is adopted once.
+    /// Whether a create may adopt a leftover. Each is adopted only once.
     pub(super) fn adopts(&self, id: &str) -> bool {
         self.seen().adopted.insert(id.to_owned())
     }
 
-    /// Clears the pending record of an object that was released.
+    /// Removes the pending record of an object that was released.
     pub(super) fn released(&self, kind: ObjectKind, id: &str) {
         if let (ObjectKind::Instance, Some(budget)) = (kind, &self.account_budget) {
             budget.released(id);
@@ -200,12 +199,12 @@ impl Client {
         }
     }
 
-    /// The pending record that a create with this key, and with these candidates where it has several, would adopt.
+    /// The pending record that a create with this key (and one of these candidates, if it has several) would adopt.
     pub(super) fn resumable(&self, kind: ObjectKind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
         self.journal.left_for(kind, key, &self.base_url()?, candidates).ok()?.into_iter().next()
     }
 
-    /// The service's base address, as pending records and quotes name it.
+    /// The service's base address, as stored in pending records and quotes.
     pub(super) fn base_url(&self) -> Option<String> {
         self.api.settings().base_url.as_ref().map(ToString::to_string)
     }
@@ -215,15 +214,15 @@ impl Client {
     }
 }
 
-/// The framework's end of a step, as the service's client takes it.
+/// The limits of a step for the service's client.
 pub(super) fn limits<C>(context: &framework::StepContext<C>) -> api::Context {
     api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 
-/// How long the checks of one plan may take: a service that does not answer must not keep a reviewer.
+/// The time limit for the checks of one plan, in case the service does not answer.
 const PLANNING: Duration = Duration::from_secs(60);
 
-/// The end of planning, as the service's client takes it.
+/// The limits of a plan for the service's client.
 pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> api::Context {
     api::Context::within(PLANNING, &context.stopping)
 }

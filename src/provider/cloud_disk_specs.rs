@@ -16,11 +16,9 @@ use crate::{
     },
 };
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct List;
 
-/// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CloudDiskSpecs {
     spec_alias: Attr<String>,

@@ -1,4 +1,4 @@
-//! The provider's configuration: arguments, the environment behind them, and the client that comes of both.
+//! The provider's configuration: its arguments, the environment variables behind them, and the client built from both.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -162,7 +162,7 @@ pub(super) fn schema() -> Schema {
     )
 }
 
-/// Judges what can be judged without the service.
+/// Checks the arguments without the service.
 pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnostics) {
     if let (Some(url), false) = (configuration.base_url.as_str(), configuration.allow_http.is_unknown()) {
         parse_base_url(url, configuration, Path::to("base_url"), diagnostics);
@@ -183,7 +183,8 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
     }
 }
 
-/// Makes the client. Only malformed values are refused here; what is missing is told by the first call that needs it.
+/// Builds the client. Malformed values are rejected here; missing values are reported by the first call that needs
+/// them.
 pub(super) fn configure(
     configuration: Configuration,
     environment: &Environment,
@@ -280,7 +281,7 @@ fn parse_base_url(
                     "The service's base address (base_url or DAMODEL_BASE_URL) cannot be used: {error}.{}",
                     match error {
                         InvalidBaseUrl::PlainHttp => " For a private gateway without TLS set allow_http = true.".into(),
-                        // What stands before an @ may be a password.
+                        // The text before an @ may contain a password.
                         InvalidBaseUrl::NoAddress if !url.contains('@') => format!(" Its value is {url:?}."),
                         _ => String::new(),
                     }

@@ -1,4 +1,4 @@
-//! The environment variables and directories that the provider was started with.
+//! The environment variables and the working directory of the provider's process.
 
 use std::{
     collections::BTreeMap,
@@ -9,9 +9,9 @@ use std::{
 const HOME: &str = "HOME";
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// The environment that the core passes on to the provider, and the directory that it works in.
+/// The environment variables and the working directory that Terraform passes to the provider.
 ///
-/// Read once at the start, so that nothing else in the provider looks at the process, and tests can say what they like.
+/// Read once at the start: nothing else in the provider reads the process environment, and tests can replace it.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// The environment of this process.
     pub fn of_process() -> Self {
         Self {
             variables: env::vars_os()
@@ -34,7 +34,7 @@ impl Environment {
         }
     }
 
-    /// One made up of these variables and this working directory.
+    /// An environment with these variables and this working directory.
     pub fn made_of<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
         directory: PathBuf,
@@ -43,18 +43,17 @@ impl Environment {
         Self { variables, directory }
     }
 
-    /// The value of a variable; an empty one counts as not set.
+    /// The value of a variable; an empty one counts as unset.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Where the core keeps what belongs to this working directory.
+    /// The data directory of Terraform for this working directory.
     pub(super) fn data_directory(&self) -> PathBuf {
         self.directory.join(self.variable("TF_DATA_DIR").unwrap_or(".terraform"))
     }
 
-    /// What tells a configuration and its workspace from every other: its stack's name, or the working directory on
-    /// this machine.
+    /// Identifies a configuration and its workspace: the stack's name, or the working directory on this computer.
     pub(super) fn place(&self, stack: Option<&str>) -> String {
         let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
         let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
@@ -65,7 +64,7 @@ impl Environment {
         }
     }
 
-    /// A path as the operator means it: relative to the working directory, or in the home directory with `~/`.
+    /// A path given by the operator: relative to the working directory, or in the home directory with `~/`.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         match (path.strip_prefix("~"), self.variable(HOME)) {
@@ -80,10 +79,10 @@ impl Environment {
         &self.directory
     }
 
-    /// The same in another working directory.
+    /// The same environment in another working directory.
     #[must_use]
     pub fn within(self, directory: impl AsRef<Path>) -> Self {
-        // Without a `.` in its middle.
+        // Without `.` components.
         Self { directory: self.directory.join(directory).components().collect(), ..self }
     }
 
@@ -94,7 +93,7 @@ impl Environment {
 }
 
 impl fmt::Debug for Environment {
-    /// Shows names only: a value may be a token.
+    /// Shows names only, because a value may be a token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Environment")

@@ -1,4 +1,4 @@
-//! From an error of the service to what the operator reads.
+//! Diagnostics for errors of the service.
 
 use std::sync::atomic::Ordering;
 
@@ -11,19 +11,19 @@ use crate::{
     framework::{Diagnostic, Diagnostics, Path},
 };
 
-/// A call that failed, and what the operator needs to know around it.
+/// A failed call, with the context for its diagnostic.
 #[derive(Debug)]
 pub(super) struct Failure<'a> {
-    /// What went wrong.
+    /// The error.
     pub(super) error: &'a Error,
-    /// What was tried, as it reads after "Cannot": `create instance "trainer"`.
+    /// The attempted action, as text after "Cannot": `create instance "trainer"`.
     pub(super) tried: String,
-    /// What the state is now, in a sentence.
+    /// The resulting state, in a sentence.
     pub(super) now: String,
 }
 
 impl Failure<'_> {
-    /// The diagnostic, at the first attribute to blame that the configuration sets.
+    /// The diagnostic, at the first blamed attribute that is set in the configuration.
     pub(super) fn diagnostic(&self, is_set: impl Fn(&str) -> bool) -> Diagnostic {
         let meaning = meaning(self.error);
         let mut detail = String::new();
@@ -48,25 +48,24 @@ impl Failure<'_> {
         self.diagnostic(|_| false)
     }
 
-    /// The same as a warning: the step goes on.
+    /// The diagnostic as a warning: the step continues.
     pub(super) fn warning(&self) -> Diagnostic {
         let error = self.whole();
         Diagnostic::warning(error.summary, error.detail)
     }
 
-    /// The same for a check of a plan that could not be made: a warning, or the error that the provider is not
-    /// configured well enough for any call.
+    /// The diagnostic of a plan's check that failed: a warning, or an error if the provider is misconfigured.
     pub(super) fn of_a_check(&self, client: &Client) -> Diagnostics {
         self.misconfigured(client).unwrap_or_else(|| self.warning().into())
     }
 
-    /// The same for a refresh, which leaves the state as it is.
+    /// The diagnostic of a failed refresh, which leaves the state unchanged.
     pub(super) fn of_a_refresh(&self, client: &Client) -> Diagnostics {
         self.misconfigured(client).unwrap_or_else(|| self.whole().into())
     }
 
-    /// The error of a provider whose address or token is missing or wrong; none if that is not the reason. All calls
-    /// fail alike then, so the first one reports it for the whole run, and the others nothing.
+    /// The error of a provider with a missing or wrong address or token; `None` if the reason is another. All calls
+    /// fail alike then, so only the first one reports it in a run.
     fn misconfigured(&self, client: &Client) -> Option<Diagnostics> {
         let is_misconfigured = matches!(
             self.error,
@@ -89,7 +88,7 @@ impl Failure<'_> {
         Some(Diagnostic::error(summary, detail).into())
     }
 
-    /// The error in the service's own words, with its code and ids.
+    /// The service's response, with its code and ids.
     fn account(&self) -> String {
         match self.error.service() {
             Some(service) => format!(
@@ -107,7 +106,7 @@ impl Failure<'_> {
         }
     }
 
-    /// The attributes whose service fields the message of an invalid parameter names, in its order.
+    /// The attributes of the service fields in the message of an invalid parameter, in order.
     fn named_attributes(&self) -> Vec<&'static str> {
         let Some(service) = self.error.service() else { return Vec::new() };
         if !matches!(service.code, Code::InvalidParameter | Code::Other(_)) {

@@ -1,4 +1,4 @@
-//! Functions that need no service: the parts of an address, and sums.
+//! Functions without service calls: the parts of an image address, and the cost of an instance.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,11 @@ use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type
 #[derive(Debug)]
 pub(super) struct ParseImageAddress;
 
-/// Its arguments.
 #[derive(Debug, Deserialize)]
 pub(in crate::provider) struct AddressArguments {
     address: String,
 }
 
-/// Its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Parts {
     registry_host: Attr<String>,
@@ -69,7 +67,6 @@ impl Function for ParseImageAddress {
 #[derive(Debug)]
 pub(super) struct EstimateCost;
 
-/// Its arguments.
 #[derive(Debug, Deserialize)]
 pub(in crate::provider) struct CostArguments {
     spec: PriceList,
@@ -79,7 +76,7 @@ pub(in crate::provider) struct CostArguments {
     purchase_duration: Attr<i64>,
 }
 
-/// What a sum needs of a specification, as the data sources of specifications show it.
+/// The prices of a specification, in the form of the specification data sources.
 #[derive(Debug, Deserialize)]
 struct PriceList {
     hourly_price: Attr<Number>,

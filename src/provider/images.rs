@@ -1,5 +1,4 @@
-//! Images as a create selects them, and whether they can be used (service API, POST /api/instance/create, rules 3 to
-//! 5).
+//! The image that a create selects, and whether it can be used (service API, POST /api/instance/create, rules 3 to 5).
 
 use std::sync::LazyLock;
 
@@ -8,19 +7,19 @@ use regex::Regex;
 use super::{Client, words::nearest};
 use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
 
-/// The CUDA version that an image needs, and where that is read.
+/// The CUDA version that an image needs, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cuda {
-    /// The parts of the version, without zeros at the end: 12 and 12.0 are one version.
+    /// The parts of the version, without trailing zeros: 12 and 12.0 are equal.
     pub(super) version: Vec<u64>,
-    /// Whether a label says it. A name or a software's name is only a hint.
+    /// Whether a label contains it. A name or a software's name is only a hint.
     pub(super) is_labelled: bool,
 }
 
 /// An image that a create selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted<'a> {
-    /// By its full address, which says whether it is public.
+    /// By its full address, which shows whether it is public.
     Address { address: &'a str, public: bool },
     /// By number and kind.
     Number { id: i64, public: bool },
@@ -35,7 +34,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// That it does not exist, with the nearest of the known addresses.
+    /// The text for an image that does not exist, with the most similar known address.
     fn unknown<'a>(&self, place: &str, known: impl Iterator<Item = &'a String>) -> String {
         let kind = if self.is_public() { "public" } else { "private" };
         let (named, nearest) = match self {
@@ -47,7 +46,6 @@ impl Wanted<'_> {
         format!("{named} is not a {kind} image of {place}.{nearest} The data source damodel_{kind}_images lists them.")
     }
 
-    /// Whether it is a public image.
     pub(super) fn is_public(&self) -> bool {
         match self {
             Self::Address { public, .. } | Self::Number { public, .. } => *public,
@@ -55,7 +53,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What a configuration selects; none while that is unknown, or where an address does not say its kind.
+/// The image that a configuration selects; `None` if it is unknown, or if an address does not show its kind.
 pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'a str>) -> Option<Wanted<'a>> {
     match (id, kind, address) {
         (Some(id), Some(kind), _) => Some(Wanted::Number { id, public: kind == "public" }),
@@ -67,7 +65,7 @@ pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'
     }
 }
 
-/// Whether an image is public, by its address behind the host; none where that does not say.
+/// Whether an image is public, from its address without the host; `None` if the address does not show it.
 fn is_public(path: &str) -> Option<bool> {
     match (path.contains("model_library"), path.contains("user_private")) {
         (true, false) => Some(true),
@@ -76,7 +74,7 @@ fn is_public(path: &str) -> Option<bool> {
     }
 }
 
-/// A full address, taken apart (service API, POST /api/instance/create, rule 4).
+/// The parts of a full address (service API, POST /api/instance/create, rule 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address<'a> {
     pub(super) registry_host: &'a str,
@@ -86,7 +84,7 @@ pub(super) struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Takes an address apart, or says what is wrong with it, as a fragment.
+    /// Splits an address into its parts; the error is a fragment.
     pub(super) fn parse(address: &'a str) -> Result<Self, &'static str> {
         const FORM: &str = "must be an image address of the form host/repository[:tag]";
         if address.contains(char::is_whitespace) {
@@ -112,7 +110,8 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The CUDA version that a public image needs, where its labels or names tell it; or why it cannot be used.
+/// The CUDA version that a public image needs, if its labels or names contain it. The error is the reason why the image
+/// cannot be used.
 pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let found = listing.records.iter().find(|image| match wanted {
         Wanted::Address { address, .. } => image.image_url.as_deref() == Some(*address),
@@ -133,7 +132,7 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
     }
 }
 
-/// The same of a private image, which must be ready.
+/// Like [`public`], for a private image, which must be ready.
 pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
     let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
@@ -155,8 +154,8 @@ fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
     texts.filter_map(|text| cuda(text)).max()
 }
 
-/// The region of a private image. The service names no rule for it (service API, Private image), so another region may
-/// be no hindrance.
+/// The region of a private image. The service API has no rule for it (service API, Private image), so an image of
+/// another region may work.
 pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a str> {
     find_private(listing, wanted)?.region.as_deref()
 }
@@ -168,7 +167,7 @@ fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> 
     })
 }
 
-/// The address of an image of which the number and kind are known; none where the lists cannot tell.
+/// The address of an image with this number and kind; `None` if the lists lack it.
 pub(super) async fn address(id: i64, kind: &str, client: &Client, limits: &Context) -> Result<Option<String>, Error> {
     Ok(match kind {
         "public" => {
@@ -183,7 +182,7 @@ pub(super) async fn address(id: i64, kind: &str, client: &Client, limits: &Conte
     })
 }
 
-/// The parts of a version such as `12.4`, without zeros at the end.
+/// The parts of a version such as `12.4`, without trailing zeros.
 pub(super) fn version(text: &str) -> Option<Vec<u64>> {
     let mut parts: Vec<u64> = text.trim().split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     while parts.last() == Some(&0) {
@@ -192,7 +191,7 @@ pub(super) fn version(text: &str) -> Option<Vec<u64>> {
     Some(parts)
 }
 
-/// The CUDA version that a text speaks of: `cuda12.4`, `CUDA 11.8`, `cuda-12`.
+/// The CUDA version in a text: `cuda12.4`, `CUDA 11.8`, `cuda-12`.
 fn cuda(text: &str) -> Option<Vec<u64>> {
     static PATTERN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?i)cuda[ _:v-]{0,3}(\d{1,2}(?:\.\d{1,2})?)(?:[^0-9]|$)").ok());

@@ -1,4 +1,4 @@
-//! What earlier runs left behind in the pending directory, told once a run.
+//! The warning about the pending records of earlier runs, once per run.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{
     framework::{Diagnostic, Diagnostics},
 };
 
-/// How long the token program may take to print the token that shows whose account a record is of.
+/// The time limit of the token program; the token is only needed to name the account of a record.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many are named.
+/// The number of records in the warning.
 const NAMED: usize = 10;
 
-/// A warning that names what nothing has resumed.
+/// The warning about records that no run has resumed.
 pub(super) async fn told(client: &Client) -> Diagnostics {
     let journal = client.journal.clone();
     let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {

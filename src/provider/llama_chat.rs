@@ -1,4 +1,4 @@
-//! A chat with a server inside an instance, through an SSH session: for the probe of `damodel_llama_server` and for
+//! A chat with a model server in an instance, through an SSH session: for the probe of `damodel_llama_server` and for
 //! `damodel_chat_completion` (service API, In-instance inference server guide).
 
 use std::time::Duration;
@@ -16,27 +16,27 @@ use crate::{
     },
 };
 
-/// The largest answer that is read whole, in bytes; pieces of a stream are not counted.
+/// The largest answer in one document, in bytes; streams have no limit.
 const LARGEST: usize = 1 << 20;
-/// The longest text of a server's own error that is shown, in characters.
+/// The longest error message of a server that is shown, in characters.
 const LONGEST: usize = 500;
 
-/// How long an answer may be silent. A question may wait behind those of others, however healthy the server is: what
-/// ends the wait is the deadline of whoever asks.
+/// The longest silence of an answer: unlimited, because a request may be queued behind others. The caller's deadline
+/// ends the wait.
 const SILENCE: Duration = Duration::MAX;
 
-/// Why there is no answer.
+/// Why a chat failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChatFailure {
-    /// The server's answer is none, or ended too early.
+    /// The answer is invalid, or ended too early.
     #[error("{0}")]
     NoAnswer(String),
-    /// The server refused, in its own words.
+    /// The server refused the request.
     #[error("it answered {status}{}{message}", if .message.is_empty() { "" } else { ": " })]
     Refused {
         /// The HTTP status.
         status: StatusCode,
-        /// What it said.
+        /// The server's message.
         message: String,
     },
     /// The connection failed.
@@ -45,35 +45,35 @@ pub(super) enum ChatFailure {
 }
 
 impl ChatFailure {
-    /// Whether the server is there and has no room for another request.
+    /// Whether the server is running but has no capacity for the request.
     pub(super) fn is_busy(&self) -> bool {
         let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         matches!(self, Self::Refused { status, .. } if busy.contains(status))
     }
 
-    /// Whether the server is there and asks for a key that was not given.
+    /// Whether the server requires an API key and got none or a wrong one.
     pub(super) fn asks_for_key(&self) -> bool {
         matches!(self, Self::Refused { status, .. } if *status == StatusCode::UNAUTHORIZED)
     }
 }
 
-/// What `/health` says.
+/// The result of `/health`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     /// It is loading the model.
     Loading,
-    /// It is ready, as it thinks.
+    /// It reports that it is ready.
     Ok,
-    /// Nobody listens on the port.
+    /// The connection was refused.
     Refused,
-    /// Somebody answers who is no such server.
+    /// The answer is not that of a llama-server.
     Strange,
 }
 
-/// Asks whether a server has loaded its model. That it has does not prove that it can compute.
+/// Checks whether a server has loaded its model. This does not prove that it can compute.
 ///
 /// # Errors
-/// The connection's; a port where nobody listens is none.
+/// Those of the connection; a refused connection is not an error.
 pub(super) async fn health(session: &Session, port: u16) -> Result<Health, ssh::Error> {
     let request = Request::get("/health").body(Bytes::new());
     let request = request.map_err(|error| ssh::Error::BadAnswer { port, reason: error.to_string() })?;
@@ -89,10 +89,10 @@ pub(super) async fn health(session: &Session, port: u16) -> Result<Health, ssh::
     }
 }
 
-/// Asks, and puts the answer together from its pieces. That takes as long as the caller waits; it may be dropped.
+/// Sends the request, and assembles the answer from its pieces. It has no time limit of its own. Cancel-safe.
 ///
 /// # Errors
-/// Why there is no whole answer.
+/// The reason why there is no complete answer.
 pub(super) async fn ask(
     session: &Session,
     port: u16,
@@ -157,8 +157,7 @@ async fn read_events(body: ssh::Body) -> Result<ChatAnswer, ChatFailure> {
     assembly.into_answer().ok_or_else(|| ChatFailure::NoAnswer("its answer is empty".to_owned()))
 }
 
-/// What a server says about its error; nothing when that is no JSON of the usual form, since a page of HTML helps
-/// nobody.
+/// The error message of a server; empty if the body is not JSON of the usual form, such as an HTML page.
 fn message(body: &[u8]) -> String {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = document.get("error").unwrap_or(&document);

@@ -1,20 +1,19 @@
-//! What each error means to an operator: one table says, for each endpoint and code, which attribute is to blame and
-//! what to do.
+//! The meaning of each error: a table from endpoint and code to the blamed attribute and the advice.
 
 use crate::api::{Code, Endpoint, Error, Missing, ServiceError, TokenError};
 
-/// What an error means.
+/// The meaning of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meaning {
-    /// What went wrong, as it reads after "Cannot …: ".
+    /// The problem, as text after "Cannot …: ".
     pub(super) title: &'static str,
-    /// The attributes that may be to blame, the likeliest first.
+    /// The attributes that may be the cause, the most likely first.
     pub(super) attributes: &'static [&'static str],
-    /// What to do.
+    /// The advice.
     pub(super) advice: &'static str,
 }
 
-/// What an error means, the service's own or another.
+/// The meaning of an error of the service or of the client.
 pub(super) fn meaning(error: &Error) -> Meaning {
     let (title, attributes, advice) = match (error.service(), error) {
         (Some(service), _) if service.endpoint == Endpoint::ChatCompletions => chat(chat_code(service)),
@@ -27,7 +26,7 @@ pub(super) fn meaning(error: &Error) -> Meaning {
     Meaning { title, attributes, advice }
 }
 
-/// The attribute that an argument of the service is written as; none for a word that is no argument.
+/// The attribute for an argument of the service; `None` for any other word.
 pub(super) fn attribute_of(field: &str) -> Option<&'static str> {
     FIELDS.iter().find(|(known, _)| *known == field).map(|(_, attribute)| *attribute)
 }
@@ -249,7 +248,7 @@ fn of_image(code: Code) -> Row {
     }
 }
 
-/// The chat endpoint has a credential of its own, and arguments of its own.
+/// The errors of the chat endpoint, which has its own credential and arguments.
 fn chat(code: Option<Code>) -> Row {
     match code {
         Some(Code::InvalidToken) => (
@@ -286,8 +285,8 @@ fn chat(code: Option<Code>) -> Row {
     }
 }
 
-/// The code that an error of the chat endpoint stands for. Its format is not documented: a server that speaks as
-/// OpenAI's clients expect names it with a word, and any server has an HTTP status (service API, Errors).
+/// The code for an error of the chat endpoint. Its error format is not documented: an OpenAI-compatible server sends a
+/// word, and any server an HTTP status (service API, Errors).
 fn chat_code(error: &ServiceError) -> Option<Code> {
     match (error.code, error.name.as_deref()) {
         (Code::Other(_), Some("invalid_api_key" | "authentication_error")) => Some(Code::InvalidToken),
@@ -300,7 +299,7 @@ fn chat_code(error: &ServiceError) -> Option<Code> {
     }
 }
 
-/// The code that an HTTP status stands for where nothing else is said.
+/// The code for an HTTP status, if the error has no other code.
 fn code_of_status(status: u16) -> Option<Code> {
     match status {
         400 | 404 | 422 => Some(Code::InvalidParameter),
@@ -312,7 +311,7 @@ fn code_of_status(status: u16) -> Option<Code> {
     }
 }
 
-/// Errors that never were the service's.
+/// Errors that are not responses of the service.
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
         Error::Cancelled { .. } => ("it was stopped", "The run was stopped."),

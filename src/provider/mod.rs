@@ -1,6 +1,7 @@
-//! damodel itself: the provider's configuration, the list of what it offers, and a folder for each resource.
+//! The provider damodel: its configuration, the list of everything that it offers, and a folder for each resource.
 //!
-//! A resource never uses another resource's folder; what several need is here.
+//! A resource never uses the folder of another resource; shared code is in this folder. Depends on `framework`, `api`,
+//! `model` and `ssh`.
 
 mod access;
 mod account_budget;
@@ -51,7 +52,7 @@ pub struct Damodel {
 }
 
 impl Damodel {
-    /// The provider in an environment.
+    /// The provider with this environment.
     pub fn new(environment: Environment) -> Self {
         Self { environment }
     }

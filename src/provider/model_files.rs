@@ -1,4 +1,4 @@
-//! Where model files lie: on this computer, at an address, or in an instance; for the data source and for the plan of a
+//! Sources of model files: this computer, an address, or an instance. Used by the data source and by the plan of a
 //! server.
 
 use std::path::PathBuf;
@@ -11,28 +11,28 @@ use crate::{
     ssh::{self, Exit, Session},
 };
 
-/// Why bytes of a file could not be had.
+/// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
-    /// The program in the instance did not do as it should.
+    /// The command in the instance failed.
     #[error("reading it in the instance failed: {0}")]
     Command(String),
-    /// It cannot be opened or read here.
+    /// The file on this computer cannot be read.
     #[error("{0}")]
     Local(#[from] std::io::Error),
-    /// It is not there.
+    /// It does not exist.
     #[error("no such file in the instance")]
     Missing,
-    /// It is a folder, or a device.
+    /// It is a folder or a device.
     #[error("it is not a regular file")]
     NotAFile,
-    /// The address does not lead to it.
+    /// The file at the address cannot be read.
     #[error("{0}")]
     Remote(#[from] RemoteError),
     /// SSH failed.
     #[error("{0}")]
     Ssh(#[from] ssh::Error),
-    /// The user may not read it.
+    /// The user of the login has no permission to read it.
     #[error("the user that logs in may not read it")]
     Unreadable,
 }
@@ -78,12 +78,12 @@ impl Source for RemoteFiles {
 #[derive(Debug)]
 pub(super) struct InstanceFiles<'a>(pub(super) &'a Session);
 
-/// Stands before what a program says, since the start files of a shell may say something first.
+/// Printed before a command's output, because a shell's start files may print something first.
 const MARK: &str = "damodel-model-file\n";
-/// What is read at a time is whole blocks of this size, from the beginning of one: a small `dd` seeks.
+/// Reads cover whole blocks of this size: `dd` seeks in blocks.
 const BLOCK: u64 = 4096;
 
-/// The programs, in any POSIX shell. The path comes on standard input, so that none needs to be quoted.
+/// The commands, for any POSIX shell. The path is sent on standard input, so that it needs no quoting.
 const SIZE: &str = "sh -c 'IFS= read -r path
 case $path in \"~/\"*) path=$HOME/${path#\"~/\"};; esac
 [ -e \"$path\" ] || exit 3

@@ -1,4 +1,4 @@
-//! What an instance costs, from the prices of its specification (service API, Instance specification).
+//! The cost of an instance, from the prices of its specification (service API, Instance specification).
 
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,12 @@ use crate::{
     },
 };
 
-/// A month in every sum.
+/// The hours of a month in all calculations.
 const HOURS_A_MONTH: u32 = 730;
-/// Digits behind the point of a price that comes of a division.
+/// The decimal places of a price that results from a division.
 const DIGITS: i64 = 6;
 
-/// The cost of an instance. Parts for which the service has no price are null.
+/// The cost of an instance. Parts without a price of the service are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct EstimatedCost {
     pub(super) payment_type: Attr<String>,
@@ -30,32 +30,32 @@ pub(super) struct EstimatedCost {
     pub(super) discount_status: Attr<String>,
 }
 
-/// What an instance's price depends on beside its specification.
+/// The inputs of an instance's price besides its specification.
 #[derive(Clone, Debug)]
 pub(super) struct Order<'a> {
     /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
     pub(super) payment_type: &'a str,
-    /// How many days, weeks or months.
+    /// The number of days, weeks or months.
     pub(super) purchase_duration: i64,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub(super) gpu_num: i64,
     /// Extra local data disk in GB.
     pub(super) data_disk_expand_size_gb: i64,
 }
 
-/// How an instance can be paid for (service API, POST /api/instance/create).
+/// The payment types of an instance (service API, POST /api/instance/create).
 pub(super) const PAYMENT_TYPES: &[&str] = &["Hourly", "Daily", "Weekly", "Monthly"];
 
-/// What a specification costs for one period of a payment type. The service names no price by the week.
+/// The prices of a specification for one period of a payment type. The service has no weekly price.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prices {
-    /// Of one GPU.
+    /// The price of one GPU.
     pub(super) price: Option<BigDecimal>,
-    /// Of one GB of extra local data disk.
+    /// The price of one GB of extra local data disk.
     pub(super) data_disk_price: Option<BigDecimal>,
-    /// As the service reports it.
+    /// The discount as the service reports it.
     pub(super) discount: Option<BigDecimal>,
-    /// The word for its status.
+    /// The word for the discount's status.
     pub(super) discount_status: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn estimate(spec: &Spec, order: &Order<'_>) -> EstimatedCost {
     cost(&Prices::of(spec, order.payment_type), order)
 }
 
-/// The cost of an order at these prices, which are those of its payment type.
+/// The cost of an order at these prices, which must be those of its payment type.
 pub(super) fn cost(prices: &Prices, order: &Order<'_>) -> EstimatedCost {
     let mut cost = EstimatedCost { payment_type: order.payment_type.into(), ..EstimatedCost::default() };
     let Some(hours) = hours(order.payment_type) else { return cost };
@@ -114,7 +114,7 @@ impl Prices {
     }
 }
 
-/// The hours of a period, where it has a price.
+/// The hours of a period, if it has a price.
 fn hours(payment_type: &str) -> Option<u32> {
     match payment_type {
         "Hourly" => Some(1),

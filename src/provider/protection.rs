@@ -1,4 +1,4 @@
-//! deletion_protection: a provider-side guard, judged by what the state says.
+//! The argument `deletion_protection`: a provider-side guard that uses the value in the state.
 
 use super::{
     lifecycle::{Managed, ManagedExt as _},
@@ -6,11 +6,11 @@ use super::{
 };
 use crate::framework::{Diagnostic, Path, Plan, PlanKind, Private};
 
-/// Under this key the first plan of a replacement tells the second one that the object is protected: the second one,
-/// all that a forced replacement has to say no with, sees no state.
+/// The private entry with which the first plan of a replacement marks the object as protected. The second plan, the
+/// only one of a forced replacement that can fail, has no state.
 const PROTECTED: &str = "protected";
 
-/// Refuses the destroy or replacement of a protected object, in its plan.
+/// Fails the plan of a destroy or replacement of a protected object.
 pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
     match (plan.kind, &plan.prior) {
         (PlanKind::Create, _) if plan.private.entry::<bool>(PROTECTED) == Some(true) => {
@@ -39,7 +39,7 @@ pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
     }
 }
 
-/// Why a protected object is not destroyed.
+/// The error for the destroy of a protected object.
 pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::error(
         format!("{} has deletion_protection = true", capitalized(&state.title())),
@@ -50,7 +50,7 @@ pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
 
 const KEY: &str = "replaced";
 
-/// Notes, in a plan that may become a replacement, which object it is. Forced ones look like any update.
+/// Records the object's id in a plan that may become a replacement: a forced replacement looks like any update.
 pub(super) fn note(private: &mut Private, id: &str) {
     private.insert(KEY, id);
 }

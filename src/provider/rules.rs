@@ -1,7 +1,7 @@
-//! The service's rules for names and paths, as far as they can be judged without it.
+//! The service's rules for names and paths that can be checked without it.
 
-/// Whether this is an absolute path that means what it says: no empty, `.` or `..` parts and no control characters
-/// (service API, POST /api/instance/create: data_disk_mount_path).
+/// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST
+/// /api/instance/create: data_disk_mount_path).
 pub(super) fn is_absolute_path(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|rest| {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
@@ -11,7 +11,7 @@ pub(super) fn is_absolute_path(path: &str) -> bool {
     })
 }
 
-/// Whether two paths name one place: a slash at the end makes no difference.
+/// Whether two paths are equal, apart from a slash at the end.
 pub(super) fn same_path(left: &str, right: &str) -> bool {
     left.trim_end_matches('/') == right.trim_end_matches('/')
 }
@@ -29,7 +29,7 @@ pub(super) fn is_allowed_disk_path(path: &str) -> bool {
     !FORBIDDEN.contains(&path) && !FORBIDDEN_TREES.iter().any(is_within)
 }
 
-/// Whether this is a host name that the service takes (service API, Limits).
+/// Whether the service accepts this host name (service API, Limits).
 pub(super) fn is_hostname(name: &str) -> bool {
     const LONGEST: usize = 42;
     let at_ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());

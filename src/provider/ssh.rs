@@ -1,7 +1,6 @@
-//! The argument `ssh`: how one logs in, as resources, data sources and ephemeral resources take it.
+//! The argument `ssh`: the login of resources, data sources and ephemeral resources.
 //!
-//! What the configuration leaves open is filled in from an instance's [`Access`]; what both say, the configuration
-//! decides.
+//! Missing values are taken from an instance's [`Access`]; configured values take precedence.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(super) const PORT: u16 = 22;
 /// The default time to wait for a login.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The struct of a host that is logged in to, and what its own struct has besides.
+/// The struct of a login host, with additional fields.
 macro_rules! login {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*
@@ -45,7 +44,7 @@ macro_rules! login {
         }
 
         impl $name {
-            /// Whether a key, a password or an agent is configured, or may turn out to be.
+            /// Whether a key, a password or an agent is configured or still unknown.
             fn has_credentials(&self) -> bool {
                 !(self.private_key.is_null()
                     && self.private_key_file.is_null()
@@ -83,25 +82,25 @@ macro_rules! login {
 }
 
 login!(
-    /// The host that something runs on.
+    /// The host to log in to.
     Ssh {
         bastion: Bastion,
     }
 );
 
 login!(
-    /// The host on the way to it.
+    /// The host that the connection goes through.
     Bastion {}
 );
 
 impl Bastion {
-    /// Its host and port, which tell it from other bastions.
+    /// Its host and port, which identify it.
     pub(super) fn address(&self) -> Option<String> {
         Some(format!("{}:{}", self.host.as_str()?, port(&self.port).unwrap_or(PORT)))
     }
 }
 
-/// Credentials of one host that are for the apply alone; null where there are none.
+/// The write-only credentials of one host, which exist only during the apply; null if not set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WriteOnly {
     pub(super) private_key: Attr<Secret>,
@@ -114,7 +113,7 @@ impl WriteOnly {
     }
 }
 
-/// All that says how one logs in.
+/// The complete login configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Login {
     /// The configured argument, or its default.
@@ -123,32 +122,32 @@ pub(super) struct Login {
     pub(super) write_only: WriteOnly,
     /// Write-only credentials of the bastion.
     pub(super) bastion_write_only: WriteOnly,
-    /// The host key that was seen before, an OpenSSH public-key line. A configured one wins.
+    /// The host key of an earlier login, an OpenSSH public-key line. A configured key takes precedence.
     pub(super) known_host: Option<String>,
-    /// The bastion's.
+    /// The bastion's host key of an earlier login.
     pub(super) known_bastion: Option<String>,
 }
 
-/// Why there is no way to log in.
+/// Why a login is not possible.
 #[derive(Debug)]
 pub(super) enum NoTarget {
-    /// There is nothing to log in with.
+    /// No credentials.
     NoCredentials,
-    /// Something about the configuration, told to the operator.
+    /// An error in the configuration.
     Refused(Box<Diagnostic>),
 }
 
 impl Login {
-    /// The host to log in to, with everything in between.
+    /// The login target, including the bastion.
     ///
     /// # Errors
-    /// What is missing: an address, or something to log in with.
+    /// The address or the credentials are missing.
     pub(super) fn target(&self, access: Option<&Access>, client: &Client) -> Result<ssh::Target, NoTarget> {
         let ssh = &self.ssh;
         let user = ssh.user.as_str().unwrap_or(USER).to_owned();
         let host = ssh.host.as_str().or_else(|| access?.host.as_deref());
         let host = host.ok_or_else(|| NoTarget::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
-        // The service's port belongs to the service's address.
+        // The service's port is only valid for the service's address.
         let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
         let refused = |at: Path| move |_| NoTarget::Refused(Box::new(no_agent(at)));
         let own = ssh.credentials(&self.write_only, client);
@@ -181,8 +180,8 @@ impl Login {
         })
     }
 
-    /// The warning about host keys that a session showed and nothing verifies: that of the host, and that of its
-    /// bastion. `path` is where the former is pinned.
+    /// The warnings about unverified host keys of a session: that of the host, and that of its bastion. `path` is the
+    /// argument that pins the host's key.
     pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
         let mut warnings = Diagnostics::new();
         if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
@@ -197,14 +196,14 @@ impl Login {
         warnings
     }
 
-    /// How long a login may be waited for: that of the host, and besides that of the bastion where one is set.
+    /// The time limit of a login: the host's timeout plus, if set, the bastion's.
     pub(super) fn timeout(&self) -> Duration {
         let bastion = self.ssh.bastion.known().and_then(Bastion::own_timeout).unwrap_or_default();
         self.ssh.own_timeout().unwrap_or(TIMEOUT) + bastion
     }
 
-    /// Rules between the arguments, judged without the service. `has_instance` says that the service tells what is left
-    /// open.
+    /// Checks the rules between arguments without the service. With `has_instance`, the service provides missing
+    /// values.
     pub(super) fn validate(
         configured: &Attr<Ssh>,
         has_instance: bool,
@@ -287,7 +286,7 @@ fn pinned(configured: Option<ssh::Pin>, known: Option<&str>) -> Option<ssh::Pin>
     configured.or_else(|| known.and_then(|key| key.parse().ok()))
 }
 
-/// Credentials with which at least something can be tried.
+/// Fails if the credentials are empty.
 fn some(credentials: ssh::Credentials) -> Result<ssh::Credentials, NoTarget> {
     let ssh::Credentials { private_key, private_key_file, password, agent, .. } = &credentials;
     if private_key.is_none() && private_key_file.is_none() && password.is_none() && agent.is_none() {
@@ -340,27 +339,27 @@ fn no_agent(path: Path) -> Diagnostic {
     .at(path)
 }
 
-/// A login for one run, of what stores nothing and runs no command.
+/// A login without state and commands, for one run.
 pub(super) struct Tunnel<'a> {
-    /// How to log in.
+    /// The login configuration.
     pub(super) login: &'a Login,
-    /// What the service tells, where it is asked.
+    /// The service's access data, if there is an instance.
     pub(super) access: Option<&'a Access>,
 }
 
 impl Tunnel<'_> {
-    /// Logs in. `tried` says what for, as it reads after "Cannot". A stop ends the login; the link lasts until it is
+    /// Logs in. `tried` is the action, as text after "Cannot". A stop ends the login; the link stays open until it is
     /// dropped.
     ///
     /// # Errors
-    /// A diagnostic: nothing to log in with, or SSH's own reason.
+    /// A diagnostic: no credentials, or the error of SSH.
     pub(super) async fn open(&self, tried: &str, context: &StepContext<Client>) -> Result<ssh::Link, Diagnostic> {
         let target = self.login.target(self.access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => no_credentials(self.access, ""),
             NoTarget::Refused(diagnostic) => *diagnostic,
         })?;
         let patience = self.login.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
-        // After a stop the core lets finish what is under way, through what is open here, and closes that later.
+        // After a stop, Terraform lets running operations, which may use this link, finish before it closes the link.
         let lasting = CancellationToken::new();
         let (limits, doing) = (ssh::Limits::default(), format!("the connection to {}", target.host));
         let connected = tokio::select! {

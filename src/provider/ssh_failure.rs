@@ -1,4 +1,4 @@
-//! From an error of SSH to what the operator reads.
+//! Diagnostics for errors of SSH.
 
 use super::{access::Access, words::capitalized};
 use crate::{
@@ -6,19 +6,19 @@ use crate::{
     ssh,
 };
 
-/// What an SSH error means to the operator.
+/// A failed SSH operation, with the context for its diagnostic.
 #[derive(Debug)]
 pub(super) struct SshFailure<'a> {
-    /// What went wrong.
+    /// The error.
     pub(super) error: &'a ssh::Error,
-    /// What was tried, as it reads after "Cannot".
+    /// The attempted action, as text after "Cannot".
     pub(super) tried: String,
-    /// What the state is now, in a sentence.
+    /// The resulting state, in a sentence.
     pub(super) now: String,
 }
 
 impl SshFailure<'_> {
-    /// The diagnostic, at the argument that is to blame.
+    /// The diagnostic, at the blamed argument.
     pub(super) fn diagnostic(&self) -> Diagnostic {
         let (title, advice) = meaning(self.error);
         let mut parts = vec![format!("{}.", sentence(&self.error.to_string()))];
@@ -41,7 +41,7 @@ fn sentence(text: &str) -> String {
 
 fn meaning(error: &ssh::Error) -> (&'static str, String) {
     use ssh::Error;
-    // What ended the last attempt says more than that the time ran out.
+    // The error of the last attempt is more precise than the timeout.
     if let Error::TimedOut { last: Some(last), .. } = error {
         return meaning(last);
     }
@@ -103,7 +103,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
     (title, advice.to_owned())
 }
 
-/// Why nothing can log in.
+/// The error for a login without credentials.
 pub(super) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
     let detail = match access {
         Some(access) => format!(

@@ -9,7 +9,7 @@ use crate::{
     ssh,
 };
 
-/// The arguments of one host, in the order in which the docs list them.
+/// The arguments of one host, in the order of the documentation.
 fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
     vec![
         host,
@@ -67,7 +67,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
     ]
 }
 
-/// How long a login may take. The bastion's is a part of the host's, unless it has one of its own.
+/// The argument `timeout`. The bastion's, if set, is added to the host's.
 fn timeout(whose: &str) -> Attribute {
     let text = format!("How long to wait until the {whose} can be logged in to, such as one that is still starting.");
     match whose {
@@ -76,21 +76,21 @@ fn timeout(whose: &str) -> Attribute {
     }
 }
 
-/// The rule of a private key that is given as text.
+/// The rule for a private key given as text.
 pub(super) fn private_key() -> impl Validator {
     validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
         key.trim_start().starts_with("-----BEGIN")
     })
 }
 
-/// The rule of a pinned host key.
+/// The rule for a pinned host key.
 fn host_key() -> impl Validator {
     validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
         key.parse::<ssh::Pin>().is_ok()
     })
 }
 
-/// The login of what only visits an instance and has no state: `instance_id`, `ssh` and
+/// The login arguments of data sources and ephemeral resources, which have no state: `instance_id`, `ssh` and
 /// `host_key`.
 pub(super) fn visit() -> Vec<Attribute> {
     vec![
@@ -108,7 +108,7 @@ pub(super) fn visit() -> Vec<Attribute> {
     ]
 }
 
-/// A visitor's `host_key`.
+/// The argument `host_key` of such a login.
 pub(super) fn visited_host_key() -> Attribute {
     Attribute::optional(
         "host_key",
@@ -119,7 +119,7 @@ pub(super) fn visited_host_key() -> Attribute {
     .validate(host_key())
 }
 
-/// The schema of the argument. `replacement` says what a change of the host does.
+/// The schema of the argument. `replacement` is the effect of changing the host.
 pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribute {
     let address =
         || validator::text("a host name or an address", |host| !host.is_empty() && !host.contains([' ', '/', '@']));

@@ -1,11 +1,11 @@
-//! The words that stand for the service's numbers, and the forms of times, links and undescribed structures.
+//! The words for the service's numbers, and the text forms of times, links and undescribed values.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::framework::Attr;
 
-/// An object as an error names it, with what is known: `instance "trainer" (ins-…)`.
+/// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => format!("{noun} {name:?} ({id})"),
@@ -15,7 +15,7 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
     }
 }
 
-/// The known value that a wrong one resembles most, as a sentence; empty if none resembles it.
+/// The known value most similar to a wrong one, as a sentence; empty if none is similar.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
     let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
     let best = known.map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
@@ -23,20 +23,20 @@ pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
     near.map(|(_, known)| format!(" The nearest is {known:?}.")).unwrap_or_default()
 }
 
-/// Takes over what the service reports; what it leaves out stays as it is.
+/// Sets an attribute to the reported value; without one, the attribute keeps its value.
 pub(super) fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
     if let Some(reported) = reported {
         *attribute = Attr::Known(reported);
     }
 }
 
-/// The title at the start of a sentence.
+/// The text with an upper-case first letter.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The word for a number of a table; a number outside it stays readable.
+/// The word for a number in a table; any other number as text.
 fn word(table: &[(i64, &'static str)], number: i64) -> String {
     table
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn image_status(number: i64) -> String {
     word(&[(0, "creating"), (1, "ready")], number)
 }
 
-/// Statuses of a cloud disk that the provider acts on (service API, Cloud disk).
+/// The statuses of a cloud disk that the provider uses (service API, Cloud disk).
 pub(super) const STARTING: i64 = 1;
 pub(super) const AVAILABLE: i64 = 2;
 pub(super) const MOUNTING: i64 = 3;
@@ -97,7 +97,7 @@ const DISK_STATUSES: [(i64, &str); 8] = [
     (IN_ARREARS, "in_arrears"),
 ];
 
-/// `image_type`, which the service writes as a number or a word (service API, POST /api/instance/create).
+/// `image_type`, which the service returns as a number or a word (service API, POST /api/instance/create).
 pub(super) fn image_type(text: &str) -> String {
     match text {
         "1" | "public" => "public".to_owned(),
@@ -119,13 +119,13 @@ pub(super) fn discount_status(number: i64) -> String {
     word(&TABLE, number)
 }
 
-/// Unix seconds as RFC 3339 in UTC; none for 0 and for what no calendar holds.
+/// Unix seconds as RFC 3339 in UTC; `None` for 0 and for times outside the calendar.
 pub(super) fn time(seconds: Option<i64>) -> Option<String> {
     let seconds = seconds.filter(|seconds| *seconds > 0)?;
     Timestamp::from_second(seconds).ok().map(|time| time.to_string())
 }
 
-/// An undescribed value as text: a string as it is, anything else as JSON.
+/// An undescribed value as text: a string unchanged, anything else as JSON.
 pub(super) fn text_or_json(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -135,7 +135,7 @@ pub(super) fn text_or_json(value: &Value) -> Option<String> {
     }
 }
 
-/// A JSON document with the given secrets cut out of every text in it.
+/// A JSON document without the given secrets in any of its texts.
 pub(super) fn json_without(value: &Value, secrets: &[&str]) -> String {
     cut_value(value, secrets).to_string()
 }
@@ -149,7 +149,7 @@ fn cut_value(value: &Value, secrets: &[&str]) -> Value {
     }
 }
 
-/// A text with the given secrets cut out.
+/// A text without the given secrets.
 pub(super) fn cut(text: &str, secrets: &[&str]) -> String {
     secrets.iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
 }

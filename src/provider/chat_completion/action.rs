@@ -1,4 +1,4 @@
-//! The action `damodel_chat_completion`: a question to a hosted model, whose answer is told while it comes.
+//! The action `damodel_chat_completion`: a question to a hosted model, with the answer printed while it arrives.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -10,14 +10,12 @@ use crate::{
     provider::{Client, client::limits},
 };
 
-/// The longest line that is told, in characters: an answer need not have line breaks.
+/// The longest line that is printed, in characters. An answer may have no line breaks.
 const LONGEST: usize = 120;
 
-/// The action.
 #[derive(Debug)]
 pub(in crate::provider) struct Action;
 
-/// Its configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct Question {
     model: Attr<String>,
@@ -77,7 +75,7 @@ async fn ask(
     let asking = context.client.api.chat_in_pieces(request, sender, &limits);
     let (answer, (mut lines, told)) = tokio::join!(asking, telling);
     let answer = answer?;
-    // An answer that came whole came in no pieces.
+    // An answer in one document was not sent in pieces.
     let rest = lines.push(answer.content.get(told..).unwrap_or_default());
     rest.into_iter().chain(lines.rest()).for_each(|line| progress.say(line));
     Ok(answer)
@@ -91,12 +89,12 @@ fn ended(answer: &ChatAnswer) -> String {
     }
 }
 
-/// Lines out of a text that comes in pieces.
+/// Splits a text that arrives in pieces into lines.
 #[derive(Debug, Default)]
 struct Lines(String);
 
 impl Lines {
-    /// The lines that are complete with this piece: at a line break, or at the last blank of one that grows too long.
+    /// The lines that this piece completes: at a line break, or at the last space of a line that is too long.
     fn push(&mut self, piece: &str) -> Vec<String> {
         self.0.push_str(piece);
         let mut lines = Vec::new();
@@ -116,7 +114,7 @@ impl Lines {
         }
     }
 
-    /// What is left.
+    /// The remaining text.
     fn rest(self) -> Option<String> {
         Some(self.0).filter(|line| !line.trim().is_empty())
     }

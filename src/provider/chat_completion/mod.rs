@@ -29,14 +29,12 @@ use crate::{
 
 pub(super) use self::action::Action;
 
-/// How long an answer may take: a long one of a large model takes more than the usual time of a data source.
+/// The timeout of an answer. A long answer of a large model takes longer than the usual timeout of a data source.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct ChatCompletion;
 
-/// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Chat {
     model: Attr<String>,
@@ -54,14 +52,13 @@ pub(super) struct Chat {
     response_json: Attr<String>,
 }
 
-/// One message.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Message {
     role: Attr<String>,
     content: Attr<String>,
 }
 
-/// What an answer took.
+/// The tokens of an answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Usage {
     prompt_tokens: Attr<i64>,
@@ -106,7 +103,7 @@ impl DataSource for ChatCompletion {
     }
 }
 
-/// What is asked.
+/// The request to send.
 fn request(
     model: &Attr<String>,
     messages: &Attr<Vec<Attr<Message>>>,
@@ -123,13 +120,13 @@ fn request(
     }
 }
 
-/// Why there is no answer of a hosted model.
+/// The diagnostic for a failed request to a hosted model.
 fn failed(error: &Error, request: &ChatRequest, is_set: impl Fn(&str) -> bool) -> Diagnostic {
     Failure { error, tried: format!("chat with {:?}", request.model), now: String::new() }.diagnostic(is_set)
 }
 
 impl Chat {
-    /// The same with its answer.
+    /// The result with this answer.
     fn answered(mut self, answer: ChatAnswer) -> Self {
         self.content = Attr::Known(answer.content);
         self.finish_reason = answer.finish_reason.into();
@@ -146,7 +143,7 @@ impl Chat {
     }
 }
 
-/// The target that is an instance's own server.
+/// The `target` for an instance's own server.
 const LLAMA_SERVER: &str = "llama_server";
 
 fn schema() -> Schema {
@@ -242,7 +239,7 @@ fn answer() -> Vec<Attribute> {
     ]
 }
 
-/// Rules between the arguments of a target.
+/// The rules between the arguments of a target.
 fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
     match config.target.as_str() {
         Some(LLAMA_SERVER) if config.llama_server_id.is_null() => diagnostics.error_at(
@@ -272,7 +269,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Asks the server. It is logged in to for this question alone.
+/// Sends the request to the server, over an SSH login for this request only.
 async fn read(config: Chat, request: &ChatRequest, context: &StepContext<Client>) -> Outcome<Chat> {
     match ask(&config, request, context).await {
         Ok((answer, warnings)) => Outcome::present(config.answered(answer), Private::default()).with(warnings),
@@ -290,8 +287,8 @@ async fn ask(
     let port: u16 = port.parse().unwrap_or_default();
     let ssh = config.ssh.known().cloned().unwrap_or_default();
     let limits = limits(context);
-    // An id that begins with the host is of a server over plain SSH. Any other names an instance, wherever it is logged
-    // in to: what the argument leaves open comes from the service then, as for the server itself.
+    // An id that begins with the host belongs to a server over plain SSH. Any other id names an instance, even with an
+    // SSH host of its own: like for the server itself, the service provides the missing arguments.
     let access = if ssh.host.as_str() == Some(machine) {
         None
     } else {

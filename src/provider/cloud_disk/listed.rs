@@ -1,4 +1,4 @@
-//! The data sources of cloud disks: one, and all that a filter selects.
+//! The data sources of cloud disks: one disk, and all disks that match the filters.
 
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use crate::{
     },
 };
 
-/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct CloudDisks {
     name_or_uid: Attr<String>,

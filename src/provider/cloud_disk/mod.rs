@@ -1,4 +1,4 @@
-//! `damodel_cloud_disk`: a disk that outlives the instances it is mounted in (service API, Cloud disks).
+//! The resource `damodel_cloud_disk`: a disk that outlives the instances that mount it (service API, Cloud disks).
 
 mod listed;
 mod schema;
@@ -32,7 +32,6 @@ pub(super) use self::{
     schema::DiskRecord,
 };
 
-/// The resource.
 pub(super) type Resource = lifecycle::Resource<CloudDisk>;
 
 impl Managed for CloudDisk {
@@ -149,7 +148,7 @@ impl Managed for CloudDisk {
     }
 }
 
-/// Grows in place.
+/// Resizes the disk in place.
 async fn update(change: Update<CloudDisk>, context: &StepContext<Client>) -> Outcome<CloudDisk> {
     let Update { prior, planned, private, .. } = change;
     let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
@@ -182,7 +181,8 @@ async fn update(change: Update<CloudDisk>, context: &StepContext<Client>) -> Out
     }
 }
 
-/// Whether a refused resize is one that an earlier request, whose answer was lost, has begun or done.
+/// Whether the disk is growing or has grown although the resize failed: an earlier request, whose answer was lost, was
+/// accepted.
 async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, limits: &Context) -> bool {
     let listing = disks.fresh(limits).await;
     listing.is_ok_and(|listing| {
@@ -190,7 +190,7 @@ async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, lim
     })
 }
 
-/// The resize was accepted, and its end not seen.
+/// The diagnostic for a resize that was accepted and whose end was not observed.
 fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
     let tried = format!("see {} grow to {size} GB", disk.title());
     let now = "The service accepted the change. The next plan shows the disk's size, and asks again if need be.";
@@ -202,7 +202,7 @@ fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
 }
 
 impl Release<'_, CloudDisk> {
-    /// Waits for a disk that is mounted, or about to be, or about to be free.
+    /// Waits until the disk is neither mounted, being mounted nor being unmounted.
     async fn until_free(&self) -> Result<Free, Diagnostic> {
         let is_free = |seen: &Sighting<api::CloudDisk>| seen.record().is_none_or(|disk| !is_held(disk));
         match self.client.api.cloud_disks().wait(&self.key, &self.limits, is_free).await {
@@ -215,7 +215,7 @@ impl Release<'_, CloudDisk> {
         }
     }
 
-    /// The wait ended before the disk was free.
+    /// The diagnostic for a wait that ended before the disk was free.
     async fn still_held(&self, error: &api::Error) -> Diagnostic {
         let title = self.current.state.title();
         let api::Error::WaitEnded(ended) = error else {
@@ -242,7 +242,7 @@ impl Release<'_, CloudDisk> {
         )
     }
 
-    /// Who holds the disk, as the service reports it.
+    /// The instances that have mounted the disk, as the service reports them.
     async fn holders(&self) -> String {
         let limits = Context::within(std::time::Duration::from_secs(5), &self.limits.cancel);
         let Ok(listing) = self.client.api.cloud_disks().fresh(&limits).await else { return String::new() };
@@ -258,7 +258,8 @@ impl Release<'_, CloudDisk> {
     }
 }
 
-/// A refused disk may have been mounted meanwhile; or an earlier request was accepted, and its answer lost.
+/// A disk whose release was refused may have been mounted meanwhile, or an earlier request was accepted and its answer
+/// lost.
 fn after_refusal(disk: &api::CloudDisk) -> AfterRefusal {
     match disk.status {
         Some(MOUNTING | UNMOUNTING | MOUNTED) => AfterRefusal::Again,
@@ -267,7 +268,7 @@ fn after_refusal(disk: &api::CloudDisk) -> AfterRefusal {
     }
 }
 
-/// Whether the last that was seen of a disk is that it is mounted, or about to be, or about to be free.
+/// Whether the last observed status of a disk is mounted, being mounted or being unmounted.
 fn was_seen_held(ended: &WaitEnded) -> bool {
     let last = ended.last.as_deref().and_then(|last| last.split_whitespace().next()).and_then(disk_status_number);
     matches!(last, Some(MOUNTING | UNMOUNTING | MOUNTED))
@@ -277,7 +278,7 @@ fn is_held(disk: &api::CloudDisk) -> bool {
     matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED))
 }
 
-/// Refines a plan: no disk shrinks, and none is larger than its specification allows.
+/// Refines a plan: a disk cannot shrink or exceed the limit of its specification.
 async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
     let Some(planned) = &plan.planned else { return };
@@ -305,7 +306,7 @@ async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>
     }
 }
 
-/// Holds a size to its specification (service API, Cloud disk specification).
+/// Checks a size against its specification (service API, Cloud disk specification).
 async fn check_size(size: i64, spec: i64, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
     match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
         Ok(specs) => match specs.find(&spec) {

@@ -42,7 +42,7 @@ pub(super) fn schema() -> Schema {
     )
 }
 
-/// The reported attributes that are arguments too.
+/// Makes a reported attribute an argument if it is one.
 fn as_argument(mut attribute: Attribute) -> Attribute {
     match attribute.name.as_str() {
         "name" => {
@@ -73,7 +73,7 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
     }
 }
 
-/// What the service reports (service API, Cloud disk), all computed.
+/// The attributes that the service reports (service API, Cloud disk), all computed.
 pub(super) fn reported() -> Vec<Attribute> {
     let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
@@ -126,7 +126,7 @@ pub(in crate::provider) struct CloudDisk {
     pub(super) stop_time: Attr<String>,
 }
 
-/// One disk of a list: what the service reports (service API, Cloud disk).
+/// One disk of a list, with the attributes that the service reports (service API, Cloud disk).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct DiskRecord {
     pub(super) id: Attr<String>,
@@ -148,7 +148,7 @@ pub(in crate::provider) struct DiskRecord {
 }
 
 impl CloudDisk {
-    /// Takes over what the service reports. Arguments that it leaves out keep what they are.
+    /// Sets the reported attributes. Arguments missing in the report keep their values.
     pub(super) fn take_disk(&mut self, disk: &api::CloudDisk) {
         self.id = Attr::Known(disk.id.to_string());
         self.uid = disk.uid.clone().into();
@@ -159,7 +159,7 @@ impl CloudDisk {
         self.spec_type = disk.spec_type.clone().into();
         self.storage_class = disk.storage_class_type.map(storage_class).into();
         self.multiple_mounting = disk.multiple_mounting.into();
-        // The service may write the path of the configuration with a slash at its end.
+        // The service may return the configured path with a slash at its end.
         let is_same = |path: &String| self.mount_path.as_str().is_some_and(|own| same_path(own, path));
         let path = disk.mount_path.clone().filter(|path| !is_same(path));
         keep(&mut self.mount_path, path.map(|path| path.trim_end_matches('/').to_owned()));

@@ -1,4 +1,4 @@
-//! The ephemeral resource `damodel_instance_access`: how to get into an instance, for the run alone.
+//! The ephemeral resource `damodel_instance_access`: the address and credentials of an instance, for one run.
 
 use std::time::Duration;
 
@@ -14,11 +14,9 @@ use crate::{
     provider::{Client, access, client::limits},
 };
 
-/// The ephemeral resource.
 #[derive(Debug)]
 pub(in crate::provider) struct InstanceAccessResource;
 
-/// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct InstanceAccess {
     id: Attr<String>,

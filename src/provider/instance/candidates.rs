@@ -1,5 +1,4 @@
-//! Candidates: the specifications that an instance may be made of, in order of preference, and the one that it is made
-//! of.
+//! Candidates: the specifications for an instance, in order of preference, and the chosen one.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,6 @@ use crate::{
     provider::Client,
 };
 
-/// One specification that an instance may be made of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Candidate {
     pub(super) spec_id: Attr<i64>,
@@ -21,7 +19,6 @@ pub(in crate::provider) struct Candidate {
     pub(super) gpu_num: Attr<i64>,
 }
 
-/// The schema of the list.
 pub(super) fn attribute() -> Attribute {
     let candidate = vec![
         Attribute::optional("spec_id", Type::Number, "The specification's number. It wins over `spec_type`.")
@@ -47,13 +44,13 @@ pub(super) fn attribute() -> Attribute {
     )
 }
 
-/// Whether a specification is chosen from candidates.
+/// Whether the specification is chosen from candidates.
 pub(super) fn has_choice(config: &Instance) -> bool {
     !config.candidates.is_null()
 }
 
-/// The instance that each candidate stands for: the planned one with its own region, specification and number of GPUs.
-/// None while the list is unknown.
+/// The instance for each candidate: the planned one with the candidate's region, specification and number of GPUs.
+/// Empty while the list is unknown.
 pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Client>) -> Vec<Instance> {
     let default_region = || match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
@@ -70,7 +67,7 @@ pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Client
     candidates.map(instance).collect()
 }
 
-/// A candidate as texts name it.
+/// The name of a candidate in diagnostics.
 pub(super) fn title(candidate: &Instance) -> String {
     let count = candidate.gpu_num.known().map(|count| format!("{count} \u{d7} ")).unwrap_or_default();
     let spec = match (candidate.spec_id.known(), candidate.spec_type.as_str()) {
@@ -82,7 +79,7 @@ pub(super) fn title(candidate: &Instance) -> String {
     format!("{count}{spec}{region}")
 }
 
-/// Plans what differs between candidates: known where they agree, otherwise unknown.
+/// Plans the attributes that candidates set: known if all agree, otherwise unknown.
 pub(super) fn plan_common(config: &Instance, planned: &mut Instance, candidates: &[Instance]) {
     if config.region.is_null() {
         planned.region = common(candidates, |candidate| &candidate.region);
@@ -97,13 +94,13 @@ pub(super) fn plan_common(config: &Instance, planned: &mut Instance, candidates:
 fn common<T: Clone + PartialEq>(candidates: &[Instance], value: impl Fn(&Instance) -> &Attr<T>) -> Attr<T> {
     let mut values = candidates.iter().map(value);
     match values.next() {
-        // A null here is only not said.
+        // Null does not mean that the instance has no value.
         Some(first @ Attr::Known(_)) if values.all(|other| other == first) => first.clone(),
         _ => Attr::Unknown,
     }
 }
 
-/// Whether an instance is one of the candidates; none while that is unknown.
+/// Whether an instance matches one of the candidates; `None` while that is unknown.
 fn includes(config: &Instance, instance: &Instance) -> Option<bool> {
     let candidates = config.candidates.known()?;
     let mut is_open = false;
@@ -117,8 +114,8 @@ fn includes(config: &Instance, instance: &Instance) -> Option<bool> {
     (!is_open).then_some(false)
 }
 
-/// The same of one. What a candidate leaves to the instance's own arguments is judged there, and what the service does
-/// not report proves nothing.
+/// Whether an instance matches this candidate. Attributes that the candidate leaves to the instance's own arguments are
+/// checked there, and attributes missing in the state count as equal.
 fn is_of(candidate: &Candidate, instance: &Instance) -> Option<bool> {
     let spec = match (&candidate.spec_id, &candidate.spec_type) {
         (Attr::Null, code) => same(code, &instance.spec_type),
@@ -139,7 +136,7 @@ fn same<T: PartialEq>(wanted: &Attr<T>, own: &Attr<T>) -> Option<bool> {
     }
 }
 
-/// Keeps the choice of an existing instance while it is among the candidates, and plans a replacement when it is not.
+/// Keeps the specification of an existing instance while it is among the candidates, otherwise plans a replacement.
 pub(super) fn pin(plan: &mut Plan<Instance>) {
     let (PlanKind::Update, Some(config), Some(prior), Some(planned)) =
         (plan.kind, &plan.config, &plan.prior, &mut plan.planned)
@@ -150,7 +147,7 @@ pub(super) fn pin(plan: &mut Plan<Instance>) {
         return;
     }
     match includes(config, prior) {
-        // Any other list that holds the choice means the same.
+        // A different list with the same specification does not change the instance.
         Some(true) if !prior.candidates.is_null() => planned.candidates = prior.candidates.clone(),
         Some(true) | None => {}
         Some(false) => {
@@ -161,7 +158,7 @@ pub(super) fn pin(plan: &mut Plan<Instance>) {
     }
 }
 
-/// Opens the choice again: an earlier run made it, and not by the prices and the stock of this plan.
+/// Makes the choice unknown again: an earlier run chose, with other prices and stock than this plan's.
 pub(super) fn plan_adoption(plan: &mut Plan<Instance>) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
     if !has_choice(config) {
@@ -172,7 +169,7 @@ pub(super) fn plan_adoption(plan: &mut Plan<Instance>) {
     (planned.estimated_cost, planned.price_ceiling) = (Attr::Unknown, Attr::Unknown);
 }
 
-/// Rules on the list that need no service.
+/// Checks the list without the service.
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.candidates.is_null() {
         if config.gpu_num.is_null() {

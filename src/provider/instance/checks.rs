@@ -1,5 +1,5 @@
-//! Live checks of a planned create: what the service would refuse is better told before anything is bought. A check
-//! whose input is unknown is skipped; one that the service cannot answer is a warning.
+//! Live checks of a planned create, which report errors of the service before anything is bought. A check with unknown
+//! input is skipped; a check that fails for lack of an answer is a warning.
 
 use std::collections::BTreeSet;
 
@@ -21,17 +21,17 @@ use crate::{
     },
 };
 
-/// How many alternatives an error names.
+/// The number of alternatives in an error.
 const ALTERNATIVES: usize = 5;
 
-/// What the checks found out.
+/// The results of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// The specification, if it is known and there.
+    /// The specification, if it is known and exists.
     pub(super) spec: Option<Spec>,
-    /// Whether the service did not answer what the specification is.
+    /// Whether the service did not answer the request for specifications.
     pub(super) spec_is_unanswered: bool,
-    /// Why the specification cannot be bought now, though another time it may.
+    /// The lack of stock, if the specification cannot be bought at the moment.
     pub(super) shortage: Option<Shortage>,
     /// Messages for the operator.
     pub(super) diagnostics: Diagnostics,
@@ -42,21 +42,21 @@ pub(super) struct Findings {
 pub(super) struct Shortage {
     path: Path,
     summary: &'static str,
-    /// What lacks, as a sentence.
+    /// The reason, as a sentence.
     pub(super) reason: String,
     alternatives: String,
 }
 
-/// The image that a create selects, as far as its lists tell.
+/// The image that a create selects, as far as the lists show it.
 #[derive(Debug)]
 pub(super) struct Image {
     path: Path,
     cuda: Option<images::Cuda>,
-    /// The region of a private one.
+    /// The region of a private image.
     region: Option<String>,
 }
 
-/// Checks a planned create of this configuration; `replaced` is the uid of the instance whose place it takes.
+/// Checks a planned create; `replaced` is the uid of the instance that it replaces.
 pub(super) async fn check(
     planned: &mut Instance,
     config: &Instance,
@@ -66,7 +66,7 @@ pub(super) async fn check(
 ) -> Findings {
     let mut findings = Findings::default();
     if candidates::has_choice(config) {
-        // Each candidate is checked by itself.
+        // Candidates are checked one by one in `offers`.
     } else {
         findings.check_spec(planned, config, client, limits).await;
         findings.tell_shortage(planned);
@@ -88,8 +88,8 @@ pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option
     }
 }
 
-/// A code beside the number of a specification that has another code. The service would go by the number (service API,
-/// POST /api/instance/create, rule 2), and the code of what it makes would differ from the configuration for ever.
+/// The error for a `spec_type` that differs from the code of `spec_id`. The service would use the number (service API,
+/// POST /api/instance/create, rule 2), and the instance's code would always differ from the configuration.
 pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&str>) -> Option<Diagnostic> {
     let (code, its_code) = (wanted.spec_type.as_str()?, its_code?);
     (code != its_code).then(|| {
@@ -105,7 +105,7 @@ pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&st
 }
 
 impl Findings {
-    /// Finds the specification, and holds the create against its limits.
+    /// Finds the specification, and checks the create against its limits.
     pub(super) async fn check_spec(
         &mut self,
         planned: &Instance,
@@ -114,7 +114,8 @@ impl Findings {
         limits: &Context,
     ) {
         let Some(region) = planned.region.as_str() else { return };
-        // A number that the configuration leaves open follows from the code; one that is not known yet wins over it.
+        // If the configuration omits the number, it follows from the code; a number that is not known yet takes
+        // precedence over the code.
         let is_open = config.spec_id.is_unknown() || planned.spec_type.known().is_none();
         if planned.spec_id.known().is_none() && is_open {
             return;
@@ -174,7 +175,7 @@ impl Findings {
         self.shortage = Some(Shortage { path, summary, reason, alternatives: alternatives(specs, planned) });
     }
 
-    /// A lack of stock is an error, unless the create waits.
+    /// Reports a lack of stock: an error, unless the create waits for capacity.
     fn tell_shortage(&mut self, planned: &Instance) {
         let Some(Shortage { path, summary, reason, alternatives }) = self.shortage.take() else { return };
         let detail = format!("{reason}{alternatives}");
@@ -185,7 +186,7 @@ impl Findings {
         }
     }
 
-    /// Finds the image, and whether it can be used at all.
+    /// Finds the image, and checks whether it can be used at all.
     pub(super) async fn find_image(&mut self, planned: &Instance, client: &Client, limits: &Context) -> Option<Image> {
         let image = images::wanted(
             planned.image_id.known().copied(),
@@ -207,12 +208,12 @@ impl Findings {
             Ok(Err(fault)) => self.diagnostics.error_at(path.clone(), "The image cannot be used", fault),
             Ok(Ok(cuda)) => return Some(Image { path, cuda, region }),
         }
-        // The region of an image that cannot be used is of no use either, but it is worth a warning.
+        // The region is checked even if the image cannot be used.
         region.map(|region| Image { path, cuda: None, region: Some(region) })
     }
 
-    /// Holds the image against the region and the specification. One candidate among several is ruled out by the wrong
-    /// region; without a choice it is the service that decides.
+    /// Checks the image against the region and the specification. A wrong region rules out a candidate; without
+    /// candidates it is a warning, because the service may accept it.
     pub(super) fn hold_image(&mut self, image: &Image, planned: &Instance) {
         let elsewhere = image.region.as_deref().zip(planned.region.as_str()).filter(|(own, region)| own != region);
         if let Some((own, region)) = elsewhere {
@@ -236,7 +237,7 @@ impl Findings {
         }
     }
 
-    /// A label is the service's word; what a name says is a guess, and the service decides.
+    /// A CUDA version in a label is certain, so it is an error; one in a name is a guess, so it is a warning.
     fn newer_cuda(&mut self, path: Path, needed: &images::Cuda, highest: &[u64]) {
         let text = |version: &[u64]| version.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
         let (needs, supports) = (text(&needed.version), text(highest));
@@ -287,7 +288,7 @@ impl Findings {
         disks::keep_uids(&planned.exist_disks, client);
     }
 
-    /// Holds a disk to its status. One that another machine holds may be free when the apply comes to it.
+    /// Checks the status of a disk. A disk that is mounted in another instance may be free during the apply.
     fn check_disk(&mut self, disk: &CloudDisk, replaced: Option<&str>, path: Path) {
         let name = format!("Disk {} ({})", disk.id, disk.name.as_deref().unwrap_or_default());
         match disk.status {
@@ -360,14 +361,14 @@ impl Findings {
         }
     }
 
-    /// A check that could not be made.
+    /// Reports a check that failed for lack of an answer.
     fn unanswered(&mut self, error: &Error, check: &str, client: &Client) {
         let now = "The plan continues without this check.".to_owned();
         self.diagnostics.extend(Failure { error, tried: check.to_owned(), now }.of_a_check(client));
     }
 }
 
-/// Rules on the disks, which need no service.
+/// Checks the disks without the service.
 pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
     let mut named = BTreeSet::new();
     for (index, disk) in config.exist_disks.elements() {
@@ -396,8 +397,7 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What could be made instead.
-/// What was asked for, the nearest code, and what there is instead.
+/// The text for a specification that does not exist: the wrong value, the most similar code, and the alternatives.
 fn unknown_spec(specs: &Listing<Spec>, planned: &Instance, region: &str) -> String {
     let (wanted, nearest) = match (planned.spec_id.known(), planned.spec_type.as_str()) {
         (None, Some(code)) => {

@@ -1,4 +1,4 @@
-//! The cloud disks of an instance, as configured, and what a destroy deletes, releases or leaves.
+//! The cloud disks of an instance in the configuration, and in a destroy: deleted, released or kept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// How many cloud disks one instance takes (service API, Limits).
+/// The largest number of cloud disks of an instance (service API, Limits).
 pub(super) const MOST: usize = 8;
 
 /// An existing cloud disk to mount.
@@ -30,7 +30,7 @@ pub(in crate::provider) struct Existing {
     pub(super) release_with_instance: Attr<bool>,
 }
 
-/// A cloud disk to make with the instance.
+/// A cloud disk to create with the instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct New {
     pub(super) size_gb: Attr<i64>,
@@ -40,7 +40,7 @@ pub(in crate::provider) struct New {
 }
 
 impl Existing {
-    /// What the create sends, once the uid is known.
+    /// The disk in the create's request; `None` while the uid is unknown.
     pub(super) fn request(&self) -> Option<ExistDisk> {
         Some(ExistDisk {
             id: *self.disk_id.known()?,
@@ -50,7 +50,7 @@ impl Existing {
         })
     }
 
-    /// The uid of the disk, from the list of all.
+    /// Sets the uid of the disk from the list of all disks.
     pub(super) fn find_uid(&mut self, disks: &Listing<CloudDisk>) {
         if self.uid.known().is_none()
             && let Some(uid) = self.disk_id.known().and_then(|id| disks.find(id)).and_then(|disk| disk.uid.clone())
@@ -61,7 +61,7 @@ impl Existing {
 }
 
 impl New {
-    /// What the create sends.
+    /// The disk in the create's request.
     pub(super) fn request(&self) -> Option<NewDisk> {
         Some(NewDisk {
             size_gb: *self.size_gb.known()?,
@@ -72,7 +72,7 @@ impl New {
     }
 }
 
-/// Finds the uids that are not known yet, in a list that all share.
+/// Sets the missing uids, from a shared list.
 pub(super) async fn find_uids(
     disks: &mut Attr<Vec<Attr<Existing>>>,
     client: &Client,
@@ -85,15 +85,15 @@ pub(super) async fn find_uids(
     Ok(())
 }
 
-/// Keeps the uids that a plan found: the plan inside the apply must not know less, even when the service does not
-/// answer it.
+/// Stores the uids that a plan found, because the plan inside the apply needs the same values even if the service does
+/// not answer.
 pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &Client) {
     for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
         client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
     }
 }
 
-/// Recalls the uids that an earlier plan found.
+/// Restores the uids that an earlier plan found.
 pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client) {
     for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
         let found = disk.disk_id.known().map(|id| uid_key(*id, client));
@@ -103,13 +103,13 @@ pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client
     }
 }
 
-/// Under this key a uid is kept.
+/// The key of a stored uid.
 fn uid_key(id: i64, client: &Client) -> String {
     format!("{}|cloud disk {id}", client.base_url().unwrap_or_default())
 }
 
-/// Whether the service shows a disk as mounted in an instance. It does not describe its bindings: any with a text that
-/// is the uid counts.
+/// Whether the service shows a disk as mounted in an instance. The service API does not describe its bindings, so any
+/// text in them that equals the uid counts.
 pub(super) fn is_bound(disk: &CloudDisk, uid: &str) -> bool {
     !uid.is_empty() && disk.binding_instances.iter().any(|binding| names(binding, uid))
 }
@@ -123,12 +123,12 @@ fn names(binding: &Value, uid: &str) -> bool {
     }
 }
 
-/// Whether a disk is about to be available: a create waits for it.
+/// Whether a disk will soon be available, so that a create waits for it.
 pub(super) fn is_on_its_way(disk: &CloudDisk) -> bool {
     matches!(disk.status, Some(STARTING | UNMOUNTING))
 }
 
-/// The three arguments (service API, POST /api/instance/create).
+/// The arguments for disks and mounts (service API, POST /api/instance/create).
 pub(super) fn attributes() -> Vec<Attribute> {
     vec![
         Attribute::optional(
@@ -192,7 +192,7 @@ fn mount_path(description: &str) -> Attribute {
         .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
 }
 
-/// What the release of an instance deletes, and what it leaves, in sentences.
+/// The text about the disks that the release of an instance deletes and keeps.
 pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &api::Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
     let own = format!("The release deletes its system disk and its local data disk ({mount_path}) for good.");
@@ -220,7 +220,7 @@ pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &
     parts.join(" ")
 }
 
-/// Says that a prepaid instance may refuse its release.
+/// The warning that the release of a prepaid instance may be refused.
 pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
     let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
@@ -241,8 +241,8 @@ struct Mounted {
     dies: bool,
 }
 
-/// The cloud disks of an instance: those that its state names, and those that the service shows as bound to it, whoever
-/// manages them.
+/// The cloud disks of an instance: those in its state, and those that the service shows as mounted in it, managed or
+/// not.
 fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mounted> {
     let stated = || instance.exist_disks.elements().map(|(_, disk)| disk);
     let of_state = |id: i64| stated().find(|disk| disk.disk_id.known() == Some(&id));
@@ -276,7 +276,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
     disks
 }
 
-/// A disk that was made with the instance: the state knows neither its number nor its name.
+/// A disk that was created with the instance: the state has neither its number nor its name.
 fn made_with(disk: &New) -> Mounted {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let place = disk.mount_path.as_str().map(|path| format!(" at {path}")).unwrap_or_default();
@@ -341,7 +341,7 @@ mod tests {
         let disks = mounted(&instance, None);
         assert_eq!(names(&disks, true), ["7", "one of 25 GB (specification 31) at /data"]);
         assert_eq!(names(&disks, false), ["one of 26 GB (specification 31)"]);
-        // A list tells them by their own names.
+        // With a list, disks have their own names.
         assert_eq!(names(&mounted(&instance, Some(&listing())), true), [r#"1 "scratch" (20 GB)"#]);
     }
 

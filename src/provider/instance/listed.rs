@@ -1,4 +1,4 @@
-//! The data sources of instances: one with all that the service reports, and all of a region.
+//! The data sources of instances: one instance with all reported attributes, and all instances of a region.
 
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use crate::{
     },
 };
 
-/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct Instances {
     query: Attr<String>,
@@ -28,7 +27,7 @@ pub(in crate::provider) struct Instances {
     instances: Attr<Vec<InstanceRecord>>,
 }
 
-/// One instance, as lists show it.
+/// One instance of a list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct InstanceRecord {
     #[serde(default)]
@@ -88,7 +87,7 @@ impl PluralModel for Instances {
     }
 }
 
-/// The filters of the data source and of the list resource; the latter leaves out some of the statuses.
+/// The filters of the data source and of the list resource, which supports fewer statuses.
 fn arguments(statuses: &str) -> Vec<Attribute> {
     vec![
         Attribute::optional("query", Type::String, "A part of the UID or name."),
@@ -127,7 +126,7 @@ impl lifecycle::Filters for Filters {
         })
     }
 
-    /// A whole state needs the detail of each.
+    /// A complete state needs the instance's detail.
     async fn state(
         record: api::Instance,
         whole: bool,
@@ -184,7 +183,7 @@ fn attributes() -> Vec<Attribute> {
     ]
 }
 
-/// The configuration and result of the data source: the attributes of the resource that the service reports.
+/// The configuration and result of the data source: the reported attributes of the resource.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct SingleInstance {
     id: Attr<String>,
@@ -268,7 +267,7 @@ impl lifecycle::SingularModel for SingleInstance {
     }
 }
 
-/// An attribute of the resource as a result here; none for what the service never reports.
+/// An attribute of the resource as a result of the data source; `None` for attributes that the service never reports.
 fn as_result(attribute: Attribute) -> Option<Attribute> {
     const NEVER_REPORTED: [&str; 17] = [
         "auto_renew",

@@ -1,4 +1,4 @@
-//! `damodel_instance`: from its create to its release (service API, Instances).
+//! The resource `damodel_instance` (service API, Instances).
 
 mod access;
 mod candidates;
@@ -38,10 +38,10 @@ pub(super) use self::{
     listed::{Filters, Instances, SingleInstance},
 };
 
-/// Under this key an import tells the refresh that completes it that it is not known yet whether credentials are kept.
+/// The private entry with which an import marks the refresh that completes it: whether credentials are kept is not
+/// known yet.
 const IMPORTING: &str = "importing";
 
-/// The resource.
 pub(super) type Resource = lifecycle::Resource<Instance>;
 
 impl Managed for Instance {
@@ -112,8 +112,8 @@ impl Managed for Instance {
         self.complete_image(client, limits).await;
     }
 
-    /// Leaves the credentials out of the refresh that belongs to an import. The next one keeps them if the state says
-    /// so.
+    /// Removes the credentials in the refresh that belongs to an import. The next refresh keeps them if the state
+    /// allows it.
     fn refreshed(&mut self, private: &mut Private) -> Diagnostics {
         if private.entry::<bool>(IMPORTING) == Some(true) {
             private.remove(IMPORTING);
@@ -194,7 +194,7 @@ impl Managed for Instance {
         ))
     }
 
-    /// Reads everything that the service reports; the name that was asked for stays, and a refresh shows if it differs.
+    /// Reads all reported attributes. The configured name stays in the state; the next refresh shows a difference.
     async fn look_after_create(creation: &mut ManagedCreate<'_, Self>, accepted: &Accepted<api::Instance>) {
         let limits = creation.last_calls();
         match creation.client.api.instances().detail(&accepted.made.uid, &limits).await {
@@ -238,7 +238,7 @@ impl Managed for Instance {
         matches!(code, Code::InstanceNotExistOrAlreadyReleased | Code::InstanceNotExistOrNoPrivilege)
     }
 
-    /// One that is still there may be on its way: an earlier request was accepted, and its answer lost.
+    /// An instance that is still there may be in release: an earlier request was accepted, and its answer lost.
     fn after_refusal(error: &api::Error, _detail: &api::InstanceDetail) -> AfterRefusal {
         match error.code() {
             Some(Code::InstanceNotExistOrAlreadyReleased) => AfterRefusal::Wait,
@@ -258,7 +258,7 @@ impl Managed for Instance {
         })
     }
 
-    /// An import does not see the configuration, which may not want credentials in the state.
+    /// An import has no configuration, which may exclude credentials from the state.
     fn imported(&mut self, private: &mut Private) {
         private.insert(IMPORTING, true);
         self.forget_credentials();
@@ -270,13 +270,13 @@ impl Managed for Instance {
 }
 
 impl Instance {
-    /// The UID under which the service knows it.
+    /// The instance's UID.
     fn uid(&self) -> InstanceUid {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
     }
 }
 
-/// Changes in place: everything but the name that may change without a new instance is never sent to the service.
+/// Updates in place. Except for the name, attributes that change without a replacement are not sent to the service.
 async fn update(change: Update<Instance>, context: &StepContext<Client>) -> Outcome<Instance> {
     let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
@@ -290,8 +290,8 @@ async fn update(change: Update<Instance>, context: &StepContext<Client>) -> Outc
     match client.api.instances().detail(&prior.uid(), &limits).await {
         Ok(detail) => {
             state.take_detail(&detail);
-            // The service may show the old name for a moment; what was accepted counts, and the next refresh looks
-            // again.
+            // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
+            // reads it again.
             state.name = planned.name;
             Outcome::present(state, private)
         }
@@ -307,7 +307,7 @@ async fn update(change: Update<Instance>, context: &StepContext<Client>) -> Outc
 }
 
 impl Release<'_, Instance> {
-    /// What a refusal with 160012 comes to (service API, Errors).
+    /// The handling of a release refused with 160012 (service API, Errors).
     async fn forbidden(&self, error: &api::Error) -> Option<Forbidden> {
         if error.code() != Some(Code::InstanceCanNotBeReleased) {
             return None;

@@ -1,8 +1,8 @@
-//! The plan of a create that has a choice: which candidates are ruled out, what each of the others costs, and what is
-//! known of all.
+//! The plan of a create with candidates: which are ruled out, the cost of each other one, and the values that all have
+//! in common.
 //!
-//! What a plan finds is kept for the plan inside the apply and for the create: a candidate that was ruled out is not
-//! bought, and one that is left is bought at or below its quote.
+//! The offers are kept for the plan inside the apply and for the create: a candidate that was ruled out is not bought,
+//! and another one is bought at or below its quote.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,13 +23,13 @@ use crate::{
     },
 };
 
-/// Under this key a plan keeps its offers, where the core stores it.
+/// The private entry with the offers of a plan.
 const OFFERS: &str = "offers";
 
-/// A candidate that a create may take, as a plan found it.
+/// An offer: a candidate that a create may request, at the price of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Offer {
-    /// Its place among the candidates.
+    /// Its index among the candidates.
     place: usize,
     spec_id: i64,
     spec_type: Option<String>,
@@ -37,17 +37,17 @@ struct Offer {
     cost: EstimatedCost,
 }
 
-/// What a plan finds of a candidate.
+/// The result of checking a candidate.
 enum Verdict {
-    /// It may be bought; why not at the moment, if so.
+    /// It may be bought, possibly later because of a shortage.
     Fits { offer: Box<Offer>, shortage: Option<String> },
-    /// It cannot be judged: its values are unknown, or the service did not answer.
+    /// Undecided: its values are unknown, or the service did not answer.
     Open,
-    /// Why it is ruled out.
+    /// Ruled out, with the reason.
     Out(String),
 }
 
-/// The candidates of a create, those that its plan ruled out marked.
+/// The candidates of a create, with the reason for those that its plan ruled out.
 pub(super) fn choices(
     config: &Instance,
     planned: &Instance,
@@ -66,17 +66,17 @@ pub(super) fn choices(
     each.map(choice).collect()
 }
 
-/// Drops what the plan kept.
+/// Removes the offers from a plan's private data.
 pub(super) fn forget(private: &mut Private) {
     private.remove(OFFERS);
 }
 
-/// Drops the offers that plans would repeat.
+/// Removes the stored offers, which later plans would repeat.
 pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Client) {
     client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client));
 }
 
-/// Checks each candidate, and plans what is known of those that are left.
+/// Checks each candidate, and plans the common values of the remaining ones.
 pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>, client: &Client, limits: &Context) {
     let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
     let each = candidates::each(&config, &planned, Some(client));
@@ -103,7 +103,7 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>,
     }
 }
 
-/// Rules out what would bring the account above its budget.
+/// Rules out candidates that would exceed the account's budget.
 fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
     for verdict in verdicts {
         if let Verdict::Fits { offer, .. } = verdict
@@ -114,7 +114,7 @@ fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
     }
 }
 
-/// Decides which candidates are left, and plans what is known of them; the most that is paid for one.
+/// Decides which candidates remain, and plans their common values; returns the highest price among them.
 fn decide(
     plan: &mut Plan<Instance>,
     config: &Instance,
@@ -148,7 +148,7 @@ fn decide(
     ceiling
 }
 
-/// What a single check found, as a verdict. What is worth a warning is said once for all.
+/// The verdict about one candidate. Warnings are reported once for all candidates.
 fn judge(place: usize, candidate: &Instance, findings: Findings, client: &Client, common: &mut Findings) -> Verdict {
     let error = findings.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
     if let (Some(error), false) = (error, findings.spec_is_unanswered) {
@@ -183,12 +183,12 @@ fn offers(verdicts: &[Verdict]) -> impl Iterator<Item = &Offer> {
     })
 }
 
-/// The same candidate as it is offered now.
+/// The same candidate's current offer.
 fn current<'a>(offer: &Offer, verdicts: &'a [Verdict]) -> Option<&'a Offer> {
     offers(verdicts).find(|now| now.place == offer.place)
 }
 
-/// Whether at least one of the offers can be bought now; otherwise what is said of each candidate.
+/// Checks that at least one offer may be bought now; otherwise the diagnostic has the reason for each candidate.
 fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned: &Instance) -> Result<(), Diagnostic> {
     let of = |offer: &&Offer| verdicts.get(offer.place);
     let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Open | Verdict::Fits { shortage: None, .. });
@@ -245,7 +245,7 @@ fn warn_of_moved_prices(plan: &mut Plan<Instance>, offers: &[Offer], verdicts: &
     }
 }
 
-/// Plans what is known of the candidates that are left.
+/// Plans the common values of the remaining candidates.
 fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[Instance]) {
     let left: Vec<Instance> = offers
         .iter()
@@ -264,12 +264,13 @@ fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[I
     planned.price_ceiling = prices.and_then(|prices| prices.into_iter().max().cloned()).into();
 }
 
-/// What the offers of a list depend on.
+/// The key of stored offers: everything that they depend on.
 fn list_key(each: &[Instance], client: &Client) -> String {
     let mut parts: Vec<String> = each.iter().map(|candidate| key(candidate, client)).collect();
     if let Some(candidate) = each.first() {
         let image = (&candidate.image, &candidate.image_id, &candidate.image_type);
-        // With a budget for the account, what is left for one instance depends on the others.
+        // With a budget for the account, the remaining candidates depend on the other instances, so the key contains
+        // the instance.
         parts.push(format!("{image:?} {:?} {:?}", candidate.name, candidate.hostname));
     }
     parts.push(format!("{:?} {:?}", client.max_hourly_price, client.account_budget.as_ref().map(AccountBudget::most)));

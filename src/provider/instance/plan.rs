@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Refines a plan: the provider's region, what a create needs, and what a destroy takes with it.
+/// Refines a plan: the provider's region, the requirements of a create, and the losses of a destroy.
 pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
     if let Some(planned) = &mut plan.planned
@@ -66,7 +66,7 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
     }
 }
 
-/// Asks the service whether it would take the create, and for what price.
+/// Checks the create against the live service, and plans its price.
 async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
     let replaced = protection::replaced(&plan.private);
@@ -91,7 +91,7 @@ async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context)
     }
 }
 
-/// What only a create needs: an imported instance has it already.
+/// Checks the arguments that only a create needs; an imported instance may lack them.
 fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.spec_id.is_null() && config.spec_type.is_null() && !candidates::has_choice(config) {
         diagnostics.error_at(
@@ -123,7 +123,7 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The address that a create would send.
+/// The image address that a create would send.
 fn image_address(config: &Instance) -> Option<&str> {
     config.image.as_str().filter(|_| config.image_id.is_null())
 }
@@ -143,10 +143,10 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
     diagnostics.error_at(Path::to("image"), "Not an address of this registry", format!("{address:?}: {detail}"));
 }
 
-/// Says what a replacement deletes.
+/// Warns about the disks that a replacement deletes.
 async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
-    // What the state knows of the specification holds without the service, too.
+    // The specification in the state is checked even without the service.
     if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
         && config.spec_id.known() == Some(id)
         && let Some(disagreement) = checks::disagreement(config, *id, prior.spec_type.as_str())
@@ -156,7 +156,7 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     }
     protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     let Some(path) = plan.replace.first().cloned() else {
-        // After an import the disks are named by number only.
+        // After an import, the disks have no uids yet.
         if let (Some(planned), Some(client)) = (&mut plan.planned, client) {
             let disks = &mut planned.exist_disks;
             match find_uids(disks, client, limits).await {
@@ -191,7 +191,7 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api
     );
 }
 
-/// The term of an instance that is paid by the hour is never sent: a change of it is no reason to delete the instance.
+/// The term of an hourly instance is never sent, so a change of it does not replace the instance.
 pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
     let is_hourly = |instance: &Option<Instance>| {
         instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))
@@ -201,7 +201,7 @@ pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
     }
 }
 
-/// Says what a destroy deletes.
+/// Warns about the disks that a destroy deletes.
 async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
     if prior.is_protected() {
@@ -215,7 +215,7 @@ async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &ap
     );
 }
 
-/// Rules between arguments that need no service (service API, POST /api/instance/create).
+/// Checks the rules between arguments without the service (service API, POST /api/instance/create).
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     candidates::validate(config, diagnostics);
     payment(config, diagnostics);

@@ -1,5 +1,5 @@
-//! Prices as quotes: what a plan shows is what the plan inside the apply must say again, and what the create must not
-//! exceed.
+//! Prices as quotes: the plan inside the apply must repeat the price of the first plan, and the create must not exceed
+//! it.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// Under this key a plan keeps its quote, where the core stores it.
+/// The private entry with the quote of a plan.
 const QUOTE: &str = "quote";
 
-/// Under this key a plan keeps its name in the account's budget.
+/// The private entry with a plan's id in the account's budget.
 const PLAN: &str = "budget";
 
-/// Puts the price of an instance into its plan, and holds the live price to the budget. Of spot capacity only the most
-/// that it may cost is known.
+/// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
+/// possible price is planned.
 pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
     let Some(live) = live(planned, spec) else { return };
@@ -49,7 +49,7 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Bill
     let key = key(planned, client);
     let quote = earlier(plan.earlier.as_ref(), QUOTE, &key, client).unwrap_or_else(|| Quote::of(live.clone(), spec));
     if quote.cost == live {
-        // From now on it counts for an hour, although an earlier plan may have made it.
+        // The quote is now valid for another hour, even if an earlier plan made it.
         client.quotes.keep(&key, &quote, now());
     } else {
         plan.diagnostics.warning_at(
@@ -66,8 +66,8 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Bill
     put(plan, quote);
 }
 
-/// Repeats the quote of an earlier plan while the service does not answer: a plan inside the apply that knows less than
-/// the one before it is refused by the core. The apply itself asks again.
+/// Repeats the quote of an earlier plan if the service does not answer: Terraform rejects a plan inside the apply that
+/// has fewer known values than the first plan. The apply itself requests the price again.
 pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
     let Some(planned) = &mut plan.planned else { return };
     if order(planned).is_none() {
@@ -88,7 +88,6 @@ fn put(plan: &mut Plan<Instance>, quote: Quote) {
     }
 }
 
-/// A price that a plan has shown.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quote {
     cost: EstimatedCost,
@@ -101,17 +100,17 @@ impl Quote {
     }
 }
 
-/// Whether a specification is spot capacity, whose price moves.
+/// Whether a specification is spot capacity, whose price changes.
 pub(super) fn is_spot(spec: &Spec) -> bool {
     spec.capacity_type.as_deref() == Some("spot")
 }
 
-/// What an instance of a specification costs now; none while what that depends on is unknown.
+/// The current cost of an instance of a specification; `None` while an input is unknown.
 pub(super) fn live(planned: &Instance, spec: &Spec) -> Option<EstimatedCost> {
     Some(estimate(spec, &order(planned)?))
 }
 
-/// What an earlier plan kept under `entry` of its private data, or in a file.
+/// The value that an earlier plan stored under `entry` of its private data, or in a file.
 pub(super) fn earlier<T: DeserializeOwned>(
     private: Option<&Private>,
     entry: &str,
@@ -126,20 +125,20 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// The planned instance with the price that its create must not exceed, of spot capacity too.
+/// The planned instance with the price that its create must not exceed, also for spot capacity.
 pub(super) fn choice(planned: &Instance, private: &Private) -> Instance {
     let quoted = private.entry::<Quote>(QUOTE).map(|quote| quote.cost);
     Instance { estimated_cost: quoted.map_or_else(|| planned.estimated_cost.clone(), Attr::Known), ..planned.clone() }
 }
 
-/// Drops the quote that plans would repeat.
+/// Removes the stored quote, which later plans would repeat.
 pub(super) fn forget_kept(planned: &Instance, client: &Client) {
     client.quotes.forget(&key(planned, client));
 }
 
-/// Asks for the price once more before something is bought: above the quote or a budget nothing is, and nothing of
-/// another code than the configuration's. The cost that the state keeps is the quote, or the live one of spot capacity
-/// and where the plan knew none.
+/// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget, or if the
+/// specification has another code than the configuration. The cost in the state is the quote; for spot capacity, or
+/// without a quote, the live price.
 pub(super) async fn confirm(
     planned: &Instance,
     attempt: &Attempt,
@@ -202,12 +201,12 @@ pub(super) async fn confirm(
     Ok(Instance { estimated_cost: Attr::Known(cost), price_ceiling, ..planned.clone() })
 }
 
-/// Drops the quote that a plan kept: the state keeps the cost.
+/// Removes the quote from a plan's private data: the state has the cost.
 pub(super) fn forget(private: &mut Private) {
     private.remove(QUOTE);
 }
 
-/// The provider's guard on each instance (max_hourly_price).
+/// Checks the budget of each instance (`max_hourly_price`).
 pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
     let Some(most) = &client.max_hourly_price else { return Ok(()) };
     match live.hourly_equivalent.known() {
@@ -224,7 +223,7 @@ pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) 
     }
 }
 
-/// Says that a budget cannot be held without a price.
+/// The error that a budget cannot be checked without a price.
 fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
     let budget = if client.max_hourly_price.is_some() { "max_hourly_price" } else { "max_account_hourly_price" };
     Diagnostic::error(
@@ -238,7 +237,7 @@ fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
     .at(selector(planned))
 }
 
-/// The name under which a plan counts against the account's budget, the same for all plans of one change.
+/// The id of a plan in the account's budget, the same for all plans of one change.
 pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
     if let Some(known) = private.entry(PLAN) {
         return known;
@@ -248,7 +247,7 @@ pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
     id
 }
 
-/// Ends what a plan counts against the account's budget.
+/// Removes a plan from the account's budget.
 pub(super) fn end_plan(private: &mut Private, client: &Client) {
     if let (Some(id), Some(budget)) = (private.entry::<String>(PLAN), &client.account_budget) {
         budget.forget_plan(&id);
@@ -287,7 +286,7 @@ fn order(planned: &Instance) -> Option<Order<'_>> {
     })
 }
 
-/// What a price depends on.
+/// The key of a quote: everything that the price depends on.
 pub(super) fn key(planned: &Instance, client: &Client) -> String {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let spec = match planned.spec_id.known() {
@@ -306,7 +305,7 @@ pub(super) fn key(planned: &Instance, client: &Client) -> String {
     )
 }
 
-/// A cost in words.
+/// A cost as text.
 pub(super) fn told(cost: &EstimatedCost) -> String {
     match (cost.period_total.known(), cost.hourly_equivalent.known()) {
         (Some(total), Some(hourly)) if cost.payment_type.as_str() != Some("Hourly") => {

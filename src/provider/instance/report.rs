@@ -1,5 +1,5 @@
-//! Between attributes and the service: what a create asks for (service API, POST /api/instance/create), and what is
-//! reported.
+//! Conversion between attributes and the service: the create's request (service API, POST /api/instance/create), and
+//! the reported values.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -17,12 +17,12 @@ use crate::{
 };
 
 impl Instance {
-    /// Takes over what a list shows. Arguments that the service leaves out keep what the state says.
+    /// Sets the attributes that a list shows. Arguments missing in the record keep their values.
     pub(super) fn take_instance(&mut self, record: &api::Instance) {
         keep(&mut self.name, record.name.clone());
         keep(&mut self.region, record.region.clone());
         keep(&mut self.payment_type, record.payment_type.clone());
-        // While it is being created the service may show 0 for what it has not assigned yet.
+        // During the creation the service may show 0 for values that are not assigned yet.
         keep(&mut self.spec_id, record.spec_id.filter(|id| *id != 0));
         keep(&mut self.spec_type, record.spec_type.clone());
         keep(&mut self.gpu_num, record.gpu_num.filter(|gpus| *gpus != 0));
@@ -50,13 +50,13 @@ impl Instance {
         self.jupyter_token = kept(&record.jupyter_token).into();
     }
 
-    /// Leaves the credentials out.
+    /// Removes the credentials.
     pub(super) fn forget_credentials(&mut self) {
         self.ssh_password = Attr::Null;
         self.jupyter_token = Attr::Null;
     }
 
-    /// Takes over all that the service reports.
+    /// Sets all reported attributes.
     pub(super) fn take_detail(&mut self, detail: &InstanceDetail) {
         self.take_instance(&detail.instance);
         let more = &detail.more;
@@ -80,7 +80,7 @@ impl Instance {
         self.shutdown_push_progress = json(&more.shutdown_push_progress);
     }
 
-    /// Finds the address of the image, where only its number is known. Where the lists cannot tell, it stays as it is.
+    /// Looks up the address of the image if only its number is known. If the lists lack it, it stays unchanged.
     pub(super) async fn complete_image(&mut self, client: &Client, context: &Context) {
         if self.image.known().is_some() {
             return;
@@ -93,7 +93,7 @@ impl Instance {
         }
     }
 
-    /// An image's number that differs from the state's makes the state's address another image's.
+    /// Sets the image. If its number has changed, the address in the state is that of another image.
     fn take_image(&mut self, record: &api::Instance) {
         let image_id = record.image_id.filter(|id| *id != 0);
         let has_changed = self.image_id.known().is_some_and(|before| image_id.is_some_and(|id| id != *before));
@@ -111,7 +111,7 @@ fn secrets(record: &api::Instance) -> Vec<&str> {
     [&record.ssh_password, &record.jupyter_token].into_iter().flatten().map(ExposeSecret::expose_secret).collect()
 }
 
-/// A notebook's address without its token, wherever in it the token stands.
+/// A notebook's address without the token, wherever it is in the address.
 fn without_token(address: &str, secrets: &[&str]) -> String {
     let Ok(mut url) = url::Url::parse(address) else { return cut(address, secrets) };
     let is_secret = |name: &str, value: &str| name.eq_ignore_ascii_case("token") || secrets.contains(&value);
@@ -129,7 +129,7 @@ fn without_token(address: &str, secrets: &[&str]) -> String {
     cut(url.as_str(), secrets)
 }
 
-/// Leaves out what says the same a second time, and what belongs to another way of logging in.
+/// Removes redundant arguments, and those of another login method.
 pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
     if config.spec_id.known().is_some() {
         config.spec_type = Attr::Null;
@@ -142,7 +142,7 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
     if config.login_method.as_str() != Some("ssh_key") {
         (config.ssh_pubkey_id, config.ssh_pubkey_name) = (Attr::Null, Attr::Null);
     }
-    // Null in a state is the default, too.
+    // Null in a state also means the default.
     let is_prepaid = config.payment_type.as_str().is_some_and(|payment| payment != "Hourly");
     if is_prepaid && config.purchase_duration.is_null() {
         config.purchase_duration = Attr::Known(1);
@@ -155,7 +155,7 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The request that a planned state asks for. What is still unknown is left to the service.
+/// The create's request for a planned state. Unknown values are left to the service.
 pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagnostic> {
     let region = planned.region.known().cloned().or_else(|| client.region.clone());
     let region =
@@ -207,8 +207,7 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
     })
 }
 
-/// Finds the uids of existing disks that the configuration names by number only, and waits for disks that are about to
-/// be available.
+/// Looks up the missing uids of existing disks, and waits for disks that will soon be available.
 pub(super) async fn find_disks(planned: &mut Instance, client: &Client, limits: &Context) -> Result<(), Diagnostic> {
     if planned.exist_disks.elements().next().is_none() {
         return Ok(());

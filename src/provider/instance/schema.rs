@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) const DEFAULT_MOUNT_PATH: &str = "/root/damodel-tmp";
 
-/// Attributes that only a create decides, and that a changed instance would therefore need to be made anew for.
+/// An attribute that only a create sets: changing it replaces the instance.
 fn fixed(attribute: Attribute) -> Attribute {
     attribute.replaces(Replacement::IfKnown)
 }
@@ -41,7 +41,7 @@ pub(super) fn schema() -> Schema {
     )
 }
 
-/// What a create is made of (service API, POST /api/instance/create).
+/// The arguments of a create (service API, POST /api/instance/create).
 fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
@@ -149,7 +149,8 @@ fn arguments() -> Vec<Attribute> {
             Type::String,
             "The name of the registered public key. Needed to create an instance with `login_method = \"ssh_key\"`.",
         )),
-        // The service reports it: an instance whose state has none has none, and gets none without being made anew.
+        // The service reports it, so null in the state means that the instance has no address; setting one needs a
+        // replacement.
         Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before.")
             .replaces(Replacement::Always)
             .validate(validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),
@@ -162,7 +163,7 @@ fn arguments() -> Vec<Attribute> {
     ]
 }
 
-/// How the provider itself behaves; none of it is sent.
+/// The arguments for the provider's own behaviour, which are not sent.
 fn behaviour() -> Vec<Attribute> {
     vec![
         Attribute::with_default(
@@ -205,7 +206,7 @@ fn behaviour() -> Vec<Attribute> {
     ]
 }
 
-/// What the service reports (service API, Instance).
+/// The attributes that the service reports (service API, Instance).
 fn reported() -> Vec<Attribute> {
     let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);

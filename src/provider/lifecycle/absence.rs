@@ -1,4 +1,4 @@
-//! What a refresh or a destroy makes of an object that the service does not show.
+//! The handling of an object that the service does not show, in a refresh or destroy.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::{
     provider::{Client, errors::Failure, words::capitalized},
 };
 
-/// How long after its creation an object may still be invisible.
+/// How long an object may be invisible after its creation.
 const GRACE: Duration = Duration::from_secs(5 * 60);
 const KEY: &str = "origin";
 const STAYS: &str = "The state is unchanged.";
 
-/// Where and when an object was last seen, kept in its private data.
+/// The account in which an object was last seen and the time of its creation, stored in its private data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Origin {
     /// A fingerprint of base address and token.
@@ -24,37 +24,37 @@ struct Origin {
     created_at: i64,
 }
 
-/// What a diagnostic says of an object, and what vouches for its account.
+/// An object in a diagnostic, and the witness of its account.
 #[derive(Clone, Debug)]
 pub(in crate::provider) struct Subject {
-    /// As an error names it: `instance "trainer" (ins-…)`.
+    /// The name in diagnostics: `instance "trainer" (ins-…)`.
     pub(in crate::provider) title: String,
-    /// The key under which it, or the instance that it is in, is a witness for others.
+    /// The key under which it, or its instance, is a witness for others.
     pub(in crate::provider) witness: String,
     /// The status in the state.
     pub(in crate::provider) status: String,
 }
 
-/// Notes that an object was made just now. It is no witness for others: this run made it.
+/// Records the creation of an object. It is not a witness for others, because this run created it.
 pub(in crate::provider) async fn made(private: &mut Private, client: &Client, limits: &Context) {
     note(private, client, limits, jiff::Timestamp::now().as_second()).await;
 }
 
-/// Notes that an object that was known before this run is there, for itself and for the others of the run.
+/// Records that an object of an earlier run exists, for itself and as a witness for others.
 pub(in crate::provider) async fn seen(private: &mut Private, witness: &str, client: &Client, limits: &Context) {
     client.api.witness().saw(witness);
     let created_at = private.entry::<Origin>(KEY).map_or(0, |origin| origin.created_at);
     note(private, client, limits, created_at).await;
 }
 
-/// An account that cannot be told now is left as it was noted.
+/// Records the account. If it cannot be determined now, the earlier record is kept.
 async fn note(private: &mut Private, client: &Client, limits: &Context, created_at: i64) {
     if let Ok(account) = client.api.fingerprint(limits).await {
         private.insert(KEY, Origin { account, created_at });
     }
 }
 
-/// What the absence of an object means.
+/// Judges the absence of an object.
 pub(in crate::provider) async fn judge(
     private: &Private,
     witness: &str,
@@ -70,7 +70,7 @@ pub(in crate::provider) async fn judge(
     client.api.judge_absence(last_seen, witness, limits).await
 }
 
-/// Why an absent object is not taken for gone.
+/// The diagnostic for an absent object that is not proven to be gone.
 pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnostic {
     let title = capitalized(&subject.title);
     if absence.account == Account::Same {
@@ -104,7 +104,7 @@ pub(in crate::provider) async fn refresh<M>(
         Ok(absence) if absence.is_proof() => gone(subject, "Two lookups did not find it."),
         Ok(absence) => {
             let doubt = doubt(subject, absence);
-            // In the right account a young object is only late: the refresh goes on.
+            // In the right account, a young object is only late: this is a warning, and the refresh continues.
             let is_late = absence.account == Account::Same;
             let said = if is_late { Diagnostic::warning(doubt.summary, doubt.detail) } else { doubt };
             current.unchanged(said)
@@ -129,7 +129,7 @@ fn gone<M>(subject: &Subject, why: &str) -> Outcome<M> {
     ))
 }
 
-/// A refresh whose looks prove nothing.
+/// A refresh whose lookups prove nothing.
 pub(in crate::provider) fn unproved<M>(current: State<M>, subject: &Subject, reason: &str) -> Outcome<M> {
     let diagnostic = Diagnostic::error(
         format!("It is not clear whether {} exists", subject.title),

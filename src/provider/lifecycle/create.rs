@@ -1,7 +1,7 @@
-//! Create: sent once, waited for, and given its name.
+//! The create of all kinds: sent once, waited for, and renamed.
 //!
-//! After the acceptance the state holds the object on every path. Only a failed creation and a wait that ran out are
-//! errors, which make Terraform taint it; all else is a warning (plugin protocol, ApplyResourceChange).
+//! After the acceptance the object is in the state on every path. Only a failed creation and a timeout are errors,
+//! which make Terraform taint the object; everything else is a warning (plugin protocol, ApplyResourceChange).
 
 use std::{
     collections::BTreeMap,
@@ -22,17 +22,17 @@ use crate::{
     provider::{Client, client::limits, errors::Failure, words::capitalized},
 };
 
-/// How long the last calls of a create may take when the wait has used up its timeout.
+/// The time for the last calls of a create whose wait has used up its timeout.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// How long Terraform may take to store an answer: states that are kept elsewhere are written every 20 seconds.
+/// How long Terraform may take to store an answer: it writes remote states every 20 seconds.
 const STORED_WITHIN: Duration = Duration::from_secs(30);
 
-/// An accepted create, and what has come of it.
+/// An accepted create and its results so far.
 pub(in crate::provider) struct ManagedCreate<'a, M> {
-    /// The state, from planned to wholly known.
+    /// The state, from planned to completely known.
     pub(in crate::provider) state: M,
-    /// What is kept beside it.
+    /// The private data of the state.
     pub(in crate::provider) private: Private,
     /// Messages for the operator.
     pub(in crate::provider) diagnostics: Diagnostics,
@@ -41,7 +41,7 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     pub(in crate::provider) limits: Context,
     /// Cancelled when the answer will not reach Terraform.
     pub(in crate::provider) caller_gone: CancellationToken,
-    /// Cancelled when the answer went to Terraform's connection.
+    /// Cancelled when the answer was sent to Terraform.
     answered: CancellationToken,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
     if let Some(marker) = answers.marker.as_deref().filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
         M::create_ended(marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
     }
-    // Asked after the create, which may have waited for the end of the run that left them.
+    // Read after the create, which may have waited for the end of an earlier run.
     let mut diagnostics = std::mem::take(&mut answers.diagnostics);
     diagnostics.extend(leftovers::never_shown::<M>(&key, client));
     let accepted = match accepted {
@@ -118,21 +118,21 @@ async fn requests<M: Managed>(
     Ok(requests)
 }
 
-/// What stands before each request of a create: leftovers of earlier runs, then whether it may still be bought.
+/// The guard before each request of a create: leftovers of earlier runs, then price and budgets.
 struct Guard<M> {
     key: String,
     client: Arc<Client>,
     answers: Arc<Mutex<Answers<M>>>,
 }
 
-/// What the questions came to.
+/// The results of a guard.
 struct Answers<M> {
     choices: Arc<Vec<Choice<M>>>,
-    /// What is to be created, as it was last confirmed.
+    /// The object to create, as it was last confirmed.
     confirmed: Option<M>,
-    /// Why choices were not asked for in the last round, by their place.
+    /// Why choices were not requested in the last round, by index.
     withheld: BTreeMap<usize, Diagnostic>,
-    /// The name under which requests were confirmed.
+    /// The marker of the confirmed requests.
     marker: Option<String>,
     diagnostics: Diagnostics,
     has_looked_for_leftovers: bool,
@@ -159,7 +159,7 @@ impl<M: Managed> Guard<M> {
         })
     }
 
-    /// What the questions came to.
+    /// The results of a guard.
     fn end(self) -> Answers<M> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         Answers {
@@ -236,7 +236,7 @@ impl<M: Managed> ManagedCreate<'_, M> {
         self.hand_over(accepted.entry).await;
     }
 
-    /// Waits until the object is ready; whether the run was stopped meanwhile.
+    /// Waits until the object is ready; `true` if the run was stopped meanwhile.
     async fn wait(&mut self, accepted: &Accepted<M::Object>) -> bool {
         if !self.state.waits() {
             return false;
@@ -257,8 +257,8 @@ impl<M: Managed> ManagedCreate<'_, M> {
         }
     }
 
-    /// Gives the object the name that was wanted instead of the one with the marker. As late as can be: until then the
-    /// name is the one trace of a run that is killed and whose record is lost.
+    /// Gives the object its configured name instead of the one with the marker. As late as possible: until then the
+    /// name is the only trace of the object if the run is killed and the record is lost.
     async fn rename(&mut self, accepted: &Accepted<M::Object>, is_stopped: bool) {
         let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.caller_gone.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {
@@ -274,13 +274,13 @@ impl<M: Managed> ManagedCreate<'_, M> {
         }
     }
 
-    /// The limits of a last call, with some time left even when the wait has used it up.
+    /// The limits of a last call, with some time even if the wait has used up the timeout.
     pub(in crate::provider) fn last_calls(&self) -> Context {
         Context { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
     }
 
-    /// Closes the record of the create: from here on Terraform has the object. Where the answer does not reach it, the
-    /// record stays or is turned back, and the next run's same create adopts the object.
+    /// Hands over the record of the create: Terraform has the object now. If the answer does not reach Terraform, the
+    /// handover is undone, and the next run's same create adopts the object.
     async fn hand_over(&self, entry: Entry) {
         if self.caller_gone.is_cancelled() {
             tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
@@ -303,9 +303,9 @@ impl<M: Managed> ManagedCreate<'_, M> {
     }
 }
 
-/// An answer on its way to Terraform. When it is dropped, at the latest with the process, the record is turned back if
-/// the answer did not go to the connection, or if Terraform ended so soon after it that it may not have stored it. A
-/// state that holds the object clears the record all the same.
+/// An answer on its way to Terraform. On drop, at the latest when the process exits, the handover is undone if the
+/// answer was not sent, or if Terraform ended so soon after it that it may not have stored it. A state with the object
+/// removes the record in any case.
 struct UnsentAnswer {
     handed: Option<HandedOver>,
     caller_gone: CancellationToken,
@@ -341,7 +341,7 @@ impl Drop for UnsentAnswer {
     }
 }
 
-/// Says that an earlier run's object was adopted.
+/// The warning that an earlier run's object was adopted.
 fn adopted<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::warning(
         format!("Adopted {}", state.title()),
@@ -353,8 +353,8 @@ fn adopted<M: Managed>(state: &M) -> Diagnostic {
     )
 }
 
-/// Says that a wait ended before the object was ready: an error when its time ran out, which taints it; otherwise a
-/// warning.
+/// The diagnostic for a wait that ended before the object was ready: an error after a timeout, which taints the object;
+/// otherwise a warning.
 fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Object>) -> Diagnostic {
     let (noun, title, ids) = (noun::<M>(), state.title(), &accepted.ids);
     if is_stop(error) {
@@ -395,13 +395,13 @@ fn is_stop(error: &Error) -> bool {
     }
 }
 
-/// Says that an object still has the name with the marker.
+/// The warning that an object still has the name with the marker.
 fn not_renamed<M: Managed>(error: &Error, state: &M, sent_name: &str) -> Diagnostic {
     let now = format!("The {} exists under the name {sent_name:?}. The next plan repairs the name.", noun::<M>());
     Failure { error, tried: format!("rename {}", state.title()), now }.warning()
 }
 
-/// Says that the journal could not note the acceptance, so that the marker must stay.
+/// The warning that the acceptance could not be recorded, so that the marker must stay in the name.
 fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnostic {
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
@@ -418,14 +418,14 @@ fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnosti
 pub(super) struct Refused<'a, M> {
     pub(super) planned: &'a M,
     pub(super) error: &'a Error,
-    /// Why choices were not asked for, by their place.
+    /// Why choices were not requested, by index.
     pub(super) withheld: BTreeMap<usize, Diagnostic>,
-    /// The names of the choices, where there are several.
+    /// The names of the choices, if there are several.
     pub(super) candidates: Vec<String>,
 }
 
 impl<M: Managed> Refused<'_, M> {
-    /// The diagnostics, at the attribute to blame.
+    /// The diagnostics, at the blamed attribute.
     pub(super) async fn diagnostics(
         mut self,
         client: &Client,
@@ -462,7 +462,7 @@ impl<M: Managed> Refused<'_, M> {
         Failure { error, tried: format!("create {}", self.planned.title()), now }.diagnostic(is_set)
     }
 
-    /// Says of each candidate why it was not created.
+    /// The error with the reason for each candidate.
     async fn of_each(&self, refusals: &[Refusal], client: &Client, limits: &Context) -> Diagnostic {
         let mut more = None;
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The two data sources of a kind: one object that the configuration describes, and all that its filters select.
+//! The two data sources of a kind: one object that matches the configuration, and all objects that match the filters.
 
 use std::{future::Future, marker::PhantomData, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
 pub(in crate::provider) trait PluralModel: Model {
     /// The filters.
     type Filters: Filters + Default;
-    /// What is told of one object: a part of the resource's attributes.
+    /// The attributes of one object: a part of the resource's.
     type Row: Model + Default;
 
     /// Its type in HCL.
@@ -30,7 +30,7 @@ pub(in crate::provider) trait PluralModel: Model {
     /// The schema.
     fn schema() -> Schema;
 
-    /// The attribute that takes the rows.
+    /// The attribute with the rows.
     fn rows(&mut self) -> &mut Attr<Vec<Self::Row>>;
 
     /// The row of one object.
@@ -39,7 +39,7 @@ pub(in crate::provider) trait PluralModel: Model {
     }
 }
 
-/// The state of an object as far as a list shows it.
+/// The state of an object, as far as a list shows it.
 pub(in crate::provider) fn state<M: Managed>(record: &ObjectRecord<M>) -> M {
     let mut state = M::default();
     state.take_record(record);
@@ -90,28 +90,28 @@ pub(in crate::provider) trait SingularModel: Model {
     /// The schema.
     fn schema() -> Schema;
 
-    /// Rules between the arguments, judged without the service.
+    /// Checks the rules between arguments without the service.
     fn validate(&self, diagnostics: &mut Diagnostics);
 
-    /// The object, where the configuration names its key and no list is needed.
+    /// The object, if the configuration has its key and no list is needed.
     fn named(&self) -> Option<ObjectRecord<Self::Managed>> {
         None
     }
 
-    /// What to do when several match.
+    /// The handling of several matches.
     fn takes(&self) -> Takes<ObjectRecord<Self::Managed>> {
         Takes::TheOnlyOne
     }
 
-    /// How an error lists an object.
+    /// The name of an object in an error.
     fn label(record: &ObjectRecord<Self::Managed>) -> String {
         format!("{} {:?}", record.key(), record.name().unwrap_or_default())
     }
 
-    /// Whether an object is the one that the configuration describes.
+    /// Whether an object matches the configuration.
     fn matches(&self) -> impl Fn(&ObjectRecord<Self::Managed>) -> bool + Send + Sync;
 
-    /// Reads what is told of it.
+    /// Reads the attributes of the object.
     fn read(
         self,
         record: &ObjectRecord<Self::Managed>,
@@ -122,7 +122,7 @@ pub(in crate::provider) trait SingularModel: Model {
     }
 }
 
-/// A state that does not fit the data source, which the tests keep from happening.
+/// The diagnostic for a state that does not fit the data source's model; tests exclude this.
 pub(in crate::provider) fn unreadable(error: crate::framework::ModelError) -> Diagnostic {
     Diagnostic::error("The provider could not read a value", error.to_string())
 }
@@ -178,7 +178,7 @@ fn choose<D: SingularModel>(
     choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()
 }
 
-/// All objects of a kind, from the list that everything shares for a moment.
+/// All objects of a kind, from the shared snapshot.
 pub(in crate::provider) async fn snapshot<M: Managed>(
     context: &StepContext<Client>,
 ) -> Result<Arc<Listing<ObjectRecord<M>>>, Diagnostic> {

@@ -1,4 +1,4 @@
-//! Destroy. An object stays in the state on every doubt.
+//! The destroy of all kinds. In doubt, an object stays in the state.
 
 use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     provider::{Client, client::limits, errors::Failure, protection::refusal},
 };
 
-/// Releases an object and waits until it is gone for sure.
+/// Releases an object and waits until it is certainly gone.
 pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
     if current.state.is_protected() {
         let diagnostic = refusal(&current.state);
@@ -43,18 +43,18 @@ pub(in crate::provider) struct Release<'a, M: Managed> {
 pub(in crate::provider) enum Free {
     /// It is being released already.
     Going,
-    /// As far as is known.
+    /// It can be released, as far as is known.
     Ready,
     /// The service does not show it.
     Unseen,
 }
 
-/// What to do about a refused release of an object that is there.
+/// The handling of a refused release of an object that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::provider) enum AfterRefusal {
-    /// Release it again, when it is free.
+    /// Release it again when it is free.
     Again,
-    /// Tell the operator.
+    /// Report the error.
     Fail,
     /// An earlier request was accepted: wait for its end.
     Wait,
@@ -93,7 +93,7 @@ impl<M: Managed> Release<'_, M> {
             if !error.code().is_some_and(M::may_be_gone) {
                 return Err(self.failed(&error));
             }
-            // A refusal alone proves nothing: a token of another account hears the same.
+            // A refusal alone proves nothing: the token of another account gets the same one.
             match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
                 Ok(Presence::Released) => return Ok(End::Gone),
                 Ok(Presence::Absent) => return self.absent(&error).await,
@@ -108,8 +108,8 @@ impl<M: Managed> Release<'_, M> {
         }
     }
 
-    /// Waits for the end of a release that the service accepted. One that lists stop showing is looked for once more
-    /// before it counts as gone; in that account the service has just known it.
+    /// Waits for the end of an accepted release. An object that disappears from lists is looked up once more before it
+    /// counts as gone; the acceptance proves that the account is the right one.
     async fn until_gone(&self) -> Result<End, Diagnostic> {
         let objects = self.client.api.objects::<M::Object>();
         let is_gone = |seen: &Sighting<M::Object>| seen.record().is_none_or(M::Object::is_released);
@@ -126,7 +126,7 @@ impl<M: Managed> Release<'_, M> {
         }
     }
 
-    /// Not in the list. One that is only too young to be shown can be released nevertheless.
+    /// Handles an object that is not in the list. A young object that is only invisible can be released nevertheless.
     async fn unseen(&self) -> Result<Option<End>, Diagnostic> {
         let objects = self.client.api.objects::<M::Object>();
         match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
@@ -142,7 +142,7 @@ impl<M: Managed> Release<'_, M> {
         }
     }
 
-    /// Not there, and no release was accepted: gone only by proof.
+    /// Handles an absent object whose release was refused: it is gone only with proof.
     async fn absent(&self, error: &api::Error) -> Result<End, Diagnostic> {
         match self.judge().await {
             Ok(absence) if absence.is_proof() => Ok(End::Gone),
@@ -160,7 +160,7 @@ impl<M: Managed> Release<'_, M> {
         absence::judge(&self.current.private, &subject.witness, self.client, &self.limits).await
     }
 
-    /// The release was accepted, and its end not seen.
+    /// The diagnostic for a release that was accepted and whose end was not observed.
     fn stopped(&self, error: &api::Error) -> Diagnostic {
         Diagnostic::error(
             format!("The release of {} has not ended", self.current.state.title()),

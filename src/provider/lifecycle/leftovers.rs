@@ -1,5 +1,5 @@
-//! What earlier runs left behind without a record: found by the marker in its name, or by a record that was handed over
-//! and is in no state.
+//! Leftovers of earlier runs without a pending record: found by the marker in the name, or by a handed-over record
+//! whose object is in no state.
 
 use super::{Choice, Managed, ManagedExt as _, ObjectRecord, noun};
 use crate::{
@@ -8,16 +8,16 @@ use crate::{
     provider::{Client, OnLeftover, errors::Failure, words::capitalized},
 };
 
-/// What a create does about leftovers.
+/// The decision about leftovers.
 pub(super) struct Decision<K> {
     pub(super) permission: Permission<K>,
-    /// The place of the choice that the adopted object is.
+    /// The index of the choice that the adopted object matches.
     pub(super) adopted: Option<usize>,
     pub(super) diagnostics: Diagnostics,
 }
 
-/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of this
-/// very configuration are dealt with as the provider's on_leftover says; the others are a warning.
+/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of the
+/// same configuration are handled as `on_leftover` demands; the others are a warning.
 pub(super) async fn decide<M: Managed>(
     choices: &[Choice<M>],
     key: &str,
@@ -27,7 +27,7 @@ pub(super) async fn decide<M: Managed>(
     let mut decision = Decision { permission: Permission::Send, adopted: None, diagnostics: Diagnostics::new() };
     let Some(Choice { object: planned, .. }) = choices.first() else { return decision };
     if M::WHILE_BUSY == api::WhileBusy::Wait {
-        // A private image carries no marker: its name is unique, and the service refuses a second one.
+        // A private image has no marker: its name is unique, and the service refuses a second one.
         return decision;
     }
     let found = match found(planned, key, client, limits).await {
@@ -58,7 +58,7 @@ pub(super) async fn decide<M: Managed>(
     decision
 }
 
-/// What earlier runs left is not known: nothing is created beside it unless a warning is all that is wanted.
+/// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".
 fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Client, decision: &mut Decision<M::Object>) {
     let noun = noun::<M>();
     let tried = format!("look for what earlier runs left of {}", planned.title());
@@ -75,7 +75,7 @@ fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Client, 
     decision.permission = Permission::Refuse;
 }
 
-/// Objects with a marker behind this name that no pending record explains and no state has shown.
+/// Objects with this name and a marker, without a pending record, and that no state has shown.
 async fn found<M: Managed>(
     planned: &M,
     key: &str,
@@ -104,7 +104,7 @@ fn record_id<K: Object>(record: &K) -> String {
     record.key().to_string()
 }
 
-/// Refuses to create what an earlier run of this configuration may have created already.
+/// The error for objects that an earlier run of this configuration may have created.
 fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
     let noun = capitalized(noun::<M>());
     let (who, verb) = match records {
@@ -130,14 +130,14 @@ fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
     )
 }
 
-/// Warns of an object that carries the marker of another configuration, or of one that may be another.
+/// The warning about an object that has the marker of another configuration, or may differ from this one's.
 fn look_alike<M: Managed>(record: &ObjectRecord<M>) -> Diagnostic {
     let name = record.name().unwrap_or_default();
     leftover::<M>(&record_id(record), &format!("Its name {name:?} is one that a create gives before it renames."))
 }
 
-/// Warns of objects that an earlier run made from the same configuration and answered, and that no state has shown
-/// since.
+/// The warnings about objects that an earlier run created from the same configuration and returned, and that no state
+/// has shown since.
 pub(super) fn never_shown<M: Managed>(key: &str, client: &Client) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();

@@ -11,29 +11,29 @@ use crate::{
     provider::Client,
 };
 
-/// How many details are asked for at once.
+/// The number of concurrent requests for details.
 const AT_ONCE: usize = 8;
 
 /// The filters of a kind's list, which are those of its data source.
 pub(in crate::provider) trait Filters: Model {
-    /// What is listed.
+    /// The listed kind.
     type Managed: Managed;
 
     /// The schema of the list resource.
     fn schema() -> Schema;
 
-    /// The objects that the filters select.
+    /// The objects that match the filters of the service.
     fn matching(
         &self,
         context: &StepContext<Client>,
     ) -> impl Future<Output = Result<Arc<Listing<ObjectRecord<Self::Managed>>>, Diagnostic>> + Send;
 
-    /// What the filters select that are not the service's.
+    /// The filters that the service does not support.
     fn accepts(&self) -> impl Fn(&ObjectRecord<Self::Managed>) -> bool + Send + Sync {
         |_| true
     }
 
-    /// The state of one as it is listed; none for one that has gone since the list was made.
+    /// The state of a listed object; `None` if it has disappeared since the list was read.
     fn state(
         record: ObjectRecord<Self::Managed>,
         _whole: bool,
@@ -44,7 +44,6 @@ pub(in crate::provider) trait Filters: Model {
     }
 }
 
-/// The list resource.
 #[derive(Debug)]
 pub(in crate::provider) struct ListAll<F>(PhantomData<fn() -> F>);
 

@@ -1,6 +1,5 @@
-//! The life cycle of what costs money, written once: create, read, delete, import and list of instances, cloud disks
-//! and private images. What differs between them is [`Managed`]; a kind's own folder holds its schema, model and
-//! checks.
+//! The life cycle of billed objects, shared by all kinds: create, read, delete, import and list of instances, cloud
+//! disks and private images. The differences are in [`Managed`]; the folder of a kind has its schema, model and checks.
 
 pub(super) mod absence;
 mod create;
@@ -31,102 +30,103 @@ use crate::{
 
 /// The record of an object in a list.
 pub(super) type ObjectRecord<M> = <M as Managed>::Object;
-/// What a look at an object shows.
+/// The result of a look at an object.
 pub(super) type Shown<M> = <<M as Managed>::Object as Object>::Shown;
 /// The key of an object.
 pub(super) type Key<M> = <<M as Managed>::Object as api::Record>::Key;
 
-/// A kind of object that Terraform manages. The implementing type is the model of its resource.
+/// A kind of object that Terraform manages, described by its differences. The implementing type is its resource model.
 pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
-    /// How the service's client knows it.
+    /// The kind in the service's client.
     type Object: Object;
-    /// What its create asks for.
+    /// The request of its create.
     type Request: Creation<Object = Self::Object>;
 
     /// Its type in HCL.
     const TYPE_NAME: &'static str;
-    /// What an import id of it is, as it reads after "The import id is".
+    /// The description of its import id, as text after "The import id is".
     const IMPORT_ID: &'static str;
-    /// What to do while the service is busy with another create of this kind.
+    /// The handling of a service that is busy with another create of this kind.
     const WHILE_BUSY: WhileBusy = WhileBusy::Fail;
-    /// Whether a release ends later than the service accepts it.
+    /// Whether a release ends only some time after the service has accepted it.
     const RELEASES_LATER: bool = true;
 
-    /// Its schema, without the `timeouts` block.
+    /// The schema, without the `timeouts` block.
     fn schema() -> Schema;
 
-    /// What identifies one.
+    /// The resource identity.
     fn identity() -> IdentityAttribute;
 
-    /// How long the steps may take by default, in minutes: create, read, update, delete.
+    /// The default timeouts in minutes: create, read, update, delete.
     fn minutes() -> [u64; 4];
 
-    /// Rules between attributes, judged without the service.
+    /// Checks the rules between attributes without the service.
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
-    /// Decides what a plan changes and replaces, before anything is judged by it.
+    /// Decides which attributes a plan changes and replaces, before all other checks.
     fn settle_plan(_plan: &mut Plan<Self>) {}
 
-    /// Refines a plan: live checks, computed values that are known early, warnings.
+    /// Refines a plan: live checks, early computed values, warnings.
     fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) -> impl Future<Output = ()> + Send;
 
-    /// Changes one in place, after it was renamed: the prior state has the new name.
+    /// Updates the object in place, after its rename: the prior state has the new name.
     fn update(change: Update<Self>, _context: &StepContext<Client>) -> impl Future<Output = Outcome<Self>> + Send {
         async { Outcome::present(change.planned, change.private) }
     }
 
-    /// Mends a configuration that was made of a state.
+    /// Corrects a configuration that was generated from a state.
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
 
-    /// Opens what a plan cannot know when its create adopts what an earlier run made.
+    /// Makes values unknown that differ if the create adopts an earlier run's object.
     fn plan_adoption(_plan: &mut Plan<Self>) {}
 
-    /// The attributes that every kind has.
+    /// The common attributes of all kinds.
     fn common(&self) -> Common<'_>;
 
-    /// Its `name`, to be set.
+    /// The `name`, to be changed.
     fn name_mut(&mut self) -> &mut Attr<String>;
 
-    /// What a search finds it by, beside its id.
+    /// A search term for it besides its id.
     fn hint(&self) -> Option<&str> {
         self.common().name.as_str()
     }
 
-    /// Takes over what a list shows.
+    /// Sets the attributes that a list shows.
     fn take_record(&mut self, record: &Self::Object);
 
-    /// Takes over what a look shows.
+    /// Sets the attributes that a look shows.
     fn take(&mut self, shown: &Shown<Self>);
 
-    /// How a look would show what a list shows; none where a look shows more.
+    /// A list record as the result of a look; `None` if a look shows more.
     fn shown(record: &Self::Object) -> Option<Shown<Self>>;
 
-    /// Completes what the service reports only in part.
+    /// Completes attributes that the service reports only in part.
     fn complete(&mut self, _client: &Client, _limits: &Context) -> impl Future<Output = ()> + Send {
         async {}
     }
 
-    /// Finishes a refresh: `private` tells whether it belongs to an import.
+    /// Finishes a refresh; `private` shows whether it belongs to an import.
     fn refreshed(&mut self, _private: &mut Private) -> Diagnostics {
         Diagnostics::new()
     }
 
-    /// What a create may make of a plan, in order of preference: the planned object, unless its kind leaves a choice.
+    /// The objects that a create may create for a plan, in order of preference: only the planned object, unless the
+    /// kind has candidates.
     fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &Client) -> Vec<Choice<Self>> {
         vec![Choice { object: planned.clone(), ruled_out: None }]
     }
 
-    /// Gets ready for the create, and says what it asks for.
+    /// Prepares the create, and returns its request.
     fn request(
         &mut self,
         client: &Client,
         limits: &Context,
     ) -> impl Future<Output = Result<Self::Request, Diagnostic>> + Send;
 
-    /// What it asks for, as far as a plan knows; none while too little is known.
+    /// The request as far as the plan has its values; `None` while too little is known.
     fn planned_request(&self, client: &Client) -> Option<Self::Request>;
 
-    /// Whether it may be bought now: asked before each request.
+    /// Checks whether it may be bought now. Called before each request.
     fn confirm(
         &self,
         _attempt: &Attempt,
@@ -137,16 +137,16 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async { Ok(confirmed) }
     }
 
-    /// Drops what only the plan needed: from here on the create speaks for itself.
+    /// Removes the data that only the plan needed.
     fn forget_plan(_private: &mut Private, _client: &Client) {}
 
-    /// Drops what a plan promised, and what did not hold when the create asked again.
+    /// Removes the stored quote of a plan that the create could not keep.
     fn forget_promise(_config: &Self, _planned: &Self, _client: &Client) {}
 
-    /// Notes what became of a create that was confirmed under this marker: the id of what it made, or none.
+    /// Records the outcome of a create that was confirmed with this marker: the id of its object, or `None`.
     fn create_ended(_marker: &str, _made: Option<&str>, _client: &Client) {}
 
-    /// How long the create goes on asking while there is no stock.
+    /// How long the create is repeated while there is no stock.
     fn wait_for_capacity(&self) -> Option<Duration> {
         None
     }
@@ -156,13 +156,13 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         true
     }
 
-    /// Whether a create's object is not on its way any more.
+    /// Whether the creation of an object has ended.
     fn is_settled(record: &Self::Object) -> bool;
 
-    /// What is wrong with a settled object.
+    /// The diagnostic for an object whose creation has ended badly.
     fn unfit(&self, record: &Self::Object, accepted: &Accepted<Self::Object>) -> Option<Diagnostic>;
 
-    /// Reads, at the end of a create, what only a look shows.
+    /// Reads the attributes that only a look shows, at the end of a create.
     fn look_after_create(
         _creation: &mut ManagedCreate<'_, Self>,
         _accepted: &Accepted<Self::Object>,
@@ -170,7 +170,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async {}
     }
 
-    /// More about a create that the service refused.
+    /// Additional advice for a create that the service refused.
     fn explain_refusal(
         &self,
         _error: &api::Error,
@@ -180,7 +180,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async { None }
     }
 
-    /// Whether an object of a list is what this configuration asks for, as far as the service tells.
+    /// Whether an object of a list matches this configuration, as far as the service shows it.
     fn is_like(&self, record: &Self::Object) -> bool;
 
     /// Waits until the service would accept the release.
@@ -188,18 +188,18 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async { Ok(Free::Ready) }
     }
 
-    /// Whether a refusal may mean that there is nothing to release.
+    /// Whether this code may mean that the object no longer exists.
     fn may_be_gone(code: Code) -> bool;
 
-    /// What to do about a refused release of an object that is there.
+    /// The handling of a refused release of an object that exists.
     fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
 
-    /// What a release that the service forbids for good comes to; none when it is an error like others.
+    /// The handling of a permanently forbidden release; `None` for any other error.
     fn forbidden(_release: &Release<'_, Self>, _error: &api::Error) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
 
-    /// Finds what an import id names.
+    /// Finds the object of an import id.
     fn find(
         id: &str,
         client: &Client,
@@ -209,11 +209,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Marks a state that was imported.
     fn imported(&mut self, _private: &mut Private) {}
 
-    /// The objects of this kind that there were before this run made any.
+    /// The objects of this kind that existed before this run created any.
     fn before(client: &Client) -> &tokio::sync::OnceCell<Arc<Listing<Self::Object>>>;
 }
 
-/// The attributes that every kind has.
+/// The common attributes of all kinds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common<'a> {
     pub(super) id: &'a Attr<String>,
@@ -222,24 +222,24 @@ pub(super) struct Common<'a> {
     pub(super) deletion_protection: &'a Attr<bool>,
 }
 
-/// One of the objects that a create may make.
+/// An object that a create may create.
 #[derive(Clone, Debug)]
 pub(super) struct Choice<M> {
-    /// As it was planned.
+    /// The planned object.
     pub(super) object: M,
-    /// Why the plan ruled it out, as a sentence: then it is not asked for, but adopted when an earlier run made it.
+    /// Why the plan ruled it out, as a sentence: it is then not requested, but adopted if an earlier run created it.
     pub(super) ruled_out: Option<String>,
 }
 
-/// What a release that the service forbids for good comes to.
+/// The handling of a permanently forbidden release.
 pub(super) enum Forbidden {
-    /// The object leaves the state, with this warning.
+    /// The object is removed from the state, with this warning.
     Abandoned(Diagnostic),
-    /// It stays, with this error.
+    /// The object stays in the state, with this error.
     Kept(Diagnostic),
 }
 
-/// What every model has, beside what its kind says.
+/// The methods that all kinds share.
 pub(super) trait ManagedExt: Managed {
     fn id(&self) -> Option<&str> {
         self.common().id.as_str()
@@ -257,12 +257,12 @@ pub(super) trait ManagedExt: Managed {
         self.common().deletion_protection.known() == Some(&true)
     }
 
-    /// As an error names it: `instance "trainer" (ins-…)`.
+    /// The name in diagnostics: `instance "trainer" (ins-…)`.
     fn title(&self) -> String {
         super::words::title(noun::<Self>(), self.name(), self.id())
     }
 
-    /// The object as a refresh speaks of it.
+    /// The object in the diagnostics of a refresh.
     fn subject(&self) -> absence::Subject {
         absence::Subject {
             title: self.title(),
@@ -271,7 +271,7 @@ pub(super) trait ManagedExt: Managed {
         }
     }
 
-    /// The key under which the service knows it; none for a state without a sensible id.
+    /// The service's key; `None` for a state without a valid id.
     fn key(&self) -> Option<Key<Self>> {
         self.id().and_then(Self::Object::of_id).map(|object| api::Record::key(&object))
     }
@@ -279,22 +279,21 @@ pub(super) trait ManagedExt: Managed {
 
 impl<M: Managed> ManagedExt for M {}
 
-/// How an operator calls one.
+/// The noun for one object.
 pub(super) fn noun<M: Managed>() -> &'static str {
     M::Object::KIND.noun()
 }
 
-/// The key under which an object is a witness for others.
+/// The key of an object as a witness for others.
 pub(super) fn witness(kind: api::ObjectKind, id: &str) -> String {
     format!("{}/{id}", kind.as_str())
 }
 
-/// The key of a create: the same configuration in the same folder and workspace has the same.
+/// The key of a create, equal for the same configuration in the same folder and workspace.
 fn create_key<M: Managed>(request: &M::Request, client: &Client) -> String {
     client.create_key(&format!("{} {}", M::TYPE_NAME, request.wanted()))
 }
 
-/// The resource of a kind.
 #[derive(Debug)]
 pub(super) struct Resource<M>(PhantomData<fn() -> M>);
 

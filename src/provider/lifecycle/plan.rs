@@ -1,4 +1,4 @@
-//! What every plan begins with, and the update in place: the name of every kind, then what a kind has of its own.
+//! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
 use super::{Managed, ManagedExt as _, create_key, noun};
 use crate::{
@@ -30,8 +30,8 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
     plan.diagnostics.extend(checked);
 }
 
-/// The pending record that the create of this plan would adopt. What a killed create took (stock, a name, a budget) is
-/// no obstacle to adopting it.
+/// The pending record that the create of this plan would adopt. The stock, name or budget that a killed create uses
+/// does not prevent its adoption.
 pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Client) -> Option<PendingRecord> {
     let (config, planned) = plan.config.as_ref().zip(plan.planned.as_ref())?;
     let choices = M::choices(config, planned, &plan.private, client);
@@ -42,7 +42,8 @@ pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Client
     client.resumable(M::Object::KIND, &create_key::<M>(requests.first()?, client), &candidates)
 }
 
-/// Errors of live checks become warnings: the apply adopts what exists, and checks again before it buys anything.
+/// Turns errors of live checks into warnings: the apply adopts the existing object, and checks again before it buys
+/// anything.
 fn softened(said: Diagnostics) -> Diagnostics {
     let mut softened = Diagnostics::new();
     for mut diagnostic in said.iter().cloned() {
@@ -71,7 +72,7 @@ fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
     )
 }
 
-/// Renames, then changes the rest. What was reached is what the state says, step by step.
+/// Renames the object, then changes the rest. The state has the result of each completed step.
 pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<Client>) -> Outcome<M> {
     let name = change.planned.common().name.clone();
     if let (Some(wanted), Some(key)) =

@@ -1,5 +1,4 @@
-//! Refresh, and import by id. Only a status of Released, or an absence that is proved, takes an object out of the
-//! state.
+//! Refresh, and import by id. Only the status Released or a proven absence removes an object from the state.
 
 use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
@@ -8,8 +7,8 @@ use crate::{
     provider::{Client, client::limits, errors::Failure},
 };
 
-/// Refreshes, where lists show all, from a list that all objects of the run share. Only what that list lacks is looked
-/// for with calls of its own.
+/// Refreshes an object. If lists show all attributes, all objects of the run share a list, and only objects missing in
+/// it are looked up separately.
 pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
@@ -40,7 +39,7 @@ async fn look<M: Managed>(state: &M, client: &Client, limits: &Context) -> Resul
     objects.look(&key, state.hint(), limits).await
 }
 
-/// What the shared list shows of an object, where that is all there is to see.
+/// The object in the shared list, if the list shows all attributes.
 async fn glance<M: Managed>(
     key: &super::Key<M>,
     client: &Client,
@@ -53,17 +52,16 @@ async fn glance<M: Managed>(
     Ok(listing.find(key).filter(|record| !record.is_released()).and_then(M::shown))
 }
 
-/// What an import id names.
+/// The object of an import id.
 pub(in crate::provider) enum ImportTarget<M: Managed> {
-    /// An object.
     One(Box<Shown<M>>),
-    /// One that the service shows as released.
+    /// A released object.
     Released,
-    /// Nothing.
+    /// No object.
     None,
 }
 
-/// Imports by id. Everything that the service reports is filled in; what it never reports stays null.
+/// Imports an object by id. All reported attributes are set; the others stay null.
 pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<Client>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (id, noun) = (id.trim(), noun::<M>());
@@ -96,7 +94,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<Client>) 
     }
 }
 
-/// Finds an object in the list that the imports of one run share; what that lacks may have been made since.
+/// Finds an object in the list that all imports of a run share; if it is missing there, in a fresh list.
 pub(in crate::provider) async fn in_list<M: Managed>(
     client: &Client,
     limits: &Context,

@@ -14,7 +14,6 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::provider) struct ModelMemory;
 
-/// Its arguments.
 #[derive(Debug, Deserialize)]
 pub(in crate::provider) struct Arguments {
     model: Shape,
@@ -41,7 +40,7 @@ const NEEDED: &[&str] = &[
     "output_bytes",
 ];
 
-/// Those attributes.
+/// The values of these attributes.
 #[derive(Debug, Deserialize)]
 struct Shape {
     architecture: Attr<String>,
@@ -62,7 +61,6 @@ struct Shape {
     output_bytes: Attr<i64>,
 }
 
-/// The result.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Parts {
     weights: Attr<i64>,
@@ -124,7 +122,7 @@ impl Shape {
     /// The model.
     ///
     /// # Errors
-    /// An attribute that no data source gave.
+    /// An attribute value that is not from the data source.
     fn into_model(self) -> Result<Model, String> {
         let one = |name: &str, value: &Attr<i64>| match value.known() {
             None => Ok(None),

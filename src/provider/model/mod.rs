@@ -1,5 +1,5 @@
-//! The data source `damodel_model` and the function `model_memory`: the header of a model file, and the memory that it
-//! needs.
+//! The data source `damodel_model` and the function `model_memory`: the header of a model file, and the memory that the
+//! model needs.
 
 mod memory;
 mod record;
@@ -29,12 +29,11 @@ use crate::{
     model::{self, Error, Model},
 };
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct File;
 
 with_model!(
-    /// Its configuration and result.
+    /// The configuration and result of the data source.
     Described {
         path: String,
         url: String,

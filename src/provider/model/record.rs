@@ -2,7 +2,7 @@
 
 use crate::framework::{Attr, Type, schema::Attribute};
 
-/// A struct with what a header says, under the attribute names of the data source, and some of its own.
+/// A struct with the content of a header, under the attribute names of the data source, and additional fields.
 macro_rules! with_model {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*
@@ -36,7 +36,7 @@ macro_rules! with_model {
         }
 
         impl $name {
-            /// Takes over what a header says.
+            /// Sets the attributes from a header.
             fn take(&mut self, model: Model) {
                 use $crate::provider::model::record::{number, numbers};
 
@@ -71,7 +71,7 @@ macro_rules! with_model {
 
 pub(super) use with_model;
 
-/// A number; null for one that no model has.
+/// A number; null if it is missing or too large.
 pub(super) fn number(number: Option<u64>) -> Attr<i64> {
     number.and_then(|number| i64::try_from(number).ok()).into()
 }

@@ -1,4 +1,4 @@
-//! The data sources of private images: one, and all (service API, GET /api/image/privates).
+//! The data sources of private images: one image, and all images (service API, GET /api/image/privates).
 
 use std::sync::Arc;
 
@@ -21,7 +21,6 @@ use crate::{
     },
 };
 
-/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct PrivateImages {
     name: Attr<String>,
@@ -84,7 +83,7 @@ impl lifecycle::Filters for Filters {
         lifecycle::snapshot::<PrivateImage>(context).await
     }
 
-    /// The service filters by nothing of these.
+    /// The service supports none of these filters.
     fn accepts(&self) -> impl Fn(&api::PrivateImage) -> bool + Send + Sync {
         let name_regex = self.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
         move |image| {
@@ -98,7 +97,6 @@ impl lifecycle::Filters for Filters {
     }
 }
 
-/// The configuration and result of the data source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct SingleImage {
     id: Attr<String>,

@@ -1,4 +1,4 @@
-//! `damodel_private_image`: an instance's system disk, saved (service API, Images).
+//! The resource `damodel_private_image`: the saved system disk of an instance (service API, Images).
 
 mod listed;
 mod schema;
@@ -24,7 +24,6 @@ use crate::{
 
 pub(super) use self::listed::{Filters, PrivateImages, SingleImage};
 
-/// The resource.
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
 impl Managed for PrivateImage {
@@ -33,8 +32,8 @@ impl Managed for PrivateImage {
 
     const TYPE_NAME: &'static str = "damodel_private_image";
     const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
-    /// While the service is busy with another save it is asked again; a day's cap is final (service API, POST
-    /// /api/instance/save_image_v2).
+    /// While the service is busy with another save, the request is repeated; the daily limit is final (service API,
+    /// POST /api/instance/save_image_v2).
     const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
     const RELEASES_LATER: bool = false;
 
@@ -117,7 +116,7 @@ impl Managed for PrivateImage {
         Some(taken(holder, client))
     }
 
-    /// An image is found by its name, which is unique: there are no look-alikes.
+    /// Images are found by their unique name, so there are no look-alikes.
     fn is_like(&self, _image: &api::PrivateImage) -> bool {
         false
     }
@@ -139,7 +138,7 @@ impl Managed for PrivateImage {
     }
 }
 
-/// Names the image that has the name that another is to have.
+/// The text about the image that already has the configured name.
 fn taken(holder: &api::PrivateImage, client: &Client) -> String {
     let (id, name) = (holder.image_id, holder.image_name.as_deref().unwrap_or_default());
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
@@ -161,9 +160,9 @@ fn taken(holder: &api::PrivateImage, client: &Client) -> String {
     )
 }
 
-/// What the instance's own image may be called, its address and its name: it tells an image that this save made from
-/// one of the same name. Without the address nothing is compared: a display name alone is no proof that an address is
-/// another image's.
+/// The names of the instance's own image, its address and its display name, which distinguish the image of this save
+/// from another one with the same name. Without the address the result is empty: a display name alone does not prove
+/// that an address belongs to another image.
 async fn original_images(uid: &InstanceUid, client: &Client, limits: &Context) -> Vec<String> {
     match original_address(uid, client, limits).await {
         Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
@@ -175,7 +174,7 @@ async fn original_images(uid: &InstanceUid, client: &Client, limits: &Context) -
     }
 }
 
-/// The address of the image that an instance was made of, and its display name.
+/// The address and the display name of an instance's image.
 async fn original_address(
     uid: &InstanceUid,
     client: &Client,
@@ -189,7 +188,7 @@ async fn original_address(
     Ok(address.map(|address| (address, instance.image_name)))
 }
 
-/// Refines a plan: a create needs an instance, and a name is unique in the account.
+/// Refines a plan: a create needs an instance, and the name must be unique in the account.
 async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Client>) {
     let client = context.client.map(AsRef::as_ref);
     if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
@@ -207,15 +206,14 @@ async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Clie
     let renamed = prior.is_none_or(|prior| prior.name != planned.name);
     if let (Some(name), Some(client), true) = (planned.name.as_str(), client.filter(|client| client.preflight), renamed)
     {
-        // The name of an image that is replaced is free when the new one takes it.
+        // The name of a replaced image is free when the new image needs it.
         let replaced = || protection::replaced(&plan.private).and_then(|id| id.parse().ok());
         let own = prior.and_then(PrivateImage::key).or_else(replaced);
         check_name(name, own, client, &planning_limits(context), &mut plan.diagnostics).await;
     }
 }
 
-/// A name that another image has is refused by the service (130001): better told before anything else of the apply is
-/// made.
+/// Checks that no other image has the name, which the service would refuse (130001), before the apply creates anything.
 async fn check_name(name: &str, own: Option<i64>, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
     match client.api.private_images().snapshot(limits).await {
         Ok(listing) => {
@@ -223,7 +221,7 @@ async fn check_name(name: &str, own: Option<i64>, client: &Client, limits: &Cont
                 .records
                 .iter()
                 .find(|image| image.image_name.as_deref() == Some(name) && Some(image.image_id) != own);
-            // A tainted image is deleted before the one that replaces it is made.
+            // A tainted image is deleted before its replacement is created.
             if let Some(holder) = holder
                 && !client.is_tainted(ObjectKind::PrivateImage, &holder.image_id.to_string())
             {

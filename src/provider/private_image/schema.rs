@@ -46,7 +46,7 @@ pub(super) fn schema() -> Schema {
     )
 }
 
-/// What the service reports (service API, Private image), all computed.
+/// The attributes that the service reports (service API, Private image), all computed.
 pub(super) fn reported() -> Vec<Attribute> {
     let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
@@ -89,7 +89,7 @@ pub(in crate::provider) struct PrivateImage {
     pub(super) upperdir_bytes: Attr<i64>,
 }
 
-/// One image of a list: what the service reports (service API, Private image).
+/// One image of a list, with the attributes that the service reports (service API, Private image).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct PrivateImageRecord {
     image_id: Attr<i64>,
@@ -108,7 +108,7 @@ pub(in crate::provider) struct PrivateImageRecord {
 }
 
 impl PrivateImage {
-    /// Takes over what the service reports.
+    /// Sets the reported attributes.
     pub(super) fn take_image(&mut self, image: &api::PrivateImage) {
         self.id = Attr::Known(image.image_id.to_string());
         self.image_id = image.image_id.into();

@@ -1,4 +1,4 @@
-//! The data sources of public images: one, and all (service API, GET /api/image/publics_v2).
+//! The data sources of public images: one image, and all images (service API, GET /api/image/publics_v2).
 
 mod record;
 
@@ -21,11 +21,10 @@ use crate::{
     },
 };
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct List;
 
-/// Its configuration and result.
+/// The configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PublicImages {
     label: Attr<String>,
@@ -93,12 +92,11 @@ impl DataSource for List {
     }
 }
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct Single;
 
 with_image!(
-    /// Its configuration and result.
+    /// The configuration and result.
     One {
         label: String,
         name_regex: String,

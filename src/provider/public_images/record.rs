@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A struct with the fields of a public image, under the attribute names of the data sources (service API, Public
-/// image), and some of its own.
+/// image), and additional fields.
 macro_rules! with_image {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*
@@ -30,7 +30,7 @@ macro_rules! with_image {
         }
 
         impl $name {
-            /// Takes over an image.
+            /// Sets the attributes from an image.
             pub(super) fn take(&mut self, image: &PublicImage) {
                 self.id = Attr::Known(image.id.to_string());
                 self.name = image.name.clone().into();

@@ -9,7 +9,6 @@ use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type
 #[derive(Debug)]
 pub(in crate::provider) struct CheapestSpec;
 
-/// Its arguments.
 #[derive(Debug, Deserialize)]
 pub(in crate::provider) struct Arguments {
     specs: Vec<Attr<SpecRecord>>,

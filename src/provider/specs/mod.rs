@@ -1,4 +1,4 @@
-//! The data source `damodel_specs`: what machines a region has, at what price (service API, GET /api/spec/list).
+//! The data source `damodel_specs`: the specifications of a region and their prices (service API, GET /api/spec/list).
 
 mod cheapest;
 mod record;
@@ -27,11 +27,9 @@ use crate::{
 
 pub(super) use self::{cheapest::CheapestSpec, single::Single};
 
-/// The data source.
 #[derive(Debug)]
 pub(super) struct List;
 
-/// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Specs {
     region: Attr<String>,
@@ -92,7 +90,7 @@ impl DataSource for List {
     }
 }
 
-/// All specifications of the region that is configured here or in the provider.
+/// All specifications of the configured region, or of the provider's default region.
 async fn specs_of(
     configured: &Attr<String>,
     context: &StepContext<Client>,
@@ -144,7 +142,7 @@ fn arguments() -> Vec<Attribute> {
     ]
 }
 
-/// What a configuration asks for.
+/// The filters of a configuration.
 #[derive(Debug)]
 struct Filter {
     wanted: Specs,
@@ -161,7 +159,7 @@ impl Filter {
         Ok(Self { wanted: wanted.clone(), gpu_name, min_cuda: wanted.min_cuda.as_str().and_then(version) })
     }
 
-    /// Whether a specification is asked for. One that does not say what is asked of it does not match.
+    /// Whether a specification matches. If it lacks a filtered value, it does not match.
     fn accepts(&self, spec: &SpecRecord) -> bool {
         let wanted = &self.wanted;
         equals(&wanted.capacity_type, &spec.capacity_type)
@@ -181,7 +179,7 @@ impl Filter {
             })
     }
 
-    /// The order that is asked for, then by number, so that it is the same every time.
+    /// The configured order, then by number, so that the result is stable.
     fn order(&self, a: &SpecRecord, b: &SpecRecord) -> Ordering {
         let order = match self.wanted.sort_by.as_str() {
             Some("price") => unset_last(&a.hourly_price, &b.hourly_price, Ord::cmp),

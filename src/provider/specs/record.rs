@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A struct with the fields of a specification, under the attribute names of the data sources (service API, Instance
-/// specification), and some of its own. The record of the list and the data source that is one record share them so.
+/// specification), and additional fields. Used for the rows of the list and for the data source of one specification.
 macro_rules! with_spec {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*
@@ -48,7 +48,7 @@ macro_rules! with_spec {
         }
 
         impl $name {
-            /// Takes over a specification of a region.
+            /// Sets the attributes from a specification of a region.
             pub(super) fn take(&mut self, spec: &Spec, region: &str) {
                 self.spec_id = spec.spec_id.into();
                 self.spec_type = spec.spec_type.clone().into();

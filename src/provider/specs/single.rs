@@ -17,12 +17,11 @@ use crate::{
     provider::{Client, words::discount_status},
 };
 
-/// The data source.
 #[derive(Debug)]
 pub(in crate::provider) struct Single;
 
 with_spec!(
-    /// Its configuration and result.
+    /// The configuration and result.
     One {
         gpu_name_regex: String,
         min_gpu_num: i64,
@@ -37,7 +36,7 @@ with_spec!(
     }
 );
 
-/// Results that are arguments too, and must match exactly then.
+/// Results that are also arguments, which must match exactly.
 const BOTH: [&str; 4] = ["region", "capacity_type", "gpu_name", "rush_sale"];
 
 impl DataSource for Single {
