@@ -33,10 +33,10 @@ impl fmt::Debug for ServerEvent {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError<E> {
-    /// The bytes ended with an error.
+    /// The byte stream failed.
     #[error("{0}")]
     Broken(E),
-    /// An event has more than 16 MiB.
+    /// An event is larger than 16 MiB.
     #[error("an event is larger than 16 MiB")]
     TooLarge,
 }

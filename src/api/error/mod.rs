@@ -55,7 +55,7 @@ pub enum Error {
     NoAnswer {
         /// The endpoint.
         endpoint: Endpoint,
-        /// How the exchange ended.
+        /// The error of the exchange.
         cause: Cause,
     },
     /// The service answered with a redirect, which is refused: the token would be sent to another address. Usual cause:

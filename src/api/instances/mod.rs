@@ -208,7 +208,7 @@ pub struct CreateInstance {
     pub is_candidate: bool,
 }
 
-/// How an instance is paid.
+/// The payment type of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payment {
     /// `Hourly`, without a duration.
@@ -221,7 +221,7 @@ pub enum Payment {
     Monthly(i64),
 }
 
-/// Which specification an instance has.
+/// The specification of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecSelector {
     /// `spec_id`, not 0.
@@ -230,7 +230,7 @@ pub enum SpecSelector {
     Type(String),
 }
 
-/// Which image an instance starts with.
+/// The image of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageSelector {
     /// `image`, the full address.

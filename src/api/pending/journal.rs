@@ -83,7 +83,7 @@ pub(super) struct Reading {
 /// The whole content of the journal.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// The entries that could be read, oldest first.
+    /// The readable records, oldest first.
     pub entries: Vec<Listed>,
     /// The unreadable files.
     pub unreadable: Vec<Unreadable>,
