@@ -66,7 +66,7 @@ pub(super) struct Room<'a> {
 pub(super) struct Replaced<'a> {
     /// The id of the replaced instance.
     pub(super) uid: Option<&'a str>,
-    /// The name of a tainted instance. The plan that replaces it has no id of it.
+    /// The planned name: a tainted instance with this name is replaced, but the plan does not contain its id.
     pub(super) tainted: Option<&'a str>,
 }
 

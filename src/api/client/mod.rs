@@ -127,7 +127,7 @@ impl Client {
         &self.shared.settings
     }
 
-    /// The objects that this run found.
+    /// The objects of earlier runs that this run found.
     #[must_use]
     pub fn witness(&self) -> &Witness {
         &self.shared.witness

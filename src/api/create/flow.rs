@@ -35,7 +35,7 @@ pub(super) struct Flow<C: Creation> {
 /// The outcome of a request.
 pub(super) enum Sent<K> {
     Accepted(Box<Accepted<K>>),
-    /// After the visibility window, two complete lists lack the object; with the error of the request.
+    /// After the visibility window, two complete lists lack the object. The error is that of the request.
     Nothing(Box<Entry>, Error),
     /// The service refused it with an error that another choice or a later time may avoid.
     Refused(Box<Entry>, Error),
@@ -153,7 +153,7 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Finds out the outcome of a request whose answer does not contain it.
+    /// Finds the outcome of a request whose answer was lost or has no id.
     async fn recover(
         &self,
         entry: Entry,

@@ -42,7 +42,7 @@ pub(super) fn schema() -> Schema {
     )
 }
 
-/// Makes a reported attribute an argument if it is one.
+/// The attribute as an argument of the resource; unchanged if it is only reported.
 fn as_argument(mut attribute: Attribute) -> Attribute {
     match attribute.name.as_str() {
         "name" => {

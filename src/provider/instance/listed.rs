@@ -1,4 +1,4 @@
-//! The data sources of instances: one instance with all reported attributes, and all instances of a region.
+//! The data sources of instances: one instance with all reported attributes, and all instances of the account.
 
 use std::sync::Arc;
 

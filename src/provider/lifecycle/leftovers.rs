@@ -16,8 +16,8 @@ pub(super) struct Decision<K> {
     pub(super) diagnostics: Diagnostics,
 }
 
-/// Looks for objects that an earlier run of this or another configuration created under the same name. Those of the
-/// same configuration are handled as `on_leftover` demands; the others are a warning.
+/// Looks for objects that an earlier run of this or another configuration created under the same name. `on_leftover`
+/// decides about those of the same configuration; the others are a warning.
 pub(super) async fn decide<M: Managed>(
     choices: &[Choice<M>],
     key: &str,
