@@ -18,7 +18,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What happened, in one line without a full stop.
     pub summary: String,
-    /// Why, what the state is now, and what to do. Never holds a secret or a body.
+    /// The cause, the current state, and what to do. It never contains a secret or a body.
     pub detail: String,
     /// The attribute that caused it, if one did.
     pub path: Option<Path>,

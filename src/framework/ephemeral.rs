@@ -29,7 +29,7 @@ pub trait EphemeralResource: Send + Sync + 'static {
     /// The schema.
     fn schema(&self) -> Schema;
 
-    /// How long an open may take.
+    /// The timeout of an open.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
@@ -86,7 +86,7 @@ impl<M, H> Opened<M, H> {
 /// An object that is closed by its drop.
 pub(super) type Thing = Box<dyn Any + Send + Sync>;
 
-/// The objects that this process holds, by key, each with the task that drops it when its caller is gone.
+/// The open objects of this process by key, each with the task that drops it when its caller is gone.
 #[derive(Debug, Default)]
 pub(super) struct Holder(Arc<Mutex<Things>>);
 

@@ -34,7 +34,7 @@ pub trait Function: Send + Sync + 'static {
 /// The parameters and the result of a function.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// What it does, in one line.
+    /// The description in one line.
     pub summary: String,
     /// The same at length, in Markdown.
     pub description: String,
@@ -60,7 +60,7 @@ pub struct Parameter {
     pub name: String,
     /// The type that the core converts an argument to.
     pub ty: Type,
-    /// What it means, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
     /// Whether null may be given; if not, null is an error.
     pub takes_null: bool,

@@ -21,7 +21,7 @@ pub struct IdentityAttribute {
     pub of: String,
     /// Whether an import by identity must set it, or only may.
     pub required: bool,
-    /// What it means, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
 }
 

@@ -1,4 +1,4 @@
-//! Private data that the core stores beside a state or plan.
+//! Private data that the core stores with a state or plan.
 
 use std::collections::BTreeMap;
 

@@ -34,8 +34,8 @@ pub trait Resource: Send + Sync + 'static {
     /// The schema, without the `timeouts` block.
     fn schema(&self) -> Schema;
 
-    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a
-    /// field `timeouts: Attr<Timeouts>`.
+    /// The default timeouts of the steps. With some, the schema gets a `timeouts` block, and the model needs a field
+    /// `timeouts: Attr<Timeouts>`.
     fn timeouts(&self) -> DefaultTimeouts;
 
     /// Checks rules between attributes without the service. Unknown values satisfy every rule.
@@ -122,7 +122,7 @@ pub trait DataSource: Send + Sync + 'static {
     /// The schema.
     fn schema(&self) -> Schema;
 
-    /// How long a read may take.
+    /// The timeout of a read.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
@@ -280,7 +280,7 @@ pub trait Action: Send + Sync + 'static {
     /// The schema of the `config` block.
     fn schema(&self) -> Schema;
 
-    /// How long an invocation may take.
+    /// The timeout of an invocation.
     fn timeout(&self) -> Duration {
         Duration::from_secs(30 * 60)
     }
@@ -332,7 +332,7 @@ pub trait ListResource: Send + Sync + 'static {
     /// The schema of the `config` block.
     fn schema(&self) -> Schema;
 
-    /// How long a list may take.
+    /// The timeout of a list.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }

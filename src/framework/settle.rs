@@ -77,8 +77,8 @@ pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
     })
 }
 
-/// The value with null for every write-only attribute: plan, state and answers never hold one
-/// (plugin protocol, meaning of the plan inputs).
+/// The value with null for every write-only attribute: plan, state and answers never have one (plugin protocol, meaning
+/// of the plan inputs).
 pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
     walk_schema(schema, value, &|attribute, value| {
         if attribute.write_only { Value::Null } else { value }

@@ -59,7 +59,7 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// A condition of the configuration does not hold.
+    /// A condition of the configuration failed.
     Check,
     /// `--deny destroy-data`.
     DestroyData,

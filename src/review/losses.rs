@@ -59,7 +59,7 @@ pub enum ItemKind {
     PrivateImage,
     /// The system disk of an instance.
     SystemDisk,
-    /// Data of a resource type of this provider that this version does not know.
+    /// Data of a resource type of this provider that is unknown to this version.
     Unknown,
 }
 
@@ -130,7 +130,7 @@ impl ItemKind {
     }
 }
 
-/// The cloud disks of an instance by number. A disk counts as released with it if any source says so.
+/// The cloud disks of an instance by number. A disk counts as released with it if any source marks it so.
 #[derive(Default)]
 struct Disks {
     known: BTreeMap<String, Disk>,

@@ -60,7 +60,7 @@ pub struct Report {
     pub secrets: Vec<Secrets>,
     /// Changes outside of plans.
     pub drift: Vec<Drift>,
-    /// Conditions that do not hold.
+    /// Failed conditions.
     pub failed_checks: Vec<Check>,
 }
 

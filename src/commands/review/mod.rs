@@ -251,7 +251,7 @@ impl Termination for Outcome {
 /// The policy file beside a plan.
 const FILE: &str = "review.toml";
 
-/// The limits of the options, with the policy of --policy or else those of the files beside the plans.
+/// The limits of the options, with the policy of --policy or else those beside the plans.
 fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, Error> {
     let mut deny: Vec<_> = arguments.deny.clone();
     deny.sort();

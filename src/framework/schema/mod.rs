@@ -89,7 +89,7 @@ pub enum Replacement {
     /// Every change, except of an argument that an import could not read because the service never reports it: setting
     /// it is an update in place.
     IfKnown,
-    /// No change: all are made in place.
+    /// No change: every change is in place.
     Never,
 }
 

@@ -29,7 +29,7 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
 ///
 /// Terraform up to 1.14 and OpenTofu support three forms: a name, a name with one index, and a name within a block.
 /// They find an attribute of an object by key, like an element of a map; as a name it would be looked up at the top of
-/// the resource. Deeper paths are cut after the second step. Newer cores find the same places.
+/// the resource. Deeper paths are cut after the second step. Newer cores accept these forms too.
 fn found_by_every_core(steps: &[PathStep]) -> Vec<PathStep> {
     match steps {
         [PathStep::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),

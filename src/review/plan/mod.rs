@@ -32,7 +32,7 @@ pub struct Plan {
     pub(super) outputs: Vec<(String, Side)>,
     /// The prior state: managed objects and data sources.
     pub(super) prior: Vec<Stated>,
-    /// Conditions that do not hold.
+    /// Failed conditions.
     pub(super) failed_checks: Vec<Check>,
 }
 
@@ -119,7 +119,7 @@ pub(super) struct Stated {
     pub(super) values: Values,
 }
 
-/// A check, a precondition or a postcondition that does not hold.
+/// A failed check, precondition or postcondition.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
     /// The object that it belongs to.

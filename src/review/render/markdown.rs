@@ -94,9 +94,9 @@ fn cell(cell: &Cell) -> String {
     lines.join("<br>")
 }
 
-/// A text of the plan as a code span, in which neither Markdown nor the links that code hosts make of names and numbers
-/// apply. Characters that would end the span or the table cell are escaped as in a string of HCL, so that every text is
-/// one span (CommonMark, code spans; GitHub Flavored Markdown, tables).
+/// A text of the plan as a code span, so that neither Markdown nor code hosts' links for names and numbers apply.
+/// Characters that would end the span or the table cell are escaped as in a string of HCL, so that every text is one
+/// span (CommonMark, code spans; GitHub Flavored Markdown, tables).
 #[must_use]
 pub fn code(text: &str) -> String {
     let text = visible(text, LONGEST);
