@@ -128,7 +128,7 @@ impl Sandbox {
         self.lock().ledger()
     }
 
-    /// The machines of the instances that can be logged into.
+    /// The machines of the instances that accept logins.
     #[must_use]
     pub fn machines(&self) -> Vec<MachineView> {
         self.lock().machines()
