@@ -1,4 +1,4 @@
-//! `damodel_llama_server` through the real command line, in instances that speak SSH.
+//! `damodel_llama_server` through the real command line, in instances that accept SSH logins.
 
 mod chat;
 mod compile;
