@@ -117,8 +117,8 @@ fn listeners(folder: &Path) -> Vec<Listener> {
     listeners.into_values().collect()
 }
 
-/// The output of `--list-gpu-arch` by the toolkit's major version: measured for 11 and 13, from NVIDIA's release notes
-/// for 12.
+/// The output of `--list-gpu-arch` by the toolkit's major version. 11 and 13 were measured, 12 is from NVIDIA's release
+/// notes.
 const KNOWN: [(u32, &[u32]); 3] = [
     (11, &[35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),
     (12, &[50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),

@@ -5,7 +5,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate, matchers::method};
 
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli};
 
-/// Blocks for all kinds of requests, without live checks.
+/// All data sources that send requests, without live checks.
 const ALL: &str = r#"
 data "damodel_instances" "x" {}
 data "damodel_instance" "x" { id = "ins-a" }
