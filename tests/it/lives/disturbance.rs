@@ -54,7 +54,7 @@ pub(super) struct Disturbance {
     pub(super) token: Token,
     /// The endpoint, the time and the effect of each.
     pub(super) faults: Vec<(&'static str, When, Action)>,
-    /// The create after which the stock is empty until the run ends, if any.
+    /// The free GPUs of each specification during the run, if stock is scarce.
     pub(super) sold_out_after: Option<i64>,
     pub(super) parallelism: u32,
     /// Whether the next run waits until the processes of this one have ended.

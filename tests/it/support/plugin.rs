@@ -47,7 +47,7 @@ pub(crate) use super::tls::{ClientIdentity, client_config};
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
 
-/// The variable by which Terraform starts a plugin.
+/// The variable that Terraform sets when it starts a plugin.
 pub(crate) const COOKIE: (&str, &str) =
     ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
 

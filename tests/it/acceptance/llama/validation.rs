@@ -8,7 +8,7 @@ fn validate(workspace: &Workspace<'_>, server: &Server) -> Vec<Diagnostic> {
     validated(workspace)
 }
 
-/// The diagnostics of `validate`, without the warning about development overrides.
+/// The diagnostics of `validate` with an address: without the warning about development overrides.
 fn validated(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
     let mut said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
     said.retain(|said| said.address.is_some());
