@@ -1,4 +1,4 @@
-//! Compiles `proto/` with protox, so that no machine needs a `protoc`, and notes the commit for `--version`.
+//! Compiles `proto/` with protox, so that no `protoc` is needed, and records the commit for `--version`.
 
 use std::{error::Error, path::Path, process::Command};
 
@@ -8,27 +8,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = ["tfplugin6.proto", "plugin.proto", "health.proto"];
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).open_files(files)?;
-    // What was compiled, for the test that compares it with the protocol's own tables.
+    // The compiled descriptors, for the test that compares them with the protocol's own tables.
     std::fs::write(
         std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin"),
         compiler.encode_file_descriptor_set(),
     )?;
     tonic_prost_build::configure()
-        // Clients without a transport: the tests call the services in process and through the real socket.
+        // Clients have no transport: the tests call the services in process and through the real socket.
         .build_client(true)
         .build_transport(false)
-        // What is not offered is answered as an unknown method.
+        // Calls that are not implemented are answered as unknown methods.
         .generate_default_stubs(true)
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }
 
-/// The commit that is built; none without git, or where the sources are a part of another repository.
+/// The commit of the build; `None` without git, or if the sources are a part of another repository.
 fn commit() -> Option<String> {
     if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
         return None;
     }
-    // What changes with the commit. A file that is not there would make every build a new one.
+    // The files that change with the commit. A missing one would cause a rebuild every time.
     let head = git(&["rev-parse", "--symbolic-full-name", "HEAD"])?;
     for name in ["HEAD", head.as_str(), "packed-refs"] {
         let path = git(&["rev-parse", "--git-path", name])?;

@@ -1,5 +1,4 @@
-//! The numbers that the design holds us to: `cargo bench`. They are measured, not tested, since a busy machine is no
-//! fault.
+//! Measurements of the design's limits: `cargo bench`. They are not tests, because a busy computer is not a defect.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 
 use std::{
@@ -31,7 +30,7 @@ impl Drop for Plugin {
     }
 }
 
-/// From the start of the process to its handshake line, with mutual TLS: a plan starts us three times.
+/// From the start of the process to its handshake line, with mutual TLS: a plan starts the provider three times.
 #[divan::bench(sample_count = 100)]
 fn start_to_handshake(bencher: Bencher<'_, '_>) {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
@@ -56,7 +55,7 @@ fn start_to_handshake(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The values that the plans of 1,000 instances are: three to read and one to write each.
+/// The values of the plans of 1,000 instances: three to decode and one to encode for each.
 #[divan::bench(sample_count = 50)]
 fn codec_of_1000_plans(bencher: Bencher<'_, '_>) {
     const PLANS: usize = 1000;
@@ -97,7 +96,7 @@ fn review_of_100_plans_of_100(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A value of a type, with something in it everywhere.
+/// A value of a type in which every part is filled in.
 fn sample(ty: &Type) -> Value {
     match ty {
         Type::Bool => Value::Bool(true),

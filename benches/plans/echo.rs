@@ -1,5 +1,5 @@
-//! A plugin that does nothing: what a plan asks about resources is answered with what was sent, undecoded. For the
-//! rest, the schema among it, the provider stands behind it.
+//! A plugin that does nothing: calls about resources are answered with the values of the request, undecoded. The
+//! provider answers all other calls, such as the schema.
 
 use std::{env, process::ExitCode};
 
@@ -22,7 +22,7 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 use prost::Message;
 
-/// What stands before each message: not compressed, and a length.
+/// The length of the prefix of each message: a flag (not compressed), and the message's length.
 const PREFIX: usize = 5;
 
 pub(crate) fn serve() -> ExitCode {
@@ -78,7 +78,7 @@ fn validate(_: validate_resource_config::Request) -> validate_resource_config::R
     validate_resource_config::Response::default()
 }
 
-/// One call of gRPC without a stream.
+/// Answers one gRPC call without a stream.
 fn answer<Q: Message + Default, A: Message>(body: &[u8], call: impl Fn(Q) -> A) -> Response {
     let message = call(Q::decode(&body[PREFIX..]).unwrap()).encode_to_vec();
     let mut data = BytesMut::with_capacity(PREFIX + message.len());

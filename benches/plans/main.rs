@@ -1,9 +1,9 @@
-//! Plans of 1,000 and 10,000 disks and applies of 100 and 1,000, beside the same through a plugin that does nothing:
-//! `cargo bench --bench plans`. Measured, not tested, since a busy machine is no fault. Needs Terraform or OpenTofu on
-//! PATH.
+//! Measures plans of 1,000 and 10,000 disks and applies of 100 and 1,000, each also with a plugin that does nothing:
+//! `cargo bench --bench plans`. They are not tests, because a busy computer is not a defect. Needs Terraform or
+//! OpenTofu on PATH.
 //!
-//! The program plays three parts, told by the variable `MEASURE_AS`: without one it measures; as `wrapper` it stands
-//! between the core and a plugin, and writes down what that took; as `echo` it is the plugin that does nothing.
+//! The variable `MEASURE_AS` selects one of three roles: unset, the program measures; as `wrapper` it runs a plugin for
+//! the core and records what the plugin used; as `echo` it is the plugin that does nothing.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 
 mod echo;
@@ -24,16 +24,16 @@ use nix::sys::{
 
 use self::world::World;
 
-/// How often the small ones are measured; the median counts.
+/// How often the small plans and applies are measured; the median is reported.
 const SAMPLES: usize = 3;
 
-/// From the create of a disk to its being available, in the applies.
+/// The time from the create of a disk until it is available, in the applies.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// The same in the apply that shows how soon a disk is seen to be available.
+/// The same in the apply that measures how soon an available disk is noticed.
 const LONG_WAIT: Duration = Duration::from_secs(20);
 
-/// The program that the wrapper runs, and where it writes what that took.
+/// The variables for the program that the wrapper runs, and for the file of its report.
 const PLUGIN: &str = "MEASURE_PLUGIN";
 const REPORT: &str = "MEASURE_REPORT";
 
@@ -64,7 +64,7 @@ fn cpu_ms(usage: &Usage) -> i64 {
     usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
 }
 
-/// What a command took.
+/// The time, memory and requests of one command.
 struct Sample {
     wall_ms: i64,
     /// Of all processes of the plugin.
@@ -118,17 +118,17 @@ fn row(out: &mut impl Write, what: &str, plugin: &str, samples: Vec<Sample>) {
     writeln!(out, "{what:<24}{plugin:>9}{wall:>10}{cpu:>12}{mib:>13.1}{requests:>10}").unwrap();
 }
 
-/// A plan that has nothing to do.
+/// A plan without changes.
 fn plan(world: &World, plugin: &Path) -> Sample {
     sample(world, plugin, &["plan", "-no-color", "-input=false", "-detailed-exitcode"], "No changes")
 }
 
-/// An apply that makes everything.
+/// An apply that creates all disks.
 fn apply(world: &World, plugin: &Path) -> Sample {
     sample(world, plugin, &["apply", "-no-color", "-input=false", "-auto-approve"], "Apply complete!")
 }
 
-/// Runs a command that has to succeed and to say this.
+/// Runs a command that must succeed and print `expected`.
 fn sample(world: &World, plugin: &Path, arguments: &[&str], expected: &str) -> Sample {
     let report = world.path("report");
     let _ = fs::remove_file(&report);
@@ -139,7 +139,7 @@ fn sample(world: &World, plugin: &Path, arguments: &[&str], expected: &str) -> S
     let wall_ms = i64::try_from(begun.elapsed().as_millis()).unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success() && said.contains(expected), "{said}{}", String::from_utf8_lossy(&run.stderr));
-    // Each start of the plugin is a line.
+    // The report has one line for each start of the plugin.
     let report = fs::read_to_string(&report).unwrap();
     let lines = report.lines().map(|line| line.split_once(' ').unwrap());
     let (cpu, peak): (Vec<i64>, Vec<i64>) =

@@ -1,4 +1,4 @@
-//! A sandbox with disks, and a working directory whose configuration wants them.
+//! A sandbox with disks, and a working directory whose configuration declares them.
 
 use std::{
     env, fs,
@@ -20,7 +20,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The state holds this many disks, and the next plan has nothing to do.
+    /// A state with this many disks, and a next plan without changes.
     pub(crate) fn with_disks_in_the_state(disks: u32) -> Self {
         let world = Self::start(Options { generate_disks: disks, ..Options::default() });
         let generated = world.disks();
@@ -30,8 +30,7 @@ impl World {
         world
     }
 
-    /// The configuration wants this many disks, and there is none; each takes this long from its create to being
-    /// available.
+    /// A configuration with this many disks that do not exist yet; each is available `wait` after its create.
     pub(crate) fn without_disks(disks: u32, wait: Duration) -> Self {
         let world = Self::start(Options { disk_change: wait, ..Options::default() });
         world.configure(&counted(disks, ""));
@@ -59,7 +58,7 @@ impl World {
         fs::write(self.path("work").join("main.tf"), text).unwrap();
     }
 
-    /// The generated disks, as the sandbox keeps them.
+    /// The generated disks, as the sandbox stores them.
     fn disks(&self) -> Vec<Value> {
         let state = self.running.sandbox.state();
         let disks = state["disks"].as_array().unwrap().iter();
@@ -80,7 +79,7 @@ impl World {
         assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
     }
 
-    /// Lets the state hold all disks as it holds the one that was imported: thousands of imports would be another
+    /// Writes all disks into the state, as copies of the imported one: thousands of imports would be another
     /// measurement.
     fn hold(&self, disks: &[Value]) {
         let file = self.path("work").join("terraform.tfstate");
@@ -106,13 +105,13 @@ impl World {
         self.root.path().join(name)
     }
 
-    /// How many requests there were.
+    /// The number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.running.sandbox.ledger().requests.len()
     }
 
-    /// How long after a disk was ready it was seen to be, in the middle of all: the next request of its create gives it
-    /// its name.
+    /// The median time between a disk being ready and the provider noticing it: the next request of its create renames
+    /// it.
     pub(crate) fn lateness(&self, wait: Duration) -> Duration {
         let life = self.running.sandbox.ledger().life;
         let moment = |uid: &str, kind| life.iter().rfind(|event| event.uid == uid && event.kind == kind).unwrap().at_ms;
@@ -147,8 +146,8 @@ fn core() -> &'static str {
     if has("terraform") { "terraform" } else { "tofu" }
 }
 
-/// A configuration of this many disks, with further lines. Numbers and not keys: a thousand keys keep the core busier
-/// than everything that is measured.
+/// A configuration of this many disks, with further lines. It uses `count`, because a thousand keys of `for_each` would
+/// cost the core more than everything that is measured.
 fn counted(disks: u32, more: &str) -> String {
     format!(
         "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\n\

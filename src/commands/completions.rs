@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel completions`: what makes a shell complete this command line.
+//! `terraform-provider-damodel completions`: the completion script of a shell.
 
 use std::io::{self, Write};
 
@@ -22,10 +22,10 @@ pub struct Arguments {
 ///
 /// # Errors
 ///
-/// When standard output is out of reach.
+/// If standard output cannot be written.
 pub fn run(arguments: Arguments, mut command: Command) -> io::Result<()> {
     let name = command.get_name().to_owned();
-    // The library gives up on a writer that fails; memory does not.
+    // The library panics if a writer fails, and memory does not fail.
     let mut script = Vec::new();
     generate(arguments.shell, &mut command, name, &mut script);
     let mut out = io::stdout();

@@ -1,7 +1,6 @@
-//! What the program does when it is run by hand. Each command is a file with its arguments and its `run`; it may use
-//! every layer.
+//! The commands of the program. Each is a module with its arguments and its `run`, and may use every layer.
 //!
-//! Neither arguments nor environment are read here: clap does that, or `main` and hands them in.
+//! Arguments and environment are not read here: clap reads them, or `main` passes them in.
 
 pub mod adopt;
 pub mod audit;
@@ -28,17 +27,17 @@ use std::{
 
 pub use self::service::ServiceArguments;
 
-/// What the process is and was given, which only `main` looks at.
+/// The executable and the environment of the process, which only `main` reads.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The running program, which becomes the provider.
+    /// The running program, which is also the provider.
     pub executable: PathBuf,
-    /// The variables that it was started with.
+    /// The environment variables.
     pub variables: Vec<(OsString, OsString)>,
 }
 
 impl Surroundings {
-    /// A variable as a path; an empty one counts as not set.
+    /// A variable as a path; an empty one counts as unset.
     #[must_use]
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         let found = self.variables.iter().find(|(known, _)| known == OsStr::new(name));
@@ -46,7 +45,7 @@ impl Surroundings {
     }
 }
 
-/// Completes when the process is told to end. Listening begins with the first poll.
+/// Completes when a signal asks the process to end. Listening begins with the first poll.
 #[cfg(unix)]
 async fn told_to_end() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -62,7 +61,7 @@ async fn told_to_end() -> io::Result<()> {
     Ok(())
 }
 
-/// Completes when the process is told to end. Listening begins with the first poll.
+/// Completes when a signal asks the process to end. Listening begins with the first poll.
 #[cfg(not(unix))]
 async fn told_to_end() -> io::Result<()> {
     tokio::signal::ctrl_c().await

@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel sandbox`: the service, simulated, until it is told to end.
+//! `terraform-provider-damodel sandbox`: runs the simulated service until a signal ends it.
 
 use std::{
     io::{self, Write},
@@ -92,11 +92,11 @@ pub struct Arguments {
     pub generate_images: u32,
 }
 
-/// Why the sandbox could not run.
+/// The reason why the sandbox could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Standard output or the signals are out of reach.
+    /// Standard output cannot be written, or signals not handled.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// The ready file cannot be written.
@@ -104,7 +104,7 @@ pub enum Error {
     ReadyFile {
         /// The ready file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The sandbox did not start.
@@ -112,22 +112,21 @@ pub enum Error {
     Start(#[from] SandboxError),
 }
 
-/// Runs a sandbox until SIGINT or SIGTERM, and prints how to point the provider at it. `executable` is this program as
-/// a file, which the instances need.
+/// Runs a sandbox until SIGINT or SIGTERM, and prints the provider's settings for it. `executable` is the file of this
+/// program, which the instances need.
 ///
 /// # Errors
 ///
-/// When it cannot start, or cannot say that it did.
+/// If it cannot start, or its address cannot be written.
 pub async fn run(arguments: Arguments, executable: PathBuf) -> Result<(), Error> {
     run_until(arguments, executable, &mut io::stdout(), told_to_end()).await
 }
 
-/// Runs a sandbox until this future is ready. What it prints goes to `out`; the line `sandbox listening on …` is the
-/// last.
+/// Runs a sandbox until `end` is ready. Its text is written to `out`, with the line `sandbox listening on …` last.
 ///
 /// # Errors
 ///
-/// When it cannot start, or cannot say that it did.
+/// If it cannot start, or its address cannot be written.
 pub async fn run_until(
     arguments: Arguments,
     executable: PathBuf,
@@ -136,7 +135,7 @@ pub async fn run_until(
 ) -> Result<(), Error> {
     tokio::pin!(end);
     let running = tokio::select! {
-        // First, so that signals are listened for before anything says that it serves.
+        // First, so that signals are handled before the sandbox is announced.
         biased;
         ended = &mut end => return ended.map_err(Error::Terminal),
         running = announce(arguments, executable, out) => running?,
@@ -146,7 +145,7 @@ pub async fn run_until(
     ended.map_err(Error::Terminal)
 }
 
-/// Starts a sandbox and says how to reach it.
+/// Starts a sandbox and prints its address.
 async fn announce(arguments: Arguments, executable: PathBuf, out: &mut (impl Write + Send)) -> Result<Running, Error> {
     let ready_file = arguments.ready_file.clone();
     let running = Sandbox::start(options(arguments, executable)).await?;
@@ -196,7 +195,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// How to point the provider at it. The secrets are the sandbox's own and open nothing else, so they are printed.
+/// The provider's settings for it. The secrets are valid only for this sandbox, so they are printed.
 fn introduction(running: &Running) -> String {
     let (base_url, registry_host) = (&running.base_url, &running.registry_host);
     let (token, chat_key) = (running.token.expose_secret(), running.chat_key.expose_secret());
@@ -220,7 +219,7 @@ sandbox listening on {base_url}
     )
 }
 
-/// Written by a rename: whoever waits for the file reads all of it.
+/// Writes the file by a rename, so that readers see it complete.
 fn write_ready_file(path: &Path, running: &Running) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut file = NamedTempFile::new_in(folder)?;

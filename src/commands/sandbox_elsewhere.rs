@@ -24,7 +24,7 @@ pub struct Arguments {
 )]
 pub struct NotContained;
 
-/// Says where the simulated service is.
+/// Returns the error with the address of the other file.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What several commands are given: how the service is reached, and where the pending records of a folder are.
+//! Arguments of several commands: the access to the service, and the directory of pending records.
 
 use std::{
     fs, io,
@@ -34,7 +34,7 @@ pub struct ServiceArguments {
 }
 
 impl ServiceArguments {
-    /// The client's settings. `unreadable` makes the error of a certificate file that cannot be read.
+    /// The client's settings. `unreadable` creates the error for a certificate file that cannot be read.
     pub(super) fn settings<E: From<InvalidBaseUrl>>(
         &self,
         environment: &Environment,
@@ -60,17 +60,17 @@ impl ServiceArguments {
 /// The default name of Terraform's data directory.
 pub(super) const DATA_DIRECTORY: &str = ".terraform";
 
-/// The notes of a folder.
+/// The pending records of a folder.
 #[derive(Debug)]
 pub(super) struct Notes {
     pub(super) journal: Journal,
-    /// Whether somebody said where they are: then they are somewhere, or it was said wrongly.
+    /// Whether the user named the directory: then it must exist.
     pub(super) are_named: bool,
 }
 
 impl Notes {
-    /// Those in the directory that is named, or else below Terraform's data directory. Paths mean what they mean to the
-    /// provider; an empty one counts as not set, as there.
+    /// The records in the named directory, or else below Terraform's data directory. Paths are resolved as in the
+    /// provider; an empty one counts as unset.
     pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Self {
         let is_set = |path: &&Path| !path.as_os_str().is_empty();
         let named = named.filter(is_set);
@@ -84,13 +84,13 @@ impl Notes {
         Self { journal: Journal::new(directory), are_named: named.is_some() }
     }
 
-    /// Where they are.
+    /// Their directory.
     pub(super) fn directory(&self) -> &Path {
         self.journal.directory()
     }
 }
 
-/// Takes an empty variable too.
+/// A parser that also accepts an empty variable.
 pub(super) fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }

@@ -1,7 +1,7 @@
-//! Terraform or OpenTofu, run by this program with this program as its provider.
+//! Runs Terraform or OpenTofu with this program as the provider.
 //!
-//! - [`Cli`] finds and runs one of them, untouched by what the environment configures for others.
-//! - [`Mirror`] is a directory from which their `init` takes the provider, without any registry.
+//! - [`Cli`] finds and runs one of them, without the user's environment variables for other runs.
+//! - [`Mirror`] is a directory from which `init` installs the provider without a registry.
 
 use std::{
     env::consts::{ARCH, EXE_SUFFIX, OS},
@@ -20,16 +20,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::provider::ADDRESS;
 
-/// The hosts that a source address without a host means: Terraform's and OpenTofu's.
+/// The default hosts of source addresses: Terraform's and OpenTofu's.
 pub const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
 
-/// Where this version of the provider is in a mirror, for a host (plugin protocol, local installation).
+/// The path of this version of the provider in a mirror, for a host (plugin protocol, local installation).
 #[must_use]
 pub fn package(host: &str) -> PathBuf {
     [host, ADDRESS, env!("CARGO_PKG_VERSION"), &platform()].iter().collect()
 }
 
-/// The platform as registries name it.
+/// The platform in the registries' form.
 #[must_use]
 pub fn platform() -> String {
     let system = if OS == "macos" { "darwin" } else { OS };
@@ -42,8 +42,8 @@ pub fn platform() -> String {
     format!("{system}_{processor}")
 }
 
-/// A filesystem mirror with this provider in it, and the CLI configuration that makes `init` look nowhere else
-/// (plugin protocol, local installation).
+/// A filesystem mirror with this provider, and the CLI configuration that makes `init` use it alone (plugin protocol,
+/// local installation).
 #[derive(Clone, Debug)]
 pub struct Mirror {
     /// The CLI configuration, for `TF_CLI_CONFIG_FILE`.
@@ -51,18 +51,18 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Makes a mirror in a folder, with `executable` as the provider.
+    /// Creates a mirror in a folder, with `executable` as the provider.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written or the executable cannot be read.
+    /// If the folder cannot be written or the executable cannot be read.
     pub fn make(folder: &Path, executable: &Path) -> io::Result<Self> {
         let mirror = folder.join("mirror");
         for host in HOSTS {
             let package = mirror.join(package(host));
             fs::create_dir_all(&package)?;
             let file = package.join(format!("terraform-provider-damodel{EXE_SUFFIX}"));
-            // A link costs nothing, and is impossible between two file systems.
+            // A link is cheaper than a copy, but impossible between two file systems.
             fs::hard_link(executable, &file).or_else(|_| fs::copy(executable, &file).map(drop))?;
         }
         let cli_config = folder.join("cli.tfrc");
@@ -74,7 +74,7 @@ impl Mirror {
 /// A path as a string of HCL.
 #[must_use]
 pub fn quoted(path: &Path) -> String {
-    // HCL escapes a string as Rust does, but for the two that begin a template; a path holds neither control
+    // HCL escapes strings like Rust, except for the two sequences that begin a template. Paths here have no control
     // characters.
     format!("{:?}", path.display().to_string()).replace("${", "$${").replace("%{", "%%{")
 }
@@ -86,22 +86,20 @@ fn cli_configuration(mirror: &Path) -> String {
     )
 }
 
-/// The programs that are looked for, in this order.
+/// The program names to search for, in this order.
 const PROGRAMS: [&str; 2] = ["terraform", "tofu"];
 
-/// Turns off the question for a newer version, whatever the CLI configuration says (environment variables,
-/// `CHECKPOINT_DISABLE`).
+/// Turns off the check for a newer version for every CLI configuration (environment variables, `CHECKPOINT_DISABLE`).
 const NO_CHECKPOINT: &str = "CHECKPOINT_DISABLE";
 
-/// How long a program that was told to stop may take for it. Longer than a change in flight may take to answer.
+/// The time that a program has to exit after an interrupt. It is longer than a change in progress may take to answer.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// The environment of the programs that are run: what this process was given, without what configures other uses of
-/// them.
+/// The environment of the programs: that of this process, without the variables for other uses of them.
 ///
-/// Left out are the variables of Terraform and of the provider, so that no other service is ever meant, and those of
-/// HTTP proxies, since nothing is asked outside this machine: Terraform's question for a newer version, which even
-/// `terraform version` asks and remembers in the home directory, is turned off. `Debug` shows names only.
+/// It omits the variables of Terraform and of the provider, so that no other service is used, and those of HTTP
+/// proxies, because no request leaves this computer. Terraform's check for a newer version, which even `terraform
+/// version` makes and caches in the home directory, is turned off. `Debug` shows names only.
 #[derive(Clone, Default)]
 pub struct Environment(Vec<(OsString, OsString)>);
 
@@ -113,7 +111,7 @@ pub struct Cli {
     environment: Environment,
 }
 
-/// What a run of it said.
+/// The output of a run.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Standard output.
@@ -122,47 +120,47 @@ pub struct Output {
     pub stderr: String,
 }
 
-/// Why it did not run, or not to its end.
+/// The reason why it did not run or finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CliError {
-    /// It ended with another exit code than 0. Usual cause: told by its own output, which is part of the text.
+    /// It exited with another code than 0. The text includes its output, which names the cause.
     #[error("{command} failed ({status})\n\n{output}")]
     Failed {
-        /// The command as one would type it.
+        /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// Everything it said.
+        /// Its output.
         output: Output,
     },
-    /// It was told to stop, and did.
+    /// It was interrupted by this program.
     #[error("{command} was interrupted")]
     Interrupted {
-        /// The command as one would type it.
+        /// The command line.
         command: String,
     },
-    /// There is no such program.
+    /// The program was not found.
     #[error(
         "{missing}. Install Terraform (https://developer.hashicorp.com/terraform/install) \
          or OpenTofu (https://opentofu.org/docs/intro/install/), or name the program with --cli"
     )]
     NotFound {
-        /// What is not there, as a sentence.
+        /// The missing program, as a sentence.
         missing: String,
     },
-    /// The system did not run it.
+    /// The system could not run it.
     #[error("cannot run {command}")]
     Start {
-        /// The command as one would type it.
+        /// The command line.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Environment {
-    /// Takes what is fit for it of a process's variables.
+    /// The variables of a process, without those for other uses.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let is_kept = |name: &OsStr| {
             let name = name.to_string_lossy().to_ascii_uppercase();
@@ -183,12 +181,11 @@ impl Environment {
 }
 
 impl Cli {
-    /// Finds the program: the one that is wanted (a name on PATH, or a path), or else the first of `terraform` and
-    /// `tofu`.
+    /// Finds the program: the wanted one (a name on PATH, or a path), or else the first of `terraform` and `tofu`.
     ///
     /// # Errors
     ///
-    /// When there is none, or it does not run.
+    /// If it is missing or does not run.
     pub async fn find(wanted: Option<&Path>, environment: Environment) -> Result<Self, CliError> {
         let candidates = wanted.map_or_else(|| PROGRAMS.map(PathBuf::from).to_vec(), |program| vec![absolute(program)]);
         for program in candidates {
@@ -216,24 +213,24 @@ impl Cli {
         Self { environment, ..self }
     }
 
-    /// What one types to run it.
+    /// The name or path in command lines.
     #[must_use]
     pub fn name(&self) -> String {
         self.program.file_stem().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// What it calls itself, such as `Terraform v1.11.4`.
+    /// Its name and version, such as `Terraform v1.11.4`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Runs it in a folder until it ends with exit code 0. When told to stop it is interrupted as by Ctrl-C, waited
-    /// for, and killed if it does not end.
+    /// Runs it in a folder until it exits with code 0. When `stop` is cancelled, it is interrupted as by Ctrl-C, and
+    /// killed if it does not exit in time.
     ///
     /// # Errors
     ///
-    /// When it does not run, fails, or was told to stop.
+    /// If it does not run, fails, or was interrupted.
     pub async fn run(&self, folder: &Path, arguments: &[&str], stop: &CancellationToken) -> Result<Output, CliError> {
         let command = format!("{} {}", self.name(), arguments.join(" "));
         let child = match self.spawn(folder, arguments) {
@@ -274,7 +271,7 @@ impl Cli {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // A terminal's Ctrl-C then reaches us alone, and what follows of it has one author.
+        // A terminal's Ctrl-C then reaches only this process, which alone interrupts the program.
         #[cfg(unix)]
         command.process_group(0);
         command.spawn()
@@ -282,7 +279,7 @@ impl Cli {
 }
 
 impl Output {
-    /// The first line that begins like this.
+    /// The first line with this beginning.
     #[must_use]
     pub fn line(&self, beginning: &str) -> Option<&str> {
         self.stdout.lines().map(str::trim).find(|line| line.starts_with(beginning))
@@ -303,7 +300,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// A path means the same in whatever folder it is run; a name is looked up on PATH.
+/// An absolute path for a path, so that it does not depend on the folder of a run; a name is looked up on PATH.
 fn absolute(program: &Path) -> PathBuf {
     if program.components().count() < 2 {
         return program.to_owned();
@@ -311,18 +308,18 @@ fn absolute(program: &Path) -> PathBuf {
     std::path::absolute(program).unwrap_or_else(|_| program.to_owned())
 }
 
-/// Asks a process to end. The programs take one interrupt as the wish to end in an orderly way.
+/// Interrupts a process. The programs shut down in an orderly way after one interrupt.
 #[cfg(unix)]
 fn interrupt(process: Option<u32>) {
     use nix::sys::signal::{Signal, kill};
 
     if let Some(process) = pid(process) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = kill(process, Signal::SIGINT);
     }
 }
 
-/// Ends a process and what it started.
+/// Kills a process and its children.
 #[cfg(unix)]
 fn kill(process: Option<u32>) {
     use nix::sys::signal::{Signal, killpg};
@@ -337,7 +334,7 @@ fn pid(process: Option<u32>) -> Option<nix::unistd::Pid> {
     process.and_then(|process| i32::try_from(process).ok()).map(nix::unistd::Pid::from_raw)
 }
 
-/// The console has told it already.
+/// The console has interrupted it already.
 #[cfg(not(unix))]
 fn interrupt(_: Option<u32>) {}
 
@@ -377,7 +374,7 @@ mod tests {
         assert_eq!(format!("{:?}", environment.with("TF_INPUT", "0")), names);
     }
 
-    /// Before any CLI configuration is named: even asking for the version would ask for a newer one.
+    /// Before a CLI configuration is set: even `version` would check for a newer one.
     #[test]
     fn no_core_asks_for_a_newer_version() {
         let given = [("CHECKPOINT_DISABLE", ""), ("PATH", "/bin")].map(|(name, value)| (name.into(), value.into()));

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 
-/// Names under which the model's (de)serializer recognises an attribute, an unknown one and a number.
+/// Names by which the model's (de)serializer recognises an attribute and an unknown one.
 pub(super) const ATTR: &str = "$attr";
 pub(super) const UNKNOWN: &str = "$unknown";
 
@@ -15,14 +15,14 @@ pub enum Attr<T> {
     /// No value.
     #[default]
     Null,
-    /// A value that only an apply can tell.
+    /// A value that is known only after an apply.
     Unknown,
     /// A value.
     Known(T),
 }
 
 impl<T> Attr<T> {
-    /// The value, if there is a known one.
+    /// The value, if it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -30,7 +30,7 @@ impl<T> Attr<T> {
         }
     }
 
-    /// The value, if there is a known one.
+    /// The value, if it is known.
     pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
@@ -38,25 +38,25 @@ impl<T> Attr<T> {
         }
     }
 
-    /// Whether there is no value.
+    /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Whether the value cannot be told yet.
+    /// Whether the value is not known yet.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }
 }
 
 impl<T> Attr<Vec<Attr<T>>> {
-    /// The elements that are known, each with its index; none where the list itself is not.
+    /// The known elements, each with its index; empty if the list itself is null or unknown.
     pub fn elements(&self) -> impl Iterator<Item = (usize, &T)> {
         let elements = self.known().into_iter().flatten().enumerate();
         elements.filter_map(|(index, element)| Some((index, element.known()?)))
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
         let elements = if let Self::Known(elements) = self { elements.as_mut_slice() } else { &mut [] };
         elements.iter_mut().enumerate().filter_map(|(index, element)| match element {
@@ -67,7 +67,7 @@ impl<T> Attr<Vec<Attr<T>>> {
 }
 
 impl<T: AsRef<str>> Attr<T> {
-    /// The text, if there is a known one.
+    /// The text, if it is known.
     pub fn as_str(&self) -> Option<&str> {
         self.known().map(AsRef::as_ref)
     }
@@ -116,7 +116,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Attr<T> {
                 Ok(Attr::Null)
             }
 
-            /// Only the model's deserializer comes here, for unknown.
+            /// Only the model's deserializer calls this, for unknown.
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Attr::Unknown)
             }
@@ -130,9 +130,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Attr<T> {
     }
 }
 
-/// Text that is never printed: its `Debug` and `Display` show nothing, and it is wiped from memory when dropped.
+/// Text that is never printed: `Debug` and `Display` hide it, and it is wiped from memory when dropped.
 ///
-/// Serializing it yields the text, which only the model's serializer is meant to do, on the way to the core.
+/// Serializing it yields the text. Only the model's serializer does so, for the answer to the core.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
@@ -142,7 +142,7 @@ impl Secret {
         Self(SecretString::from(text.into()))
     }
 
-    /// The secret for a library that takes one.
+    /// The inner type, for a library that takes it.
     pub fn into_inner(self) -> SecretString {
         self.0
     }

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The step failed.
     Error,
-    /// The step went on; the operator should know.
+    /// The step continued; the operator should know.
     Warning,
 }
 
 /// One message to the operator, shown by the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
     /// What happened, in one line without a full stop.
     pub summary: String,
-    /// Why, what the state is now, and what to do. Never holds a secret or a body.
+    /// The cause, the current state, and what to do. It never contains a secret or a body.
     pub detail: String,
-    /// The attribute to blame, where one is.
+    /// The attribute that caused it, if one did.
     pub path: Option<Path>,
 }
 
@@ -35,7 +35,7 @@ impl Diagnostic {
         Self { severity: Severity::Warning, summary: summary.into(), detail: detail.into(), path: None }
     }
 
-    /// The same, pointing at an attribute.
+    /// The same, with the path of an attribute.
     #[must_use]
     pub fn at(mut self, path: Path) -> Self {
         self.path = Some(path);
@@ -48,17 +48,17 @@ impl Diagnostic {
     }
 }
 
-/// The messages of one step, in the order in which they came up.
+/// The messages of one step, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// None yet.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one; a second copy of the same is dropped, since the core repeats calls.
+    /// Adds one. A duplicate is dropped, because the core repeats calls.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if !self.0.contains(&diagnostic) {
             self.0.push(diagnostic);
@@ -92,7 +92,7 @@ impl Diagnostics {
         }
     }
 
-    /// The errors, to be added to.
+    /// The errors, mutable.
     pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())
     }
@@ -146,7 +146,7 @@ impl PathStep {
     }
 }
 
-/// The way from a whole configuration to the part that a diagnostic speaks of. Sets have no steps: a path stops at the
+/// The path from a whole configuration to the part that a diagnostic is about. Sets have no steps: a path ends at the
 /// set (plugin protocol, messages).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<PathStep>);
@@ -180,7 +180,7 @@ impl Path {
         self.step(PathStep::Key(key.to_owned()))
     }
 
-    /// The steps, from the whole on.
+    /// The steps, outermost first.
     pub fn steps(&self) -> &[PathStep] {
         &self.0
     }
@@ -198,7 +198,7 @@ impl FromIterator<PathStep> for Path {
     }
 }
 
-/// As a person writes it in HCL: `new_disks[0].size_gb`.
+/// As written in HCL: `new_disks[0].size_gb`.
 impl fmt::Display for Path {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Ephemeral resources, as their authors write them, and what of them lives in this process from open to close.
+//! The trait of ephemeral resources, and the objects that this process keeps for them from open to close.
 
 use std::{
     any::Any,
@@ -12,15 +12,15 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{diagnostics::Diagnostics, model::Model, resource::StepContext, schema::Schema, server::DEFAULT_TIMEOUT};
 
-/// An ephemeral resource: it is there while a run uses it and is never stored: opened in the plan, opened again in the
-/// apply, and closed at the end of each (plugin protocol, ephemeral resources).
+/// An ephemeral resource: it exists while a run uses it and is never stored. It is opened in the plan, opened again in
+/// the apply, and closed at the end of each (plugin protocol, ephemeral resources).
 pub trait EphemeralResource: Send + Sync + 'static {
-    /// What the provider's configuration became.
+    /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
     /// The typed form of a configuration and its result.
     type Model: Model;
-    /// What lives in this process from open to close, such as a local listener; `()` for nothing. Its drop is the
-    /// close; it is dropped too when the core is gone.
+    /// The object that exists in this process from open to close, such as a local listener; `()` if none is needed.
+    /// Dropping it is the close; it is also dropped when the core has exited.
     type Held: Send + Sync + 'static;
 
     /// The full type name, such as `damodel_instance_access`.
@@ -29,16 +29,16 @@ pub trait EphemeralResource: Send + Sync + 'static {
     /// The schema.
     fn schema(&self) -> Schema;
 
-    /// How long an open may take.
+    /// The timeout of an open.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
 
-    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Opens. The configuration is wholly known and has its defaults. What it says stands in the result as it is; the
-    /// rest is what was found.
+    /// Opens. The configuration is wholly known and has its defaults. The result repeats the configured values; the
+    /// open fills in the others.
     fn open(
         &self,
         config: Self::Model,
@@ -46,29 +46,29 @@ pub trait EphemeralResource: Send + Sync + 'static {
     ) -> impl Future<Output = Opened<Self::Model, Self::Held>> + Send;
 }
 
-/// What an open led to.
+/// The outcome of an open.
 #[derive(Debug)]
 pub struct Opened<M, H> {
-    /// The result; none only with errors.
+    /// The result; `None` only with errors.
     pub result: Option<M>,
-    /// What lives until the close. With errors it is dropped at once.
+    /// The object kept until the close. With errors it is dropped at once.
     pub held: Option<H>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
 
 impl<M, H> Opened<M, H> {
-    /// It is open, for as long as the run lasts.
+    /// A successful open that needs no object in this process.
     pub fn ready(result: M) -> Self {
         Self { result: Some(result), held: None, diagnostics: Diagnostics::new() }
     }
 
-    /// It could not be opened.
+    /// A failed open.
     pub fn failed(diagnostics: impl Into<Diagnostics>) -> Self {
         Self { result: None, held: None, diagnostics: diagnostics.into() }
     }
 
-    /// The same with something that lives until the close.
+    /// The same with an object that is kept until the close.
     #[must_use]
     pub fn holding(mut self, held: H) -> Self {
         self.held = Some(held);
@@ -83,18 +83,18 @@ impl<M, H> Opened<M, H> {
     }
 }
 
-/// Anything whose end is its drop.
+/// An object that is closed by its drop.
 pub(super) type Thing = Box<dyn Any + Send + Sync>;
 
-/// The objects that this process holds, by key, each with the task that drops it when its caller is gone.
+/// The open objects of this process by key, each with the task that drops it when its caller is gone.
 #[derive(Debug, Default)]
 pub(super) struct Holder(Arc<Mutex<Things>>);
 
 type Things = HashMap<String, (Thing, AbortOnDropHandle<()>)>;
 
 impl Holder {
-    /// Holds an object, and says under which key. When `disconnected` is cancelled, no close will come, and it is
-    /// dropped.
+    /// Keeps an object, and returns its key. It is dropped when `disconnected` is cancelled, because no close can
+    /// follow.
     pub(super) fn hold(&self, thing: Thing, disconnected: CancellationToken) -> String {
         let key = format!("{:016x}", rand::random::<u64>());
         let (things, own) = (Arc::downgrade(&self.0), key.clone());
@@ -122,7 +122,7 @@ fn lock(things: &Mutex<Things>) -> MutexGuard<'_, Things> {
 mod tests {
     use super::*;
 
-    /// An object, and what is cancelled when it is dropped.
+    /// An object, and the token that its drop cancels.
     fn thing() -> (Thing, CancellationToken) {
         let dropped = CancellationToken::new();
         (Box::new(dropped.clone().drop_guard()), dropped)

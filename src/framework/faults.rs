@@ -1,5 +1,5 @@
-//! Faults of declarations: schemas that the core would refuse, and models that cannot read what their schema allows. A
-//! test holds every provider to none.
+//! Faults of declarations: schemas that the core would refuse, and models that cannot read a value that their schema
+//! allows. A test requires that a provider has none.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
     value::{Type, Value},
 };
 
-/// Names at the top of a configuration that the core keeps for itself (plugin protocol, schema validity).
+/// Names that the core reserves at the top of a configuration (plugin protocol, schema validity).
 const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"];
 const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 
@@ -26,7 +26,7 @@ pub(super) fn reader<M: Serialize + DeserializeOwned>(value: &Value) -> Result<V
     to_value(&from_value::<M>(value)?)
 }
 
-/// Of arguments, which are only read.
+/// Reads the arguments of a function, which are never written.
 pub(super) fn argument_reader<A: DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
     from_value::<A>(value).map(|_| value.clone())
 }
@@ -75,7 +75,7 @@ impl<P: Provider> Server<P> {
     }
 }
 
-/// What the core's own rules say of a schema (plugin protocol, schema rules).
+/// The core's rules that a schema breaks (plugin protocol, schema rules).
 fn schema_faults(schema: &Schema) -> Vec<String> {
     let mut faults = Vec::new();
     let mut names: Vec<_> = names(schema).collect();
@@ -130,8 +130,8 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Whether the rules of plans and results know the type. A set has no paths and needs rules of its own for what belongs
-/// together.
+/// Whether the rules of plans and results cover the type. A set would need rules for matching its elements, which have
+/// no paths.
 fn is_planned(ty: &Type) -> bool {
     match ty {
         Type::Bool | Type::Number | Type::String => true,
@@ -150,7 +150,7 @@ fn reserved(schema: &Schema, reserved: &[&str]) -> impl Iterator<Item = String> 
     names(schema).filter(|name| reserved.contains(name)).map(|name| format!("the name {name} is reserved by Terraform"))
 }
 
-/// Only what is managed may have write-only attributes (plugin protocol, sensitive, write-only, deprecated).
+/// Only resources may have write-only attributes (plugin protocol, sensitive, write-only, deprecated).
 fn write_only(schema: &Schema) -> impl Iterator<Item = String> {
     fn holds_one(attribute: &Attribute) -> bool {
         let children = if let AttributeType::Nested(_, children) = &attribute.ty { children.as_slice() } else { &[] };
@@ -200,7 +200,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Entry<C>) -> Vec<String> {
             faults.push(format!("{name} is used twice, or not lower case letters, digits and underscores"));
         }
     }
-    // A wrong type deep in an argument is an error of the argument when it is read.
+    // A wrong type deep in an argument is reported as an error of the argument when it is read.
     let sample = |ty: &Type, rules: &[Arc<dyn Validator>]| {
         let number = if *ty == Type::Number { number(rules) } else { 1.into() };
         sample(ty, &number, &[Value::Null])
@@ -220,7 +220,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Entry<C>) -> Vec<String> {
     faults
 }
 
-/// What a model does not read as the schema means it: a value with everything, one of null and one of unknown.
+/// Where a model and its schema differ, tried with three values: one filled in, one of nulls and one of unknowns.
 fn model_faults(schema: &Schema, reader: Reader) -> Vec<String> {
     let all = |value: &Value| Value::object(names(schema).map(|name| (name, value.clone())));
     let mut full = object(&schema.attributes, true);
@@ -242,8 +242,8 @@ fn read(reader: Reader, value: &Value) -> Option<String> {
     }
 }
 
-/// An object of all attributes. What is configured may hold elements that are null or unknown, and fractions unless a
-/// rule refuses them.
+/// An object of all attributes. Configured collections may have null or unknown elements, and configured numbers
+/// fractions unless a rule refuses them.
 fn object(attributes: &[Attribute], is_configured: bool) -> Value {
     Value::object(attributes.iter().map(|attribute| {
         let is_configured = is_configured && attribute.requirement != Requirement::Computed;
@@ -264,7 +264,7 @@ fn list(element: Value, odd: &[Value]) -> Value {
     Value::List([element].into_iter().chain(odd.iter().cloned()).collect())
 }
 
-/// A value of a type in which each collection has an element, and these.
+/// A value of a type in which each collection has one element, followed by `odd`.
 fn sample(ty: &Type, number: &Value, odd: &[Value]) -> Value {
     match ty {
         Type::Bool => true.into(),
@@ -322,7 +322,7 @@ mod tests {
         let fractions = schema(Attribute::optional("words", Type::list(Type::String), "Words."), false);
         let found = model_faults(&fractions, reader::<Model<Attr<String>>>);
         assert!(found.len() == 1 && found[0].contains("must be a whole number"), "{found:?}");
-        // What the provider alone sets is never null or unknown inside.
+        // Elements of an attribute that only the provider sets are never null or unknown.
         let computed = schema(Attribute::computed("words", Type::list(Type::String), "Words."), true);
         assert_eq!(model_faults(&computed, reader::<Model<String>>), Vec::<String>::new());
         let mut more = configured();

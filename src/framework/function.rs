@@ -1,4 +1,4 @@
-//! Functions, as their authors write them, and their calls.
+//! The trait of functions, and their calls.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{
 
 /// A function that configurations call, as in `provider::damodel::parse_image_address(…)`.
 ///
-/// It is pure: it sees its arguments and nothing else, since the core calls it on unconfigured processes, any number of
-/// times, and refuses answers that differ (plugin protocol, functions).
+/// It must depend on its arguments alone: the core calls it on unconfigured processes, any number of times, and refuses
+/// answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
     /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null is an
     /// [`super::Attr`].
@@ -21,33 +21,33 @@ pub trait Function: Send + Sync + 'static {
     /// The typed form of the result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The name behind the provider's.
+    /// The name, without the provider's.
     fn name(&self) -> &'static str;
 
     /// Parameters, result and description.
     fn signature(&self) -> Signature;
 
-    /// Computes the result. The arguments obey the rules of their parameters.
+    /// Computes the result. The arguments satisfy the rules of their parameters.
     fn call(&self, arguments: Self::Arguments) -> Result<Self::Output, FunctionError>;
 }
 
-/// What a function takes and gives.
+/// The parameters and the result of a function.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// What it does, in one line.
+    /// The description in one line.
     pub summary: String,
     /// The same at length, in Markdown.
     pub description: String,
     /// The parameters, in their order.
     pub parameters: Vec<Parameter>,
-    /// The one that takes all arguments after them.
+    /// The parameter of all further arguments.
     pub variadic: Option<Parameter>,
     /// The type of the result.
     pub returns: Type,
 }
 
 impl Signature {
-    /// The parameter of an argument, by its position; none where there are too many arguments.
+    /// The parameter of an argument, by its position; `None` for one argument too many.
     pub fn parameter(&self, position: usize) -> Option<&Parameter> {
         self.parameters.get(position).or(self.variadic.as_ref())
     }
@@ -60,11 +60,11 @@ pub struct Parameter {
     pub name: String,
     /// The type that the core converts an argument to.
     pub ty: Type,
-    /// What it means, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
     /// Whether null may be given; if not, null is an error.
     pub takes_null: bool,
-    /// What a known argument must obey.
+    /// The rules for a known argument.
     pub validators: Vec<Arc<dyn Validator>>,
 }
 
@@ -74,7 +74,7 @@ impl Parameter {
         Self { name: name.to_owned(), ty, description: description.into(), takes_null: false, validators: Vec::new() }
     }
 
-    /// The same, which takes null.
+    /// Allows null.
     #[must_use]
     pub fn takes_null(mut self) -> Self {
         self.takes_null = true;
@@ -89,13 +89,13 @@ impl Parameter {
     }
 }
 
-/// Why a function has no result.
+/// An error of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionError {
-    /// Why, as a fragment that reads after "failed:" or after the name of the parameter. It holds no argument's text,
-    /// which may be a secret.
+    /// The reason, as a fragment that reads after "failed:" or after the name of the parameter. It never repeats an
+    /// argument, which may be a secret.
     pub text: String,
-    /// The parameter to blame.
+    /// The parameter that caused it.
     pub parameter: Option<String>,
 }
 
@@ -111,12 +111,12 @@ impl FunctionError {
     }
 }
 
-/// Why a call has no result, with the position of the argument to blame.
+/// An error of a call, with the position of the argument that caused it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// Why, as a fragment.
+    /// The reason, as a fragment.
     pub text: String,
-    /// The argument, counted from 0; variadic ones count on.
+    /// The argument, counted from 0, variadic ones included.
     pub argument: Option<usize>,
 }
 
@@ -128,8 +128,8 @@ impl CallError {
 }
 
 impl<C: Send + Sync + 'static> Entry<C> {
-    /// Calls a function (plugin protocol, functions). What the core is to check of the arguments is checked here too;
-    /// with an unknown argument the result is unknown.
+    /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
+    /// unknown argument the result is unknown.
     pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
         let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is no function"))?;
         if arguments.len() < signature.parameters.len() {
@@ -158,7 +158,7 @@ impl<C: Send + Sync + 'static> Entry<C> {
     }
 }
 
-/// What is wrong with an argument, as far as its parameter tells. Its text is not repeated: it may be a secret.
+/// The rule of its parameter that an argument breaks. The argument is not repeated, because it may be a secret.
 fn objection(parameter: &Parameter, argument: &Value) -> Option<String> {
     if argument.is_null() {
         return (!parameter.takes_null).then(|| "must not be null".to_owned());

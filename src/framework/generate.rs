@@ -1,12 +1,12 @@
-//! The configuration that a state could have come from, for imports that have none yet.
+//! Generates a configuration from a state, for imports without one.
 
 use super::{
     schema::{Attribute, AttributeType, Requirement, Schema},
     value::Value,
 };
 
-/// A configuration whose plan is empty for this state, as far as the schema can tell: what the provider alone sets is
-/// left out, and so is what has its default, and what is write-only.
+/// A configuration whose plan is empty for this state, as far as the schema allows. It omits attributes that only the
+/// provider sets, write-only ones, and those that have their default.
 pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
     let attributes = schema.attributes.iter();
     let mut config = Value::object(
@@ -19,7 +19,7 @@ pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
     config
 }
 
-/// What a configuration says for an attribute of a state; none where it would have to say what the state does not hold.
+/// The configured value of an attribute; `None` if the attribute is required and its value is not in the state.
 fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
     let value = state.attribute(&attribute.name);
     let is_default = attribute.default.as_ref() == Some(value);
@@ -28,7 +28,7 @@ fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
         _ if attribute.write_only => (attribute.requirement != Requirement::Required).then_some(Value::Null),
         _ if value.is_null() => (attribute.requirement != Requirement::Required).then_some(Value::Null),
         AttributeType::Plain(_) => Some(value.clone()),
-        // What the provider may decide, it goes on deciding.
+        // A value that cannot be configured is omitted: the provider keeps deciding it.
         AttributeType::Nested(_, children) if is_left_open(attribute) => {
             Some(nested(children, value).filter(|_| !lacks_a_default(children, value)).unwrap_or_default())
         }
@@ -51,7 +51,7 @@ fn nested(children: &[Attribute], value: &Value) -> Option<Value> {
     })
 }
 
-/// Whether the provider decided against a default: a configuration cannot say that.
+/// Whether an attribute with a default is null, which a configuration cannot express.
 fn lacks_a_default(children: &[Attribute], value: &Value) -> bool {
     let elements: Vec<&Value> = match value {
         Value::Object(_) => vec![value],
@@ -68,7 +68,7 @@ fn lacks_a_default(children: &[Attribute], value: &Value) -> bool {
     })
 }
 
-/// Whether the provider decides what the configuration leaves out.
+/// Whether the provider decides the value when the configuration omits it.
 fn is_left_open(attribute: &Attribute) -> bool {
     attribute.is_computed() && attribute.default.is_none()
 }

@@ -2,8 +2,8 @@
 
 use super::value::{Type, Value};
 
-/// What tells one object of a type from all others, for imports and lists (plugin protocol, identity). It never changes
-/// while the object lives.
+/// The attributes that identify one object of a type, for imports and lists (plugin protocol, identity). They never
+/// change while the object exists.
 #[derive(Clone, Debug)]
 pub struct IdentitySchema {
     /// The attributes, in the order in which the docs list them.
@@ -19,19 +19,19 @@ pub struct IdentityAttribute {
     pub ty: Type,
     /// The attribute of the state that it is a copy of, with dots into objects: `ssh.host`.
     pub of: String,
-    /// Whether an import by identity must say it; if not, it may.
+    /// Whether an import by identity must set it, or only may.
     pub required: bool,
-    /// What it means, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
 }
 
 impl IdentityAttribute {
-    /// A copy of the state's attribute `of` that every import must say.
+    /// A copy of the state's attribute `of` that every import by identity must set.
     pub fn required(name: &str, of: &str, ty: Type, description: impl Into<String>) -> Self {
         Self { name: name.to_owned(), ty, of: of.to_owned(), required: true, description: description.into() }
     }
 
-    /// A copy of the state's attribute `of` that an import may say.
+    /// A copy of the state's attribute `of` that an import by identity may set.
     pub fn optional(name: &str, of: &str, ty: Type, description: impl Into<String>) -> Self {
         Self { required: false, ..Self::required(name, of, ty, description) }
     }
@@ -52,7 +52,7 @@ impl IdentitySchema {
         Type::object(self.attributes.iter().map(|attribute| (attribute.name.clone(), attribute.ty.clone())))
     }
 
-    /// The identity of a state; none where there is no state, or not yet what an import would need.
+    /// The identity of a state; `None` without a state, or if a required attribute has no known value yet.
     pub(super) fn of(&self, state: &Value) -> Option<Value> {
         let whole = !state.is_null() && self.is_complete(|attribute| !attribute.copied(state).is_null());
         whole.then(|| {
@@ -62,7 +62,7 @@ impl IdentitySchema {
         })
     }
 
-    /// The first attribute that an import must say and this identity does not.
+    /// The first required attribute that this identity does not set.
     pub(super) fn missing(&self, identity: &Value) -> Option<&IdentityAttribute> {
         self.attributes.iter().find(|attribute| {
             attribute.required && matches!(identity.attribute(&attribute.name), Value::Null | Value::Unknown)
@@ -79,8 +79,8 @@ impl IdentitySchema {
 pub struct Identity(pub(super) Value);
 
 impl Identity {
-    /// An attribute as text: a string as it is, a number in decimal, a bool as `true` or `false`; none where it is not
-    /// said.
+    /// An attribute as text: a string as it is, a number in decimal, a bool as `true` or `false`; `None` if it is not
+    /// set.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.attribute(name) {
             Value::String(text) => Some(text.clone()),
@@ -90,7 +90,7 @@ impl Identity {
         }
     }
 
-    /// The texts of all attributes that are said, in the order of their names.
+    /// The texts of all attributes that are set, in the order of their names.
     pub(super) fn texts(&self) -> Vec<String> {
         let Value::Object(attributes) = &self.0 else { return Vec::new() };
         attributes.keys().filter_map(|name| self.text(name)).collect()

@@ -1,5 +1,5 @@
-//! What a resource is written in: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
-//! data and the life-cycle traits. It knows nothing of gRPC and nothing of the service.
+//! The framework of resources: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
+//! data, life-cycle traits. It uses neither gRPC nor the service. "The core" is Terraform or OpenTofu.
 
 mod attr;
 mod diagnostics;

@@ -1,6 +1,6 @@
-//! The plan of one object, attribute by attribute (plugin protocol, the framework's plan algorithm): defaults, what
-//! becomes unknown, what needs a replacement, and the guard that keeps a plan within what the core accepts. Before it,
-//! what a configuration must obey that the core leaves to the provider (plugin protocol, what core does not check).
+//! The plan of one object, attribute by attribute (plugin protocol, the framework's plan algorithm): defaults, unknown
+//! values, replacements, and the guard that keeps a plan acceptable for the core. It also checks the rules of a
+//! configuration that the core leaves to the provider (plugin protocol, what core does not check).
 
 use super::{
     diagnostics::{Diagnostics, Path},
@@ -8,13 +8,12 @@ use super::{
     value::Value,
 };
 
-/// The planned state before any live knowledge.
+/// The planned state before any request to the service.
 ///
-/// `prior` is null for a create. Where the configuration leaves a computed attribute open, a new object gets it
-/// unknown; an existing one keeps what the state says, unless the attribute follows one that changes.
+/// `prior` is null for a create. If the configuration does not set a computed attribute, it is unknown for a new
+/// object. An existing object keeps the value in the state, unless the attribute follows one that changes.
 ///
-/// The core's proposal is not used: it is a merge of the same two values that drops an object which the provider filled
-/// in.
+/// The core's proposal is not used: it merges the same two values, but drops an object that the provider filled in.
 pub(super) fn planned_state(schema: &Schema, config: &Value, prior: &Value) -> Value {
     let mut planned = with_blocks(schema, planned_attributes(&schema.attributes, config, prior), config);
     if !prior.is_null() {
@@ -30,9 +29,9 @@ pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> V
     paths
 }
 
-/// The plan with everything put back that only the configuration may say, whatever a resource's own refinement made of
-/// it (plugin protocol, PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a
-/// configured attribute: both then mean the same.
+/// The refined plan, with the planned values restored that only the configuration may set (plugin protocol,
+/// PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a configured attribute, if
+/// both values mean the same.
 pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &Value, planned: &Value) -> Value {
     let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
     for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
@@ -45,7 +44,7 @@ pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &
     with_blocks(schema, guarded, config)
 }
 
-/// Adds the blocks as they are configured: nothing in them is computed or has a default.
+/// Adds the blocks as they are configured: their attributes are neither computed nor have defaults.
 fn with_blocks(schema: &Schema, mut planned: Value, config: &Value) -> Value {
     for block in &schema.blocks {
         planned.set_attribute(&block.name, config.attribute(&block.name).clone());
@@ -76,7 +75,7 @@ fn planned_attributes(attributes: &[Attribute], config: &Value, prior: &Value) -
     }))
 }
 
-/// Makes the top-level computed attributes unknown that follow a changed one, until nothing more changes.
+/// Makes the top-level computed attributes unknown that follow a changed one, and repeats until no attribute changes.
 fn open_followers(attributes: &[Attribute], config: &Value, planned: &mut Value, prior: &Value) {
     loop {
         let changed: Vec<&str> = attributes
@@ -112,8 +111,8 @@ fn collect_replacements(
     paths: &mut Vec<Path>,
 ) {
     for attribute in attributes {
-        // Each part of an unknown object may turn out to differ; a replacement that shows only in the apply would be
-        // refused.
+        // Each part of an unknown object may differ in the apply, and the core refuses a replacement that appears only
+        // there.
         let after = planned.attribute(&attribute.name);
         let before = prior.attribute(&attribute.name);
         if after == before {
@@ -134,7 +133,7 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
     let (Value::Object(_), Value::Object(_)) = (config, planned) else {
         return planned.clone();
     };
-    // An element that the refinement dropped comes back as it was planned.
+    // An element that the refinement dropped is restored as planned.
     let refined = if let Value::Object(_) = refined { refined } else { planned };
     Value::object(attributes.iter().map(|attribute| {
         let name = &attribute.name;
@@ -153,8 +152,8 @@ fn guard_attributes(attributes: &[Attribute], config: &Value, refined: &Value, p
     }))
 }
 
-/// A nested value made anew from each configured object and the objects at its place in two other values. What is
-/// missing there is null; a configured null or unknown stays as it is.
+/// A nested value, built from each configured object and the objects at the same place in two other values (null if
+/// missing). A configured null or unknown stays as it is.
 fn each_element(
     configured: &Value,
     first: &Value,
@@ -178,8 +177,7 @@ fn at(list: &Value, index: usize) -> &Value {
     }
 }
 
-/// Checks a configuration against its schema. `write_only_allowed` says whether the core keeps write-only values out of
-/// its plan.
+/// Checks a configuration against its schema. `write_only_allowed`: the core keeps write-only values out of its plan.
 pub(super) fn check(schema: &Schema, config: &Value, write_only_allowed: bool) -> Diagnostics {
     let mut checker = Checker { write_only_allowed, diagnostics: Diagnostics::new() };
     checker.attributes(&schema.attributes, config, &Path::root());
@@ -240,7 +238,7 @@ impl Checker {
         }
     }
 
-    /// A null in a list has no meaning; in a map it may mean that there is no such entry.
+    /// Refuses null in a list. In a map null may mean an omitted entry.
     fn null_elements(&mut self, value: &Value, path: &Path) {
         if let Value::Map(_) | Value::Null = value {
             return;
@@ -276,7 +274,7 @@ impl Checker {
     }
 }
 
-/// The value as an addition to an error, unless it is a secret or too long to help.
+/// The value in the form for an error; empty if it is a secret or too long to help.
 fn shown(attribute: &Attribute, value: &Value) -> String {
     const LONGEST: usize = 120;
     let text = match value {
@@ -303,8 +301,7 @@ mod tests {
     use super::*;
     use crate::framework::value::Type;
 
-    /// A machine with a name that changes in place, a size that does not, a pair of which either side decides, and
-    /// disks.
+    /// An instance with a name that changes in place, a size that does not, a pair that either side may set, and disks.
     fn schema() -> Schema {
         let disks = vec![
             Attribute::required("id", Type::Number, "The disk."),
@@ -435,12 +432,12 @@ mod tests {
         let mut refined = planned.clone();
         refined.set_attribute("hostname", "h".into());
         assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), refined);
-        // What is not known yet may come out as anything.
+        // An unknown value may become any value.
         let mut unknown = config.clone();
         unknown.set_attribute("hostname", Value::Unknown);
         let open = plan(&unknown, &prior);
         assert!(*guarded(&schema(), &unknown, &prior, &refined, &open).attribute("hostname") == Value::Unknown);
-        // A value that is new is the configuration's to say, and one that is configured is not dropped.
+        // A refinement can neither add a value that only the configuration may set nor drop a configured one.
         refined.set_attribute("hostname", Value::Null);
         assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), planned);
     }

@@ -1,4 +1,4 @@
-//! A provider, as its author writes it, and what it offers: one entry for each offer, in one ordered map.
+//! The trait of providers, and their registry: one ordered map with an entry for each offer.
 
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
@@ -17,9 +17,9 @@ use super::{
     value::{Type, Value},
 };
 
-/// A provider: its configuration and the list of what it offers.
+/// A provider: its configuration and its registry.
 pub trait Provider: Send + Sync + 'static {
-    /// What a configuration becomes; resources and data sources work with it.
+    /// The client that a configuration yields; resources and data sources work with it.
     type Client: Send + Sync + 'static;
     /// The typed form of the configuration.
     type Model: Model;
@@ -30,7 +30,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Everything that it offers.
     fn registry(&self) -> Registry<Self::Client>;
 
-    /// Rules of the configuration, judged without the service. Unknown values obey every rule.
+    /// Checks rules of the configuration without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
     /// Turns a wholly known configuration into a client.
@@ -41,18 +41,18 @@ pub trait Provider: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(Arc<Self::Client>, Diagnostics), Diagnostics>> + Send;
 }
 
-/// The kinds of what a provider offers.
+/// The kinds of offers of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfferKind {
-    /// What the core manages.
+    /// An object that the core manages.
     Resource,
-    /// What is only read.
+    /// An object that is only read.
     DataSource,
-    /// What exists while a run uses it.
+    /// An object that exists while a run uses it.
     EphemeralResource,
     /// A list of the objects of a resource, under the name of the resource.
     ListResource,
-    /// What is done when it is asked for.
+    /// An operation that runs on request.
     Action,
     /// A function.
     Function,
@@ -77,17 +77,17 @@ pub struct Entry<C: Send + Sync + 'static> {
     pub kind: OfferKind,
     /// The full type name, or the name of the function.
     pub name: &'static str,
-    /// The schema; of a resource with its `timeouts` block, of a function without anything.
+    /// The schema, with the `timeouts` block of a resource; empty for a function.
     pub schema: Schema,
     /// The type of a value of the schema, or of the function's result.
     pub ty: Type,
-    /// What identifies one of them, where they are resources that have an identity.
+    /// The identity of a resource that has one.
     pub identity: Option<IdentitySchema>,
-    /// What it takes and gives, where it is a function.
+    /// The parameters and the result of a function.
     pub signature: Option<Signature>,
     timeouts: DefaultTimeouts,
     pub(super) steps: Box<dyn Steps<C>>,
-    /// Of its models: of a value of the schema or the arguments, and then of the item of a list or the result.
+    /// Readers of its models: first of the schema's values or the arguments, then of a list's items or the result.
     #[cfg(test)]
     pub(super) readers: Vec<Reader>,
 }
@@ -114,13 +114,13 @@ impl<C: Send + Sync + 'static> Entry<C> {
         }
     }
 
-    /// How long the steps may take, as a state or configuration asks for.
+    /// The timeouts of the steps that a state or configuration asks for.
     pub(super) fn timeouts(&self, value: &Value) -> DefaultTimeouts {
         let configured: Timeouts = from_value(value.attribute(TIMEOUTS)).unwrap_or_default();
         self.timeouts.with(&configured)
     }
 
-    /// How long a step may take where nothing else is configured.
+    /// The timeout of a step without a configured one.
     pub(super) fn timeout(&self) -> Duration {
         self.timeouts.read
     }
@@ -138,7 +138,7 @@ pub struct Registry<C: Send + Sync + 'static> {
 }
 
 impl<C: Send + Sync + 'static> Registry<C> {
-    /// Nothing yet.
+    /// An empty registry.
     pub fn new() -> Self {
         Self { entries: BTreeMap::new() }
     }
@@ -234,7 +234,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     ///
     /// # Errors
     ///
-    /// When the provider does not offer it.
+    /// If the provider does not offer it.
     pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Entry<C>, Diagnostics> {
         self.of(kind).find(|entry| entry.name == name).ok_or_else(|| {
             let detail = format!("This version of the provider has no {kind} {name:?}.");

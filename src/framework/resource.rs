@@ -1,4 +1,4 @@
-//! Resources, data sources, list resources and actions, as their authors write them.
+//! The traits of resources, data sources, list resources and actions, and the types of their steps.
 
 use std::{future::Future, marker::PhantomData, ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ use super::{
 
 /// A resource: its life cycle is managed by Terraform. One value of the implementing type serves all of its objects.
 ///
-/// The framework does what every resource needs (plugin protocol, rules core enforces on answers): required and
-/// read-only checks, validators, defaults, what becomes unknown, replacement, write-only values, timeouts, states that
-/// are wholly known and equal to their plan. What is left here is the life cycle itself.
+/// The framework does the work that every resource needs (plugin protocol, rules core enforces on answers): required
+/// and read-only checks, validators, defaults, unknown values, replacement, write-only values, timeouts, states that
+/// are wholly known and equal to their plan. A resource implements the life cycle itself.
 pub trait Resource: Send + Sync + 'static {
-    /// What the provider's configuration became.
+    /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
     /// The typed form of a configuration, a plan or a state.
     type Model: Model;
@@ -34,15 +34,15 @@ pub trait Resource: Send + Sync + 'static {
     /// The schema, without the `timeouts` block.
     fn schema(&self) -> Schema;
 
-    /// How long the steps may take by default. With some, the schema gets a `timeouts` block, and the model needs a
-    /// field `timeouts: Attr<Timeouts>`.
+    /// The default timeouts of the steps. With some, the schema gets a `timeouts` block, and the model needs a field
+    /// `timeouts: Attr<Timeouts>`.
     fn timeouts(&self) -> DefaultTimeouts;
 
-    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Brings the JSON of a state that an older version wrote into today's layout. What is dropped or missing needs no
-    /// care: unknown attributes are ignored and missing ones become null.
+    /// Converts the JSON of a state of an older version to the current layout. Added and removed attributes need no
+    /// code: unknown attributes are ignored, and missing ones become null.
     fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
@@ -60,58 +60,58 @@ pub trait Resource: Send + Sync + 'static {
         async {}
     }
 
-    /// Makes the object. Whatever exists afterwards is in the outcome's state, with or without errors.
+    /// Creates the object. If it exists afterwards, it is in the outcome's state, with or without errors.
     fn create(
         &self,
         change: Create<Self::Model>,
         context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Looks at the object. No state means that it is gone for sure.
+    /// Reads the object. An outcome without a state means that the object certainly no longer exists.
     fn read(
         &self,
         current: State<Self::Model>,
         context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Changes the object in place. The outcome's state is what was really reached.
+    /// Changes the object in place. The outcome's state is the one actually reached.
     fn update(
         &self,
         change: Update<Self::Model>,
         context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// Ends the object. An outcome with a state says that it is still there, and comes with an error.
+    /// Deletes the object. An outcome with a state means that it still exists, and must have an error.
     fn delete(
         &self,
         current: State<Self::Model>,
         context: StepContext<Self::Client>,
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 
-    /// What identifies one of them. None: it can be neither listed nor imported by identity.
+    /// The identity schema. Without one, objects can be neither listed nor imported by identity.
     fn identity(&self) -> Option<IdentitySchema> {
         None
     }
 
-    /// Mends a configuration that was made of a state, for an import that has none yet: the framework left out what the
-    /// schema tells that need not be said, and knows nothing of arguments that exclude each other.
+    /// Corrects a configuration generated from a state, for an import without one. The framework has left out what the
+    /// schema allows to omit, but does not handle arguments that exclude each other.
     fn generate(&self, _config: &mut Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// The import id of what an identity names, as [`Self::import`] takes it. By default it is the one attribute that
-    /// is said.
+    /// The import id of an identity, in the form that [`Self::import`] takes. By default it is the single attribute
+    /// that is set.
     fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
         Ok(identity.texts().join("/"))
     }
 
-    /// Turns an import id into a state that a read can complete; everything else in it is null. Defaults are filled in
-    /// by the framework.
+    /// Converts an import id to a state that a read can complete; all other attributes are null. The framework fills in
+    /// defaults.
     fn import(&self, id: &str, context: StepContext<Self::Client>)
     -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
 /// A data source: it is only read.
 pub trait DataSource: Send + Sync + 'static {
-    /// What the provider's configuration became.
+    /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
     /// The typed form of a configuration and its result.
     type Model: Model;
@@ -122,12 +122,12 @@ pub trait DataSource: Send + Sync + 'static {
     /// The schema.
     fn schema(&self) -> Schema;
 
-    /// How long a read may take.
+    /// The timeout of a read.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
 
-    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
     /// Reads. The configuration is wholly known and has its defaults; the outcome has a state unless it has errors.
@@ -138,60 +138,60 @@ pub trait DataSource: Send + Sync + 'static {
     ) -> impl Future<Output = Outcome<Self::Model>> + Send;
 }
 
-/// What every step that may call the service has.
+/// The context of a step that may call the service.
 #[derive(Debug)]
 pub struct StepContext<C> {
     /// The configured client.
     pub client: Arc<C>,
-    /// Ends waits when the core is told to stop (plugin protocol, StopProvider).
+    /// Ends waits when the core is interrupted (plugin protocol, StopProvider).
     pub stopping: CancellationToken,
-    /// Cancelled when the core is gone, or has given up this call: the answer of this step will not be stored.
+    /// Cancelled when the core has exited or cancelled this call: the answer of this step will not be stored.
     pub caller_gone: CancellationToken,
-    /// Cancelled when the answer of this step went to the core's connection.
+    /// Cancelled when the answer of this step was written to the core's connection.
     pub answered: CancellationToken,
     /// When the step's timeout runs out.
     pub deadline: Instant,
 }
 
-/// What planning has. There may be no client yet.
+/// The context of a plan, possibly without a client.
 #[derive(Debug)]
 pub struct PlanContext<'a, C> {
-    /// The configured client; none while the provider's configuration holds unknown values.
+    /// The configured client; `None` while the provider's configuration has unknown values.
     pub client: Option<&'a Arc<C>>,
-    /// Ends waits when the core is told to stop.
+    /// Ends waits when the core is interrupted.
     pub stopping: CancellationToken,
 }
 
-/// What kind of change is planned.
+/// The kind of a planned change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanKind {
-    /// Something new; also the second plan of a replacement, whose private data are those of the first.
+    /// A new object; also the second plan of a replacement, whose private data are those of the first.
     Create,
-    /// The end of the object. There is no configuration and no planned state.
+    /// A destroy, which has neither a configuration nor a planned state.
     Destroy,
-    /// A change of an existing object, in place or, with paths in `replace`, by a new one.
+    /// A change of an existing object: in place, or by replacement if `replace` has paths.
     Update,
 }
 
-/// A plan in the making.
+/// A plan that a resource refines.
 #[derive(Debug)]
 pub struct Plan<M> {
-    /// What is planned.
+    /// The kind of change.
     pub kind: PlanKind,
-    /// What the operator wrote. None for a destroy.
+    /// The configuration. `None` for a destroy.
     pub config: Option<M>,
-    /// The state before. None for a create.
+    /// The state before. `None` for a create.
     pub prior: Option<M>,
-    /// The state to come. None for a destroy. Only computed attributes that the configuration leaves open may be
+    /// The planned state. `None` for a destroy. Only computed attributes that the configuration does not set may be
     /// changed.
     pub planned: Option<M>,
     /// Attributes whose change needs a replacement.
     pub replace: Vec<Path>,
-    /// Handed to the second plan of a replacement, to the plan inside the apply where the core stores it, and to the
+    /// Passed to the second plan of a replacement, to the apply, and, if the core stores it, to the plan inside the
     /// apply.
     pub private: Private,
-    /// What the same plan kept when it was made before the apply; only newer cores store that
-    /// (plugin protocol, store_planned_private).
+    /// The private data of the same plan before the apply; only newer cores store them (plugin protocol,
+    /// store_planned_private).
     pub earlier: Option<Private>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
@@ -200,42 +200,42 @@ pub struct Plan<M> {
 /// A planned create.
 #[derive(Debug)]
 pub struct Create<M> {
-    /// What the operator wrote; the only place where write-only values are.
+    /// The configuration; only it has write-only values.
     pub config: M,
-    /// The planned state, with what is still unknown.
+    /// The planned state, unknown values included.
     pub planned: M,
-    /// What the plan kept.
+    /// The plan's private data.
     pub private: Private,
 }
 
 /// A planned change in place.
 #[derive(Debug)]
 pub struct Update<M> {
-    /// What the operator wrote; the only place where write-only values are.
+    /// The configuration; only it has write-only values.
     pub config: M,
     /// The state before.
     pub prior: M,
-    /// The planned state, with what is still unknown.
+    /// The planned state, unknown values included.
     pub planned: M,
-    /// What the plan kept.
+    /// The plan's private data.
     pub private: Private,
 }
 
-/// A state and what is kept beside it.
+/// A state and its private data.
 #[derive(Debug)]
 pub struct State<M> {
     /// The state.
     pub state: M,
-    /// What is kept beside it.
+    /// Its private data.
     pub private: Private,
 }
 
-/// What a step led to. State and diagnostics travel together, so that an object that half came about cannot be dropped.
+/// The outcome of a step. It has state and diagnostics together, so that a partly created object cannot be dropped.
 #[derive(Debug)]
 pub struct Outcome<M> {
-    /// What exists now. Unknown parts become null.
+    /// The object as it exists now. Unknown parts become null.
     pub state: Option<M>,
-    /// What is kept beside it.
+    /// Its private data.
     pub private: Private,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
@@ -252,7 +252,7 @@ impl<M> Outcome<M> {
         Self { state: None, private: Private::default(), diagnostics: Diagnostics::new() }
     }
 
-    /// The same with messages.
+    /// The same with diagnostics.
     #[must_use]
     pub fn with(mut self, diagnostics: impl Into<Diagnostics>) -> Self {
         self.diagnostics.extend(diagnostics.into());
@@ -261,16 +261,15 @@ impl<M> Outcome<M> {
 }
 
 impl<M> State<M> {
-    /// Nothing changed, and here is why.
+    /// The unchanged state, with the reasons.
     pub fn unchanged(self, diagnostics: impl Into<Diagnostics>) -> Outcome<M> {
         Outcome::present(self.state, self.private).with(diagnostics)
     }
 }
 
-/// Something that is done when a configuration or an operator asks for it, and leaves no state (plugin protocol,
-/// actions).
+/// An operation that a configuration or an operator requests, and that leaves no state (plugin protocol, actions).
 pub trait Action: Send + Sync + 'static {
-    /// What the provider's configuration became.
+    /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
     /// The typed form of the `config` block.
     type Model: Model;
@@ -281,15 +280,15 @@ pub trait Action: Send + Sync + 'static {
     /// The schema of the `config` block.
     fn schema(&self) -> Schema;
 
-    /// How long an invocation may take.
+    /// The timeout of an invocation.
     fn timeout(&self) -> Duration {
         Duration::from_secs(30 * 60)
     }
 
-    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Checks while planning what an invocation would meet. Parts of the configuration may be unknown.
+    /// Checks in the plan whether an invocation can succeed. Parts of the configuration may be unknown.
     fn plan(
         &self,
         _config: Self::Model,
@@ -298,7 +297,7 @@ pub trait Action: Send + Sync + 'static {
         async { Diagnostics::new() }
     }
 
-    /// Does it. The configuration is wholly known and has its defaults.
+    /// Runs the action. The configuration is wholly known and has its defaults.
     fn invoke(
         &self,
         config: Self::Model,
@@ -307,20 +306,20 @@ pub trait Action: Send + Sync + 'static {
     ) -> impl Future<Output = Diagnostics> + Send;
 }
 
-/// Where an action reports its progress. Once the core has gone, what is sent here is dropped without an error.
+/// The progress messages of an action. After the core has exited, they are dropped without an error.
 #[derive(Clone, Debug)]
 pub struct ActionProgress(pub(super) mpsc::UnboundedSender<String>);
 
 impl ActionProgress {
-    /// Shows the operator a line, which must hold no secret.
+    /// Shows the operator a line, which must not contain a secret.
     pub fn say(&self, line: impl Into<String>) {
         let _ = self.0.send(line.into());
     }
 }
 
-/// The objects of a resource's type that exist, whoever made them (plugin protocol, list resources).
+/// Lists the existing objects of a resource's type, regardless of who created them (plugin protocol, list resources).
 pub trait ListResource: Send + Sync + 'static {
-    /// What the provider's configuration became.
+    /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
     /// The typed form of the `config` block: filters.
     type Model: Model;
@@ -333,17 +332,17 @@ pub trait ListResource: Send + Sync + 'static {
     /// The schema of the `config` block.
     fn schema(&self) -> Schema;
 
-    /// How long a list may take.
+    /// The timeout of a list.
     fn timeout(&self) -> Duration {
         DEFAULT_TIMEOUT
     }
 
-    /// Rules between attributes, judged without the service. Unknown values obey every rule.
+    /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Sends what exists, one object after another, until all is sent or no more is wanted. Errors end the list.
+    /// Sends the existing objects one by one, until all are sent or the limit is reached. Errors end the list.
     ///
-    /// It only reads, and is dropped when the core has heard enough.
+    /// It only reads, and is dropped when the core takes no more objects.
     fn list(
         &self,
         config: Self::Model,
@@ -355,13 +354,13 @@ pub trait ListResource: Send + Sync + 'static {
 /// One object that exists.
 #[derive(Debug)]
 pub struct Listed<M> {
-    /// What the operator knows it by.
+    /// The name that operators see.
     pub display_name: String,
-    /// Its values: at least those that identify it, and all that a refresh reads if [`ListSender::wants_state`].
+    /// Its values: at least its identity, and all that a refresh reads if [`ListSender::wants_state`].
     pub state: M,
 }
 
-/// Where a list resource sends the objects that it finds.
+/// The receiver of the objects of a list.
 #[derive(Debug)]
 pub struct ListSender<'a, M> {
     sender: &'a mut EventSender<'a>,
@@ -373,12 +372,12 @@ impl<'a, M: Model> ListSender<'a, M> {
         Self { sender, model: PhantomData }
     }
 
-    /// Whether whole states are wanted, and not only names and identities.
+    /// Whether the caller wants whole states in addition to names and identities.
     pub fn wants_state(&self) -> bool {
         self.sender.wants_state
     }
 
-    /// How many more are wanted.
+    /// The number of objects still wanted.
     pub fn wanted(&self) -> usize {
         self.sender.wanted
     }
@@ -398,24 +397,24 @@ impl<'a, M: Model> ListSender<'a, M> {
 /// One event of a list.
 #[derive(Clone, Debug)]
 pub struct ListEvent {
-    /// What identifies the object.
+    /// The object's identity.
     pub identity: Value,
-    /// What the operator knows it by.
+    /// The name that operators see.
     pub display_name: String,
-    /// Its state, where whole states are wanted. Secrets in it are null: the core prints them in clear.
+    /// Its state, if the caller wants it. Secrets in it are null, because the core prints them in clear.
     pub state: Option<Value>,
 }
 
-/// Events on their way, made of plain values.
+/// The sender of events with plain values.
 #[derive(Debug)]
 pub(super) struct EventSender<'a> {
     pub(super) schema: &'a Schema,
     pub(super) identity: &'a IdentitySchema,
     pub(super) wants_state: bool,
-    /// How many more are wanted.
+    /// The number of objects still wanted.
     pub(super) wanted: usize,
     pub(super) events: mpsc::Sender<ListEvent>,
-    /// A model that does not fit its schema.
+    /// The error of a model that does not fit its schema.
     pub(super) fault: &'a mut Option<ModelError>,
 }
 
@@ -425,7 +424,7 @@ impl EventSender<'_> {
             return ControlFlow::Break(());
         }
         let state = state.unknown_as_null();
-        // What nothing identifies cannot be listed.
+        // An object without an identity cannot be listed.
         let Some(identity) = self.identity.of(&state) else { return ControlFlow::Continue(()) };
         let state = self.wants_state.then(|| without_secrets(self.schema, &fill_defaults(self.schema, &state)));
         self.wanted -= 1;

@@ -1,7 +1,7 @@
-//! The result of an apply, compared with its plan; and the arguments that an import does not know.
+//! Comparison of an apply's result with its plan, and the arguments that an import cannot read.
 //!
-//! An argument that the service never reports is null after an import, or has its default, which is a guess. A
-//! configuration that differs from it must not replace a healthy object: it is an update in place that sends nothing.
+//! An argument that the service never reports is null after an import, or has its default, which is an assumption. A
+//! configuration that differs must not replace a healthy object: it is an update in place without a request.
 
 use super::{
     diagnostics::{Path, PathStep},
@@ -13,7 +13,7 @@ use super::{
 /// The state after an apply: the planned value of everything that the plan knew, and the actual value of the rest; a
 /// part that is still unknown becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange).
 ///
-/// A part that came out otherwise than planned is logged. The next refresh shows it as drift.
+/// A part that differs from the plan is logged. The next refresh shows it as drift.
 pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
     let mut different = Vec::new();
     differences(planned, actual, &Path::root(), &mut different);
@@ -23,8 +23,7 @@ pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
     merged(planned, actual)
 }
 
-/// The message in the log for an attribute whose value is not the planned one. It comes without the values, which may
-/// be secrets.
+/// The log message for an attribute whose value is not the planned one. It omits the values, which may be secrets.
 pub const OTHERWISE: &str = "the result of an apply is not the planned one";
 
 fn differences(planned: &Value, actual: &Value, path: &Path, found: &mut Vec<Path>) {
@@ -70,7 +69,7 @@ fn merged(planned: &Value, actual: &Value) -> Value {
     }
 }
 
-/// The value with the schema's defaults where it has none.
+/// The value with the schema's defaults in place of null.
 pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
     walk_schema(schema, value, &|attribute, value| match (&attribute.default, value) {
         (Some(default), Value::Null) => default.clone(),
@@ -78,15 +77,15 @@ pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
     })
 }
 
-/// The value with null for every write-only attribute: plan, state and answers never hold one
-/// (plugin protocol, meaning of the plan inputs).
+/// The value with null for every write-only attribute: plan, state and answers never have one (plugin protocol, meaning
+/// of the plan inputs).
 pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
     walk_schema(schema, value, &|attribute, value| {
         if attribute.write_only { Value::Null } else { value }
     })
 }
 
-/// The value with null for everything that is hidden: what a list shows is printed in clear.
+/// The value with null for sensitive and write-only attributes, because the core prints lists in clear.
 pub(super) fn without_secrets(schema: &Schema, value: &Value) -> Value {
     walk_schema(schema, value, &|attribute, value| {
         if attribute.sensitive || attribute.write_only { Value::Null } else { value }
@@ -125,7 +124,7 @@ fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute
 
 const KEY: &str = ".assumed";
 
-/// Notes which arguments an import left open that a change would otherwise replace the object for.
+/// Records the arguments that an import could not read and whose change would otherwise replace the object.
 pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
     let assumed: Vec<&str> = schema
         .attributes
@@ -139,7 +138,7 @@ pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
     }
 }
 
-/// The replacements that do not rest on an assumed value. A value that a refresh has read since is not assumed.
+/// The replacements that are not due to an assumed value. A value that a refresh has read since is not assumed.
 pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
     let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
     let is_assumed = |path: &Path| match path.steps() {
@@ -153,7 +152,7 @@ pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &
     replacements.into_iter().filter(|path| !is_assumed(path)).collect()
 }
 
-/// Forgets the assumptions that a change has replaced by what the operator says.
+/// Removes the assumptions about arguments that a change has set.
 pub(super) fn confirm(prior: &Value, planned: &Value, private: &mut Private) {
     let Some(mut assumed) = private.entry::<Vec<String>>(KEY) else { return };
     assumed.retain(|name| planned.attribute(name) == prior.attribute(name));

@@ -1,4 +1,4 @@
-//! The steps of everything offered, on plain values: one trait object for each, and each kind has its own steps.
+//! The steps of all offers on plain values: one trait object for each offer; each kind has its own steps.
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
@@ -16,7 +16,7 @@ use super::{
     value::Value,
 };
 
-/// A step that works on what exists.
+/// A step of a resource, or the read of a data source.
 #[derive(Debug)]
 pub(super) enum ResourceStep {
     Create(Create<Value>),
@@ -26,14 +26,13 @@ pub(super) enum ResourceStep {
     Update(Update<Value>),
 }
 
-/// What a step has led to, or why it was not done.
+/// The outcome of a step, or the reason why it was not done.
 type Done<T> = Result<T, Diagnostics>;
 
-/// What can be done with an offer. A step of another kind is an error; the registry keeps it from being asked
-/// for.
+/// The steps of an offer. A step of another kind is an error, which lookups in the registry by kind exclude.
 #[async_trait]
 pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
-    /// Judges a configuration.
+    /// Validates a configuration.
     fn validate(&self, _config: &Value, _diagnostics: &mut Diagnostics) -> Done<()> {
         misplaced()
     }
@@ -43,7 +42,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
         misplaced()
     }
 
-    /// A step of a resource, or the read of a data source.
+    /// Carries out a step of a resource, or the read of a data source.
     async fn act(&self, _step: ResourceStep, _context: StepContext<C>) -> Done<Outcome<Value>> {
         misplaced()
     }

@@ -1,4 +1,4 @@
-//! How long steps may take: the `timeouts` block and durations as people write them.
+//! Timeouts of steps: the `timeouts` block, and durations in the form of Terraform configurations.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{
 /// The name of the one block that a schema may have.
 pub const TIMEOUTS: &str = "timeouts";
 
-/// How long each step of a resource may take when the configuration does not say.
+/// The timeout of each step of a resource without a configured one.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultTimeouts {
     /// Of a create, waits included.
@@ -85,8 +85,7 @@ impl DefaultTimeouts {
     }
 }
 
-/// Tells how a step of a resource gets more time, where it failed after having used up what it had and does not say
-/// that itself.
+/// Adds advice on raising the timeout to a step that failed after its deadline, unless its errors already contain it.
 pub(super) fn tell_overrun(step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
     if Instant::now() < deadline {
         return;
@@ -103,16 +102,16 @@ pub(super) fn tell_overrun(step: &str, timeout: Duration, deadline: Instant, dia
     }
 }
 
-/// The longest duration that can be configured: ten years. No clock can add whatever a duration can say.
+/// The longest duration that can be configured: ten years. Adding an arbitrary duration to a clock could overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// Reads a duration above zero, and of ten years at most, as people write it: `90s`, `30m`, `1h30m`.
+/// Reads a duration above zero and of at most ten years: `90s`, `30m`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let duration: SignedDuration = text.parse().ok()?;
     Duration::try_from(duration).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST)
 }
 
-/// Writes a duration as people write it: `30m`, `1h30m`.
+/// Writes a duration: `30m`, `1h30m`.
 pub fn print_duration(duration: Duration) -> String {
     let printer = jiff::fmt::friendly::SpanPrinter::new();
     SignedDuration::try_from(duration).map_or_else(

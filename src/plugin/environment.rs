@@ -1,4 +1,4 @@
-//! What the core tells a plugin through environment variables (plugin protocol, environment variables).
+//! The environment variables that the core sets for a plugin (plugin protocol, environment variables).
 
 use std::{ffi::OsString, io::Write, ops::RangeInclusive, path::PathBuf, process::ExitCode};
 
@@ -6,7 +6,7 @@ use super::{Error, tls::ClientCertificate};
 
 const COOKIE_NAME: &str = "TF_PLUGIN_MAGIC_COOKIE";
 
-/// The same in Terraform and OpenTofu. It is no secret: it only tells a plugin host from a person.
+/// The value of Terraform and OpenTofu. It is not a secret: it only distinguishes a plugin host from a person.
 const COOKIE: &str = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
 
 const HELP: &str = "\
@@ -16,26 +16,26 @@ Run the program that consumes it, which is Terraform or OpenTofu:
 and every other command loads them automatically.
 ";
 
-/// The wishes of the process that started us, checked.
+/// The checked settings of the process that started this one.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The only certificate a client may present; without one, nothing is encrypted.
+    /// The only certificate that a client may present; without one, connections are not encrypted.
     pub(super) client_certificate: Option<ClientCertificate>,
     /// Whether the host reads a field about multiplexed connections in the handshake line.
     pub(super) multiplex: bool,
-    /// Ports to try where there are no unix sockets; 0 is any port.
+    /// Ports to try on a system without unix sockets; 0 is any port.
     #[cfg_attr(not(windows), allow(dead_code, reason = "the other systems listen on a unix socket"))]
     pub(super) ports: RangeInclusive<u16>,
-    /// Where the unix socket goes.
+    /// The place of the unix socket.
     #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
     pub(super) socket: SocketPlace,
 }
 
-/// Where the unix socket goes, and who may use it.
+/// The place of the unix socket, and the group that may use it.
 #[cfg_attr(windows, allow(dead_code, reason = "Windows listens on a port"))]
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketPlace {
-    /// The directory the host insists on.
+    /// The directory that the host requires.
     pub(super) directory: Option<PathBuf>,
     /// The group, by name or number, that may connect besides the user.
     pub(super) group: Option<String>,
@@ -44,10 +44,9 @@ pub(super) struct SocketPlace {
 }
 
 impl Environment {
-    /// Reads the variables through `variable`, which gives the value of one. An empty value counts as none.
+    /// Reads the variables through `variable`, which returns the value of one. An empty value counts as unset.
     ///
-    /// Fails when a certificate or a port is set and cannot be understood, as the host could not connect
-    /// then.
+    /// Fails if a certificate or a port is set but invalid, because the host could not connect then.
     pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let raw = |name: &str| variable(name).filter(|value| !value.is_empty());
         let text = |name: &str| raw(name).map(|value| value.to_string_lossy().into_owned());
@@ -72,18 +71,18 @@ fn ports(minimum: Option<String>, maximum: Option<String>) -> Result<RangeInclus
     }
 }
 
-/// Whether the core started this process, which it tells by a magic cookie in the environment
-/// (plugin protocol, environment variables).
+/// Whether the core started this process: it sets a magic cookie in the environment (plugin protocol, environment
+/// variables).
 ///
 /// `variable` reads one environment variable.
 pub fn started_by_core(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     variable(COOKIE_NAME).is_some_and(|value| value == COOKIE)
 }
 
-/// Tells a person who ran the binary by hand what it is, on standard error, and gives the exit code 1.
+/// Explains the program on standard error to a person who ran it by hand, and returns exit code 1.
 #[must_use]
 pub fn help() -> ExitCode {
-    // A closed standard error is no reason to panic.
+    // A closed standard error must not cause a panic.
     let _ = std::io::stderr().write_all(HELP.as_bytes());
     ExitCode::FAILURE
 }

@@ -1,4 +1,4 @@
-//! What goes wrong: why the plugin cannot be served, causes in words, and what a panic says.
+//! Errors of serving, their causes as text, and the texts of panics.
 
 use std::{
     backtrace::Backtrace,
@@ -8,23 +8,23 @@ use std::{
     thread,
 };
 
-/// Why the plugin could not be served. The text reads after "failed to".
+/// The reason why the plugin could not be served. The text reads after "failed to".
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server's own certificate or the TLS settings could not be made.
+    /// The server's own certificate or the TLS settings could not be created.
     #[error("prepare mutual TLS")]
     Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// `PLUGIN_CLIENT_CERT` holds no certificate in PEM form. Usual cause: its line breaks were lost on the way.
+    /// `PLUGIN_CLIENT_CERT` is not a certificate in PEM form. Usual cause: its line breaks were lost.
     #[error("read the certificate in PLUGIN_CLIENT_CERT: {reason}")]
     ClientCertificate {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// The handshake line could not be written. Usual cause: the core is gone already.
+    /// The handshake line could not be written. Usual cause: the core has exited.
     #[error("write to standard output")]
     Output(#[source] io::Error),
-    /// The port range is not one. Usual cause: set by hand.
+    /// The port range is invalid. Usual cause: it was set by hand.
     #[error("read the port range {minimum:?} to {maximum:?} of PLUGIN_MIN_PORT and PLUGIN_MAX_PORT")]
     Ports {
         /// `PLUGIN_MIN_PORT` as it was given.
@@ -32,7 +32,7 @@ pub enum Error {
         /// `PLUGIN_MAX_PORT` as it was given.
         maximum: String,
     },
-    /// `PLUGIN_UNIX_SOCKET_GROUP` names no group of this system.
+    /// `PLUGIN_UNIX_SOCKET_GROUP` does not name a group of this system.
     #[error("find the group {name:?} of PLUGIN_UNIX_SOCKET_GROUP")]
     Group {
         /// The name, or the number, as it was given.
@@ -44,23 +44,23 @@ pub enum Error {
     /// No signal handler could be installed.
     #[error("handle signals")]
     Signals(#[source] io::Error),
-    /// No unix socket could be made. Usual causes: the directory's name is too long for the system's limit of
-    /// about 100 bytes, or it may not be written.
+    /// No unix socket could be created. Usual causes: the directory's name exceeds the system's limit of about 100
+    /// bytes, or the directory is not writable.
     #[error("listen on a unix socket under {}", directory.display())]
     Socket {
         /// The directory that was tried last.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No port of the range could be listened on. Usual cause: all are taken.
+    /// No port of the range could be listened on. Usual cause: all are in use.
     #[error("listen on 127.0.0.1, ports {minimum} to {maximum}")]
     Tcp {
         /// The first port that was tried.
         minimum: u16,
         /// The last port that was tried.
         maximum: u16,
-        /// What the system said of the last one.
+        /// The system's error for the last port.
         source: io::Error,
     },
 }
@@ -71,17 +71,17 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
         .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Replaces the text that Rust prints for a panic, which the core passes over, by one that it understands (plugin
-/// protocol, stderr line format).
+/// Replaces Rust's text of a panic, which the core ignores, by one that it recognises (plugin protocol, stderr line
+/// format).
 ///
-/// Call it on the main thread, whose panics end the process. Those are written as `panic: <message>`, the place and
-/// the backtrace: on the first words the core starts recording, and in the end tells the user that the plugin
-/// crashed, with the record.
+/// Call it on the main thread, whose panics end the process. They are written as `panic: <message>`, the source
+/// location and the backtrace: at `panic:` the core starts to record, and finally reports a crash of the plugin with
+/// the record.
 ///
-/// A panic on any other thread ends a task or a single call, which becomes a diagnostic, and the process goes
-/// on. It is logged as an error with the same facts as fields and those of the spans around it (the request's id,
-/// say), and not in those words: the core would show its report of a crash, in which the diagnostic drowns, for
-/// every command that fails afterwards.
+/// A panic on any other thread ends a task or a single call, which becomes a diagnostic, and the process continues. It
+/// is logged as an error with the same facts as fields and the fields of its spans (such as the request's id). The word
+/// `panic:` is avoided there: otherwise the core would add its crash report, which hides the diagnostic, to every
+/// command that fails afterwards.
 pub fn install_panic_hook() {
     let main = thread::current().id();
     set_hook(Box::new(move |panic| {

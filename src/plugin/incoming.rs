@@ -1,4 +1,4 @@
-//! Connections on their way to the gRPC server, through the TLS handshake where there is one.
+//! Connections for the gRPC server, after the TLS handshake if there is one.
 
 use std::{
     convert::Infallible,
@@ -22,20 +22,20 @@ use super::listener::{Duplex, Listener};
 
 /// Accepts from `listener` until the stream is dropped.
 ///
-/// Nothing that a peer does ends it: each TLS handshake has its own task and deadline, and one that fails is
-/// logged and forgotten, as the right client may still come, or come back after a long idle time.
+/// A peer cannot end it: each TLS handshake has its own task and deadline, and a failed one is only logged, because the
+/// right client may still connect, or reconnect after a long idle time.
 pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers) -> Incoming {
     let (sender, receiver) = channel(1);
     tokio::spawn(accept_all(listener, tls, callers, sender));
     Incoming(receiver)
 }
 
-/// Who is behind the connections. Every request has the token of its caller as an extension.
+/// The callers behind the connections. Every request has the token of its caller as an extension.
 #[derive(Clone, Debug)]
 pub(super) enum Callers {
-    /// One caller has them all. The token is cancelled when that one is gone.
+    /// All connections have one caller. The token is cancelled when it is gone.
     One(CancellationToken),
-    /// Each has a caller of its own, who is gone when it closes, or with all others when the token is cancelled.
+    /// Each connection has its own caller, which is gone when the connection closes or the token is cancelled.
     Each(CancellationToken),
 }
 
@@ -75,7 +75,7 @@ async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, callers: Calle
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                // Usually out of file descriptors: trying again at once would only burn the processor.
+                // The usual cause is a lack of file descriptors: an immediate retry would only use the processor.
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -98,21 +98,21 @@ async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, callers: C
             }
         },
     };
-    // The server is gone when nobody takes it.
+    // Sending fails only if the server has ended.
     let _ = ready.send(callers.connection(stream)).await;
 }
 
-/// Whether the peer only looked if somebody listens: it went away without a word of TLS.
+/// Whether the peer only checked that the port is open: it disconnected before the TLS handshake.
 fn is_probe(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof)
 }
 
-/// The host is on this machine, but may be busy or stopped in a debugger.
+/// The host is on this computer, but may be busy or stopped in a debugger.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(30);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection as the gRPC server wants it.
+/// A connection in the form that the gRPC server needs.
 pub(super) struct Connection {
     stream: Box<dyn Duplex>,
     caller_gone: CancellationToken,
@@ -194,7 +194,7 @@ mod tests {
         let mut silent = TcpStream::connect(address).await.unwrap();
         assert_eq!(silent.read(&mut [0]).await.unwrap(), 0);
         assert!(start.elapsed() >= HANDSHAKE_DEADLINE);
-        // It was not passed on, and the stream goes on.
+        // The connection was not passed on, and the stream continues.
         let next = timeout(Duration::from_secs(60), connections.next());
         assert!(next.await.is_err());
     }

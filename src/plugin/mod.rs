@@ -1,9 +1,9 @@
-//! How Terraform's core starts this process and talks to it: the server half of go-plugin.
+//! The server half of go-plugin: how the core (Terraform or OpenTofu) starts this process and calls it.
 //!
-//! The layer knows nothing of Terraform's schema or of any provider: it is handed gRPC routes and serves them
-//! (plugin protocol, go-plugin handshake, AutoMTLS, other gRPC services, logging, reattach mode).
+//! The layer serves gRPC routes, and depends on neither Terraform's schema nor a provider (plugin protocol, go-plugin
+//! handshake, AutoMTLS, other gRPC services, logging, reattach mode).
 //!
-//! # What `main` does with it
+//! # Use in `main`
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -28,16 +28,16 @@
 //!
 //! # The end of the process
 //!
-//! [`Options::stopping`] is cancelled the moment the process is going to end, whatever the reason: the core asked for
-//! it, the core died, or the process was terminated. [`Options::work`] counts the tasks that may not be cut
-//! short; they are waited for within a [grace](Options). Work that changes something in the outside world runs
-//! in a task spawned on that tracker, and on cancellation writes down what it knows and ends.
+//! [`Options::stopping`] is cancelled as soon as the process is about to end: the core requested it, the core exited,
+//! or the process was terminated. [`Options::work`] counts the tasks that must not be cut short; they get a
+//! [grace](Options) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
+//! records its results and ends.
 //!
 //! # Standard streams
 //!
-//! Standard input is never read: it belongs to the core, and its end means nothing. Standard output carries the
-//! handshake line and nothing else, ever. Standard error carries one JSON object a line ([`log`]).
-//! [`Traces`] sends spans to a collector if the environment names one.
+//! Standard input is never read: it belongs to the core, and its end has no meaning. Standard output has the handshake
+//! line alone. Standard error has one JSON object for each line ([`log`]). [`Traces`] sends spans to a collector if the
+//! environment names one.
 
 mod environment;
 mod error;

@@ -1,5 +1,5 @@
-//! Serving: under the core that started this process, or for cores that attach to it; the threads for it; and what ends
-//! it from outside: signals, and the death of the process that started us (plugin protocol, signals and orphans).
+//! Serving the core that started this process, or cores that attach to it; its threads; and its end by signals or by
+//! the exit of the parent process (plugin protocol, signals and orphans).
 
 use std::{
     future::Future,
@@ -36,25 +36,24 @@ use tokio::signal::windows::{CtrlC, ctrl_c};
 /// The version of the handshake itself.
 const HANDSHAKE_VERSION: u32 = 1;
 
-/// The only major version of the provider protocol that is spoken here. A host that does not offer it refuses, and says
-/// which ones it does (plugin protocol, Version negotiation).
+/// The only supported major version of the provider protocol. A host without it reports an error with the versions that
+/// it supports (plugin protocol, Version negotiation).
 const PROTOCOL_VERSION: u32 = 6;
 
-/// The registries by whose addresses a core may look for a provider to attach to.
+/// The registries under whose addresses a core may look up a provider to attach to.
 const REGISTRIES: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
 
 const MAX_THREADS: usize = 4;
 
-/// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output,
-/// and returns when it is time to exit with code 0, with the socket removed (plugin protocol, minimal server
-/// recipe).
+/// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output, and
+/// returns when the process should exit with code 0, with the socket removed (plugin protocol, minimal server recipe).
 ///
-/// The end comes by the host's Shutdown call, by the death of the host, by SIGTERM, or when
-/// [`stopping`](Options::stopping) is cancelled. SIGINT and SIGHUP are swallowed.
+/// It ends on the host's Shutdown call, on the exit of the host, on SIGTERM, or when [`stopping`](Options::stopping) is
+/// cancelled. SIGINT and SIGHUP are ignored.
 ///
-/// Fails before the handshake line is complete, or not at all.
+/// It can only fail before the handshake line is complete.
 pub async fn serve(routes: Routes, environment: &Environment, options: Options) -> Result<(), Error> {
-    // First, so that a host that dies at once is noticed, and a Ctrl-C at once is not.
+    // These come first: the exit of the host must be noticed, and a Ctrl-C ignored, from the start.
     let parent = Parent::current();
     let signals = Signals::under_core().map_err(Error::Signals)?;
 
@@ -71,7 +70,7 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
             () = signals.ended() => Ending::Terminated,
         }
     };
-    // The core may drop an idle connection and come back: only its own end is the caller's.
+    // The core may close an idle connection and reconnect: the caller is gone only when the core exits.
     let caller_gone = options.caller_gone.clone();
     let incoming = incoming(bound.listener, identity.map(|own| own.acceptor), Callers::One(caller_gone));
     server::run(incoming, routes, &options, end).await;
@@ -80,10 +79,10 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
 }
 
 /// The one line that a plugin writes on standard output (plugin protocol, the handshake line), with the server's
-/// certificate in DER form; that is empty without TLS. The server must be listening by then. Only a host that asks for
-/// the seventh field gets it: an older one would take it for a part of the certificate.
+/// certificate in DER form, empty without TLS. The server must already listen. Only a host that asks for the seventh
+/// field gets it: an older one would read it as a part of the certificate.
 fn handshake(certificate: &[u8], Endpoint { network, address }: &Endpoint, multiplex: bool) -> String {
-    // With padding the host fails: it decodes the standard alphabet without.
+    // The host decodes the standard alphabet without padding, and fails with it.
     let certificate = STANDARD_NO_PAD.encode(certificate);
     let multiplex = if multiplex { "|false" } else { "" };
     format!("{HANDSHAKE_VERSION}|{PROTOCOL_VERSION}|{network}|{address}|grpc|{certificate}{multiplex}\n")
@@ -95,12 +94,12 @@ fn write(text: &str, mut output: impl Write) -> io::Result<()> {
     output.flush()
 }
 
-/// Serves `routes` to any core that is told where: no cookie, no TLS, no handshake line (plugin protocol, debug /
-/// reattach mode).
+/// Serves `routes` to any core that is given the address: no cookie, no TLS, no handshake line (plugin protocol, debug
+/// / reattach mode).
 ///
-/// Prints on standard output how to tell it, for the provider with the short address `address`
-/// (`namespace/type`). Of `environment` only the place of the socket is used. Returns after SIGINT or SIGTERM,
-/// or when [`stopping`](Options::stopping) is cancelled, with the socket removed.
+/// Prints the setting for the core on standard output, for the provider with the short address `address`
+/// (`namespace/type`). It uses only the place of the socket from `environment`. Returns after SIGINT or SIGTERM, or
+/// when [`stopping`](Options::stopping) is cancelled, with the socket removed.
 pub async fn serve_debug(
     routes: Routes,
     address: &str,
@@ -116,7 +115,7 @@ pub async fn serve_debug(
         signals.ended().await;
         Ending::Terminated
     };
-    // Cores come and go, each with a connection of its own.
+    // Each core has a connection of its own.
     let incoming = incoming(bound.listener, None, Callers::Each(options.caller_gone.clone()));
     server::run(incoming, routes, &options, end).await;
     drop(bound.directory);
@@ -125,8 +124,8 @@ pub async fn serve_debug(
 
 /// The value of `TF_REATTACH_PROVIDERS`, safe between single quotes.
 ///
-/// A short address means the registry of the product that reads it; the full ones serve configurations that name
-/// their registry. `Test` keeps the core from ending a server that it did not start.
+/// A short address means the default registry of the core that reads it; the full ones are for configurations that name
+/// a registry. `Test` keeps the core from ending a server that it did not start.
 fn reattach(address: &str, endpoint: &Endpoint, process: u32) -> String {
     let server = json!({
         "Protocol": "grpc",
@@ -148,12 +147,11 @@ fn announcement(reattach: &str) -> String {
     )
 }
 
-/// Runs `serving` on a runtime made for it, and gives the exit code of the process; an error is told on
-/// standard error.
+/// Runs `serving` on its own runtime, and returns the exit code of the process; an error is printed on standard error.
 ///
-/// What is left running is dropped, not waited for: a call that hangs does not keep the process alive.
+/// Unfinished tasks are dropped, so that a hanging call does not keep the process running.
 pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
-    // The work is waiting for a service; few threads start faster and are enough.
+    // Calls mostly wait for the service: a few threads are enough, and start faster.
     let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
     let runtime = Builder::new_multi_thread()
         .worker_threads(threads)
@@ -169,14 +167,14 @@ pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Plain text: the core shows what a plugin said that died before the handshake.
+            // Plain text: the core shows the output of a plugin that exits before the handshake.
             let _ = writeln!(io::stderr(), "failed to {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// The signals that end the server, in one of the two ways it is started.
+/// The signals that end the server, for one of the two ways to start it.
 #[derive(Debug)]
 pub(super) struct Signals {
     #[cfg(unix)]
@@ -189,11 +187,11 @@ pub(super) struct Signals {
 impl Signals {
     /// For a server that the core started: only SIGTERM ends it.
     ///
-    /// Ctrl-C in a terminal reaches the whole process group, and the core tells us itself what to do about it; so
-    /// does the end of a terminal, where the core may be the one that was told to survive it (`nohup`). Dying
-    /// of them would abandon what is being created. Should the core die, that is noticed.
+    /// Ctrl-C in a terminal reaches the whole process group, and the core then sends its own calls. So does the end of
+    /// a terminal, which the core may survive (`nohup`). Exiting on them would abandon creates in progress. An exit of
+    /// the core is noticed separately.
     pub(super) fn under_core() -> io::Result<Self> {
-        // A handler, once installed, stays; what it reports is never asked for.
+        // The handler stays installed; its events are not used.
         drop(signal(SignalKind::interrupt())?);
         drop(signal(SignalKind::hangup())?);
         Ok(Self { ending: (signal(SignalKind::terminate())?, None) })
@@ -224,7 +222,7 @@ impl Signals {
 impl Signals {
     /// For a server that the core started: Ctrl-C does not end it.
     pub(super) fn under_core() -> io::Result<Self> {
-        // A handler, once installed, stays; what it reports is never asked for.
+        // The handler stays installed; its events are not used.
         drop(ctrl_c()?);
         Ok(Self { ending: None })
     }
@@ -245,20 +243,20 @@ impl Signals {
     }
 }
 
-/// The parent whose death is waited for.
+/// The parent process whose exit is awaited.
 ///
-/// go-plugin has nothing of the kind: a plugin of a killed core lives on forever. Asking the kernel for a signal
-/// (`PR_SET_PDEATHSIG`) is no way out, as that one fires when the *thread* that started us ends.
+/// go-plugin does not watch it: a plugin of a killed core runs indefinitely. A signal of the kernel
+/// (`PR_SET_PDEATHSIG`) does not help, because it is sent when the parent *thread* ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parent(u32);
 
 impl Parent {
-    /// The process that is the parent now.
+    /// The current parent process.
     pub(super) fn current() -> Self {
         Self(parent_id())
     }
 
-    /// Waits until it has died, which shows within about a second: an orphan is given another parent.
+    /// Waits until it has exited, noticed within about a second: an orphan gets another parent.
     pub(super) async fn gone(self) {
         self.gone_by(parent_id).await;
     }
@@ -282,7 +280,7 @@ fn parent_id() -> u32 {
     std::os::unix::process::parent_id()
 }
 
-/// Windows gives an orphan no new parent; there the plugin outlives a killed core, as every go-plugin does.
+/// An orphan on Windows keeps its parent, so the plugin outlives a killed core there, as every go-plugin does.
 #[cfg(windows)]
 fn parent_id() -> u32 {
     0
@@ -347,7 +345,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_living_parent_is_never_gone() {
-        // In a container the core may well be process 1.
+        // In a container the core may be process 1.
         let wait = tokio::time::timeout(Duration::from_secs(3600), Parent(1).gone_by(|| 1));
         assert!(wait.await.is_err());
     }

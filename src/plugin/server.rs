@@ -1,5 +1,5 @@
-//! The gRPC server, its end, and the services that a plugin host expects beside the plugin itself (plugin protocol,
-//! other gRPC services).
+//! The gRPC server, its end, and the services that a plugin host expects in addition to the plugin itself (plugin
+//! protocol, other gRPC services).
 
 use std::{
     future::{Future, ready},
@@ -26,33 +26,33 @@ use self::proto::{
 };
 use super::incoming::Incoming;
 
-/// How the server and the rest of the process tell each other about the end.
+/// The tokens and the tracker that coordinate the end of the server and of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Cancelled by the server as soon as the process is going to end: the host asked for it, the host died, or
-    /// SIGTERM came. Cancelling it ends the server as a host's Shutdown call does.
+    /// Cancelled by the server as soon as the process is about to end: the host requested it, the host exited, or
+    /// SIGTERM arrived. Cancelling it ends the server like a host's Shutdown call.
     pub stopping: CancellationToken,
-    /// Cancelled by the server as soon as nobody waits for an answer any more: the host asked for the end, which it
-    /// does when it has all answers, or died. A signal alone says nothing of the host.
+    /// Cancelled by the server as soon as no caller waits for an answer: the host requested the end, which it does
+    /// after the last answer, or exited. After a signal alone the host may still wait.
     pub caller_gone: CancellationToken,
-    /// Tasks that may not be cut short. After `stopping` they have, together with the calls in flight, 500 ms when the
-    /// host asked for the end (it kills after two seconds), else 5 s.
+    /// Tasks that must not be cut short. After `stopping`, they and the calls in progress have 500 ms if the host
+    /// requested the end (it kills after two seconds), otherwise 5 s.
     pub work: TaskTracker,
 }
 
-/// Why the server ends.
+/// The reason for the end of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
-    /// The host called Shutdown, or this process wants it.
+    /// The host called Shutdown, or this process cancelled `stopping`.
     Asked,
-    /// The process that started us died.
+    /// The parent process exited.
     Orphaned,
     /// A signal.
     Terminated,
 }
 
 impl Ending {
-    /// How long calls in flight and tracked work may take to finish.
+    /// The grace period of calls in progress and tracked work.
     fn grace(self) -> Duration {
         match self {
             Self::Asked => Duration::from_millis(500),
@@ -63,8 +63,8 @@ impl Ending {
 
 /// Serves `routes` and the host's own services on `incoming`, until `end` or until `options.stopping` is cancelled.
 ///
-/// Returns when all calls and all tracked work are done, or their grace is over: those that are left then end
-/// with the runtime.
+/// Returns when all calls and tracked work are done, or after their grace period: unfinished ones then end with the
+/// runtime.
 pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, end: impl Future<Output = Ending>) {
     let Options { stopping, caller_gone, work } = options;
     let routes = add(routes, stopping).prepare();
@@ -95,12 +95,12 @@ pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, e
 
 fn builder() -> Server {
     Server::builder()
-        // Large schemas and states pass without waiting for the other side to grant more.
+        // Large schemas and states are sent without waiting for window updates.
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        // The host decides how much it does at once, and two of its streams stay open.
+        // The host limits its own concurrency, and keeps two streams open.
         .max_concurrent_streams(MAX_STREAMS)
-        // OpenTofu resets the streams of calls it cancels; that is no attack of a stranger.
+        // OpenTofu resets the streams of cancelled calls, which is not an attack.
         .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
 }
 
@@ -127,8 +127,8 @@ mod proto {
     }
 }
 
-/// Adds the host's services to `routes`. The Shutdown call cancels `stopping`, and a cancelled `stopping` ends the
-/// streams they hold open, so that the server can finish without waiting for the client to close them.
+/// Adds the host's services to `routes`. The Shutdown call cancels `stopping`, which ends their open streams, so that
+/// the server need not wait for the client to close them.
 pub(super) fn add(routes: Routes, stopping: &CancellationToken) -> Routes {
     routes
         .add_service(GrpcControllerServer::new(Controller(stopping.clone())))
@@ -137,12 +137,12 @@ pub(super) fn add(routes: Routes, stopping: &CancellationToken) -> Routes {
         .add_service(HealthServer::new(Serving))
 }
 
-/// A stream that says nothing more, and ends when the process is going to.
+/// A stream without events that ends when `stopping` is cancelled.
 fn silence<T: Send + 'static>(stopping: &CancellationToken) -> impl Stream<Item = Result<T, Status>> + Send + 'static {
     stream::pending().take_until(stopping.clone().cancelled_owned())
 }
 
-/// Ends the process when asked to. Without it the host waits two seconds and kills.
+/// Ends the process on request. Without it the host waits two seconds and kills the process.
 #[derive(Debug)]
 struct Controller(CancellationToken);
 
@@ -155,7 +155,7 @@ impl GrpcController for Controller {
     }
 }
 
-/// Would forward what the plugin prints; nothing is printed, as the host takes it for a mistake.
+/// The service for the plugin's output. It sends none, because the host reports output as a mistake.
 #[derive(Debug)]
 struct Stdio(CancellationToken);
 
@@ -166,7 +166,7 @@ impl GrpcStdio for Stdio {
     }
 }
 
-/// Would open further connections; the host keeps the stream open for as long as it lives.
+/// The service for further connections, of which none is opened. The host keeps the stream open until it exits.
 #[derive(Debug)]
 struct Broker(CancellationToken);
 
@@ -176,14 +176,14 @@ impl GrpcBroker for Broker {
         &self,
         request: Request<Streaming<ConnInfo>>,
     ) -> Result<Response<BoxStream<ConnInfo>>, Status> {
-        // What the host says is taken off the wire and passed over; our half ends with its half.
+        // The host's messages are read and dropped; the answering stream ends with the host's.
         let unanswered = request.into_inner().filter_map(|_| ready(None));
         let unanswered = unanswered.take_until(self.0.clone().cancelled_owned());
         Ok(Response::new(Box::pin(unanswered)))
     }
 }
 
-/// The standard health service, for the name "plugin" that go-plugin asks for. It is well while the process lives.
+/// The standard health service for the name "plugin", which go-plugin asks for. It always reports "serving".
 #[derive(Debug)]
 struct Serving;
 
@@ -197,7 +197,7 @@ impl Health for Serving {
         }
     }
 
-    /// Hosts do not watch.
+    /// Hosts do not use this call.
     async fn watch(&self, _: Request<HealthCheckRequest>) -> Result<Response<BoxStream<HealthCheckResponse>>, Status> {
         Err(Status::unimplemented("ask with Check"))
     }
@@ -219,13 +219,13 @@ mod tests {
         listener::Listener,
     };
 
-    /// A listener that nobody knows.
+    /// A listener without clients.
     async fn listener() -> Listener {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         Listener::Tcp(listener)
     }
 
-    /// How long the server takes to end, and what it leaves unfinished.
+    /// The time until the server ends, and the number of unfinished tasks.
     async fn ended(end: impl Future<Output = Ending>, options: &Options) -> (Duration, usize) {
         let start = Instant::now();
         let incoming = incoming(listener().await, None, Callers::One(options.caller_gone.clone()));
@@ -241,7 +241,7 @@ mod tests {
             assert!(took < Duration::from_millis(10), "{ending:?} took {took:?}");
             assert_eq!(left, 0);
             assert!(options.stopping.is_cancelled());
-            // A signal says nothing of the host: it may hear and store what is answered yet.
+            // After a signal the host may still receive and store answers.
             assert_eq!(options.caller_gone.is_cancelled(), !matches!(ending, Ending::Terminated));
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// A call that never comes back is cut after the grace of the host's Shutdown, and the call for that is answered.
+    /// A call that never returns is cut off after the grace period of the host's Shutdown call, which is answered.
     #[tokio::test]
     async fn a_call_in_flight_is_given_its_grace() {
         let Listener::Tcp(listener) = listener().await else {

@@ -1,6 +1,6 @@
 //! Mutual TLS with one-off certificates: each side trusts exactly the other's (plugin protocol, AutoMTLS).
 //!
-//! The only file that knows rustls and rcgen.
+//! The only file that uses rustls and rcgen.
 
 use std::sync::Arc;
 
@@ -22,28 +22,28 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Error;
 
-/// The certificate of the only client that is let in.
+/// The certificate of the only accepted client.
 #[derive(Clone, Debug)]
 pub(super) struct ClientCertificate(CertificateDer<'static>);
 
 impl ClientCertificate {
-    /// Takes the first certificate of `pem`; the private key of it stays with the client.
+    /// Reads the first certificate of `pem`; its private key stays with the client.
     pub(super) fn from_pem(pem: &str) -> Result<Self, Error> {
         let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
         certificate.map(Self).map_err(|error| Error::ClientCertificate { reason: error.to_string() })
     }
 }
 
-/// The server's half of the connection's security, made anew for each process.
+/// The server's TLS settings and certificate, created for each process.
 pub(super) struct Identity {
     /// Completes the TLS handshake of an accepted connection.
     pub(super) acceptor: TlsAcceptor,
-    /// The certificate that the host is told to trust.
+    /// The certificate that the handshake line passes to the host.
     pub(super) certificate: CertificateDer<'static>,
 }
 
 impl Identity {
-    /// Makes a key, a certificate for it, and the settings that let in `client` and nobody else.
+    /// Creates a key, a certificate for it, and settings that accept `client` alone.
     pub(super) fn for_client(client: &ClientCertificate) -> Result<Self, Error> {
         let (certificate, key) = self_signed().map_err(|error| Error::Certificate(error.into()))?;
         let config =
@@ -52,11 +52,11 @@ impl Identity {
     }
 }
 
-/// Makes the server's certificate after go-plugin's own, but for P-256: it is what the host accepts for sure, and
-/// the smaller key is made and used several times faster.
+/// Creates the server's certificate like go-plugin's own, except for P-256: every host accepts that curve, and the
+/// smaller key is generated and used several times faster.
 fn self_signed() -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    // The host looks for this name; the common name is not looked at.
+    // The host checks this name, and not the common name.
     let mut params = CertificateParams::new([SERVER_NAME.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, SERVER_NAME);
@@ -78,17 +78,17 @@ fn server_config(
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, rustls::Error> {
-    // Named, never the process-wide default: another library may have installed its own. And this one, as ring
-    // cannot verify the P-521 signatures of go-plugin's clients.
+    // Named, because another library may have installed its own process-wide default. It is aws-lc, because ring cannot
+    // verify the P-521 signatures of go-plugin's clients.
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(PinnedClient::new(client, &provider));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![certificate], key)?;
-    // The host's gRPC library gives up when no protocol is negotiated.
+    // The host's gRPC library fails if no protocol is negotiated.
     config.alpn_protocols = vec![b"h2".to_vec()];
-    // Every connection proves its key anew: there are a handful in a life, so resumption would save nothing.
+    // Every connection proves its key again: a process has only a few, so resumption would save little.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -97,11 +97,11 @@ fn server_config(
 /// The name that the host expects in the server's certificate.
 const SERVER_NAME: &str = "localhost";
 
-/// Lets in the holder of the key of one certificate.
+/// Accepts the holder of the key of one certificate.
 ///
-/// The usual verifier builds a chain to a root and refuses go-plugin's certificate, which is self-signed and
-/// marked as an authority. Here the trust decision is that the certificate is the expected one, byte for byte;
-/// as a certificate is public, the signature checks below are what proves that the peer is its owner.
+/// The usual verifier builds a chain to a root and refuses go-plugin's certificate, which is self-signed and marked as
+/// an authority. Here the certificate must be the expected one, byte for byte. Because a certificate is public, the
+/// signature checks below prove that the peer owns its key.
 #[derive(Debug)]
 struct PinnedClient {
     algorithms: WebPkiSupportedAlgorithms,
@@ -183,7 +183,7 @@ pub(super) mod tests {
         let (mut longer, shorter) = (right.to_vec(), right.get(..right.len() - 1).unwrap().to_vec());
         longer.push(0);
         for other in [longer, shorter, Vec::new(), client_certificate().to_vec()] {
-            // The right one among the intermediates does not help.
+            // The expected certificate among the intermediates is not accepted.
             let verdict = verifier.verify_client_cert(
                 &CertificateDer::from(other),
                 std::slice::from_ref(&right),

@@ -1,8 +1,8 @@
-//! Spans for a collector of OpenTelemetry (OTLP over HTTP, with protobuf).
+//! Export of spans to an OpenTelemetry collector (OTLP over HTTP, with protobuf).
 //!
 //! Terraform and OpenTofu read the same variables: OTEL_EXPORTER_OTLP_ENDPOINT names the collector, and TRACEPARENT the
-//! span that all others belong to. Without the first nothing is made, started or sent. Only spans of this crate are
-//! exported, with their own fields: no event, and no place in the source.
+//! parent span of all others. Without the first, no exporter exists. Only spans of this crate are exported, with their
+//! own fields, without events and source locations.
 
 use std::{collections::HashMap, ffi::OsString, fmt, sync::OnceLock, time::Duration};
 
@@ -12,16 +12,16 @@ use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::Sd
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-/// How long the last spans may take: Terraform kills a plugin 2 seconds after it asked for its end.
+/// The time limit for sending the last spans: Terraform kills a plugin 2 seconds after its Shutdown call.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// The one form that is sent (OTEL_EXPORTER_OTLP_PROTOCOL); also the default of Terraform and OpenTofu.
+/// The only supported form (OTEL_EXPORTER_OTLP_PROTOCOL), which is the default of Terraform and OpenTofu.
 const PROTOCOL: &str = "http/protobuf";
 
 /// The span that TRACEPARENT names.
 static PARENT: OnceLock<Context> = OnceLock::new();
 
-/// The export of spans. What is left of them is sent when this is dropped, outside of the runtime.
+/// The export of spans. The remaining ones are sent when this is dropped, which must happen outside of the runtime.
 pub struct Traces {
     provider: SdkTracerProvider,
 }
@@ -31,7 +31,7 @@ impl Traces {
     ///
     /// # Errors
     ///
-    /// When what it asks for cannot be done. Usual cause: a protocol other than http/protobuf.
+    /// If the settings are not supported. Usual cause: a protocol other than http/protobuf.
     pub fn start(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, String> {
         let text = |name: &str| variable(name)?.into_string().ok().filter(|value| !value.is_empty());
         let signal = |name: &str| {
@@ -56,15 +56,14 @@ impl Traces {
         if text("OTEL_SERVICE_NAME").is_none() {
             resource = resource.with_service_name(env!("CARGO_PKG_NAME"));
         }
-        // The exporter reads the endpoint, the headers, the timeout and the certificates from the environment by
-        // itself.
+        // The exporter reads the endpoint, the headers, the timeout and the certificates from the environment.
         let exporter = SpanExporter::builder().with_http().build().map_err(|error| error.to_string())?;
         let provider =
             SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.build()).build();
         Ok(Some(Self { provider }))
     }
 
-    /// What makes spans of tracing into those of the collector.
+    /// The layer that exports the spans of tracing.
     pub(super) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -99,10 +98,10 @@ impl fmt::Debug for Traces {
     }
 }
 
-/// Makes this thread's spans that have no parent of their own children of the one that TRACEPARENT names.
+/// Makes TRACEPARENT's span the parent of this thread's root spans.
 pub(super) fn join() {
     if let Some(parent) = PARENT.get() {
-        // It holds until the thread ends.
+        // It applies until the thread ends.
         std::mem::forget(parent.clone().attach());
     }
 }

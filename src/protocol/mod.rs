@@ -1,8 +1,8 @@
 //! The plugin protocol, version 6: the generated messages, the codec of values, the conversions, and the gRPC service
-//! that drives a [`crate::framework::Provider`]. No other folder names a message of the protocol.
+//! of a [`crate::framework::Provider`]. No other folder names a message of the protocol.
 //!
-//! A call goes through `service` (its own task, panics caught), then `calls` (decode, ask [`crate::framework::Server`],
-//! encode).
+//! A call passes through `service` (its own task, panics caught) and `calls` (decode, call
+//! [`crate::framework::Server`], encode).
 
 mod calls;
 pub mod codec;

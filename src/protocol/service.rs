@@ -37,12 +37,12 @@ use crate::framework::{
     server::{Caller, answer_to},
 };
 
-/// Largest message either way: what the usual servers take (plugin protocol, sizes and connection).
+/// The largest message in both directions: the limit of the usual servers (plugin protocol, sizes and connection).
 const LARGEST_MESSAGE: usize = 256 << 20;
 
-/// The service that offers a provider, as routes for a gRPC server.
+/// The service of a provider, as routes for a gRPC server.
 ///
-/// `work` counts the calls under way, so that they can be waited for.
+/// `work` tracks the calls in progress, so that the process can wait for them.
 ///
 /// A request may have a `CancellationToken` as an extension, which is cancelled when its caller is gone.
 pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
@@ -59,7 +59,7 @@ struct Service<P: Provider> {
     work: TaskTracker,
 }
 
-/// What goes back to the core: a message, or a failure of the call itself.
+/// The reply to the core: a message, or a failure of the call itself.
 type Reply<T> = Result<Response<T>, Status>;
 
 impl<P: Provider> Service<P> {
@@ -79,8 +79,8 @@ impl<P: Provider> Service<P> {
     }
 }
 
-/// The calls with one answer that may hold diagnostics: the name of each, and the field of its request that names what
-/// it is about. Cores make no others: no schema offers state stores.
+/// The calls with one answer that may have diagnostics: the name of each, and the field of its request that names its
+/// type. The core does not call the others, because no schema has state stores.
 macro_rules! calls {
     ($($name:literal $message:ident $(.$subject:ident)?;)*) => {
         $(impl Message for tfplugin6::$message::Request {
@@ -100,7 +100,7 @@ macro_rules! calls {
 
         #[async_trait]
         impl<P: Provider> Rpc for Service<P> {
-            // Each in the form that `async_trait` gives it.
+            // The signature that `async_trait` generates.
             $(fn $message<'life0, 'async_trait>(
                 &'life0 self,
                 request: Request<tfplugin6::$message::Request>,
@@ -112,7 +112,7 @@ macro_rules! calls {
                 Box::pin(self.call(request))
             })*
 
-            /// At once, and not in a task: the core holds a lock while it asks (plugin protocol, StopProvider).
+            /// Answered at once, without a task: the core holds a lock during the call (plugin protocol, StopProvider).
             async fn stop_provider(&self, _: Request<stop_provider::Request>) -> Reply<stop_provider::Response> {
                 self.server.stop();
                 tracing::debug!(tf_rpc = "StopProvider", "answered");
@@ -170,81 +170,81 @@ calls! {
     "ValidateResourceConfig" validate_resource_config.type_name;
 }
 
-/// How many events may wait for the core.
+/// The number of events that may wait for the core.
 const WAITING: usize = 16;
 
-/// A request, as the table of the calls describes it.
+/// A request in the table of calls.
 pub(super) trait Message: Send + Sync + Sized + 'static {
-    /// What is answered.
+    /// The type of the answer.
     type Response: Answer;
     /// The call's name in the protocol.
     const NAME: &'static str;
 
-    /// The type of object that it is about; empty where there is none.
+    /// The type of its object; empty if it has none.
     fn subject(&self) -> &str {
         ""
     }
 }
 
-/// A call of the core with one answer: the request is the implementor.
+/// A call with one answer; implemented by the request.
 pub(super) trait Call: Message {
-    /// The answer when nothing could be done: the best-known state, without messages.
+    /// The answer to a failed call: the last known state, without diagnostics.
     fn fallback(&self) -> Self::Response {
         Self::Response::default()
     }
 
-    /// Answers.
+    /// Answers the call.
     fn answer<P: Provider>(&self, server: &Server<P>) -> impl Future<Output = Answered<Self>> + Send;
 }
 
-/// An answer and the messages with it, or why nothing could be done.
+/// An answer with its diagnostics, or the reasons of a failure.
 pub(super) type Answered<C> = Result<(<C as Message>::Response, Diagnostics), Diagnostics>;
 
-/// An answer that can carry messages to the operator.
+/// An answer that can carry diagnostics.
 pub(super) trait Answer: Default + Send + 'static {
-    /// Adds messages.
+    /// Adds diagnostics.
     fn say(&mut self, diagnostics: Diagnostics);
 }
 
-/// A call of the core that is answered by a stream of events: the request is the implementor.
+/// A call that is answered by a stream of events; implemented by the request.
 pub(super) trait StreamCall: Send + Sync + Sized + 'static {
-    /// What the stream is made of.
+    /// The type of its events.
     type Event: Answer;
     /// The call's name in the protocol.
     const NAME: &'static str;
 
-    /// The type of object that it is about.
+    /// The type of its object.
     fn subject(&self) -> &str;
 
-    /// Answers. What is returned goes into the last event.
+    /// Answers the call. The returned diagnostics go into the last event.
     fn answer<P: Provider>(
         &self,
         server: &Server<P>,
         events: &Events<Self::Event>,
     ) -> impl Future<Output = Result<Diagnostics, Diagnostics>> + Send;
 
-    /// The last event, with these messages; none where nothing needs to be said.
+    /// The last event, with these diagnostics; `None` if the stream needs no last event.
     fn last(diagnostics: Diagnostics) -> Option<Self::Event>;
 }
 
-/// Where a call sends its events.
+/// The sender of a call's events.
 #[derive(Debug)]
 pub(super) struct Events<E>(mpsc::Sender<Result<E, Status>>);
 
 impl<E> Events<E> {
-    /// Sends an event, unless the core has heard enough.
+    /// Sends an event, unless the core has stopped reading.
     pub(in crate::protocol) async fn send(&self, event: E) {
         let _ = self.0.send(Ok(event)).await;
     }
 
-    /// Waits until the core has heard enough.
+    /// Waits until the core stops reading.
     pub(in crate::protocol) async fn closed(&self) {
         self.0.closed().await;
     }
 }
 
-/// Answers a call in a task of its own: a client that goes away does not end work under way
-/// (plugin protocol, request cancellation), and a panic harms no other call.
+/// Answers a call in its own task: neither a client that disconnects (plugin protocol, request cancellation) nor a
+/// panic in another call ends work in progress.
 async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, caller: Caller, call: C) -> C::Response {
     let (id, span) = identified(C::NAME, call.subject());
     let answering = async move {
@@ -257,8 +257,7 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
         response.say(diagnostics);
         response
     };
-    // The core's connection takes this future with it when it breaks, long before the core's death is noticed
-    // otherwise.
+    // A broken connection drops this future, long before the exit of the core is noticed otherwise.
     let (gave_up, answered) = (caller.caller_gone.clone().drop_guard(), caller.answered.clone());
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
@@ -276,7 +275,7 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
     response
 }
 
-/// Answers a call with events, in a task of its own as single answers are. A panic, too, ends in a last event.
+/// Answers a call with events, in its own task. A panic ends in a last event too.
 fn stream<P: Provider, C: StreamCall>(
     server: Arc<Server<P>>,
     work: &TaskTracker,
@@ -299,7 +298,7 @@ fn stream<P: Provider, C: StreamCall>(
     EventStream { events: receiver, gave_up }
 }
 
-/// The events on their way to the core. When the core stops reading before their end, the caller is gone.
+/// The events for the core. If the core stops reading before the last one, the caller is gone.
 #[derive(Debug)]
 struct EventStream<E> {
     events: mpsc::Receiver<Result<E, Status>>,
@@ -318,7 +317,7 @@ impl<E> Stream for EventStream<E> {
     }
 }
 
-/// The id of a call, and the span of its log lines, which bear it.
+/// The id of a call, and the span of its log lines, which has the id as a field.
 fn identified(name: &str, subject: &str) -> (String, Span) {
     let id = format!("{:016x}", rand::random::<u64>());
     let span = tracing::error_span!(
@@ -342,8 +341,8 @@ fn log_answered(started: Instant, diagnostics: &Diagnostics) {
     tracing::debug!(duration_ms, errors, warnings, "answered");
 }
 
-/// Runs the work of the call with this id. The program's panic hook logs a panic of it with message, place and
-/// backtrace, inside the span of the call and so beside the same id.
+/// Runs the work of the call with this id. The program's panic hook logs a panic with message, source location and
+/// backtrace, inside the span of the call and so with the same id.
 async fn catch<T>(id: &str, work: impl Future<Output = T>) -> Result<T, Diagnostics> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         let detail = format!(
@@ -363,7 +362,7 @@ impl Message for call_function::Request {
     }
 }
 
-/// A function says one thing only, and no warnings.
+/// A function can return one error, and no warnings.
 impl Answer for call_function::Response {
     fn say(&mut self, diagnostics: Diagnostics) {
         if let Some(error) = diagnostics.into_iter().find(Diagnostic::is_error) {
@@ -379,7 +378,7 @@ impl Answer for list_resource::Event {
     }
 }
 
-/// Messages end an action: they are in its completed event.
+/// Diagnostics end an action, because they are in its completed event.
 impl Answer for invoke_action::Event {
     fn say(&mut self, diagnostics: Diagnostics) {
         let diagnostics = convert::diagnostics(diagnostics);

@@ -1,4 +1,4 @@
-//! What a plan does to objects: create, import, move, change, replace, invoke, and what its refresh found.
+//! The changes of a plan by kind: create, import, move, update, replace, invoke; and the drift that its refresh found.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,25 +9,25 @@ use super::{
     values::{PathPart, Seen, Values, told, written},
 };
 
-/// What a plan does to one object (JSON output format of plans, actions of a change).
+/// The planned action for one object (JSON output format of plans, actions of a change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Makes it.
+    /// Creates it.
     Create,
-    /// Makes its successor first, then destroys it.
+    /// Creates its replacement, then destroys it.
     CreateThenDestroy,
-    /// Makes its successor, and drops it from the state without destroying it.
+    /// Creates its replacement, then removes it from the state without destroying it.
     CreateThenForget,
     /// Destroys it.
     Destroy,
-    /// Destroys it first, then makes its successor.
+    /// Destroys it, then creates its replacement.
     DestroyThenCreate,
-    /// Drops it from the state without destroying it.
+    /// Removes it from the state without destroying it.
     Forget,
-    /// Drops it from the state without destroying it, and makes its successor (OpenTofu 1.12).
+    /// Removes it from the state without destroying it, then creates its replacement (OpenTofu 1.12).
     ForgetThenCreate,
-    /// Leaves it as it is.
+    /// Leaves it unchanged.
     NoOp,
     /// Reads a data source during the apply.
     Read,
@@ -36,7 +36,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Reads the list of actions; none when it is one that this program does not know.
+    /// Reads the list of actions; `None` for an unknown one.
     pub(super) fn read(actions: &Value) -> Option<Self> {
         let words: Option<Vec<&str>> = actions.as_array()?.iter().map(Value::as_str).collect();
         Some(match words?.as_slice() {
@@ -54,25 +54,25 @@ impl Action {
         })
     }
 
-    /// Whether something new comes of it.
+    /// Whether it creates an object.
     #[must_use]
     pub fn makes(self) -> bool {
         self == Self::Create || self.replaces()
     }
 
-    /// Whether what there was is destroyed. Forgetting is not.
+    /// Whether it destroys the existing object. Removing from the state does not.
     #[must_use]
     pub fn destroys(self) -> bool {
         matches!(self, Self::CreateThenDestroy | Self::Destroy | Self::DestroyThenCreate)
     }
 
-    /// Whether what there was stays without being managed any longer.
+    /// Whether it removes the existing object from the state without destroying it.
     #[must_use]
     pub fn forgets(self) -> bool {
         matches!(self, Self::CreateThenForget | Self::Forget | Self::ForgetThenCreate)
     }
 
-    /// Whether another object takes its place.
+    /// Whether it replaces the existing object.
     #[must_use]
     pub fn replaces(self) -> bool {
         matches!(
@@ -81,7 +81,7 @@ impl Action {
         )
     }
 
-    /// For people.
+    /// The words for reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -103,13 +103,13 @@ impl Action {
 pub struct Replacement {
     /// Its address.
     pub address: String,
-    /// In which order.
+    /// The replacement and its order.
     pub action: Action,
-    /// Why, in the core's word.
+    /// The core's code of the reason.
     pub reason: Option<String>,
     /// The arguments that force it.
     pub forced_by: Vec<Forced>,
-    /// What else is known to change.
+    /// The other known changes.
     pub changes: Vec<Forced>,
 }
 
@@ -121,16 +121,16 @@ pub struct Updated {
     /// Its resource type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What changes in it.
+    /// The changed attributes.
     pub attributes: Vec<Forced>,
 }
 
 /// An argument with its value before and after.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forced {
-    /// The argument, as one writes it.
+    /// The argument, as written in HCL.
     pub argument: String,
-    /// Its value before, as JSON, or why it is not shown.
+    /// Its value before as JSON, or the reason why it is not shown.
     pub before: String,
     /// Its value after.
     pub after: String,
@@ -170,7 +170,7 @@ impl Updated {
 }
 
 impl Forced {
-    /// Everything that differs between the sides of a change.
+    /// All differences between the sides of a change.
     pub(super) fn differences(side: &Side) -> Vec<Self> {
         side.after.differences(&side.before).iter().map(|path| Self::at(side, path)).collect()
     }
@@ -181,7 +181,7 @@ impl Forced {
     }
 }
 
-/// The arguments by which a reviewer knows an object of this provider, by its type.
+/// The arguments that describe a created object of this provider to reviewers, by type.
 const TELLING: [(&str, &[&str]); 4] = [
     (
         INSTANCE,
@@ -212,7 +212,7 @@ pub struct Created {
     /// Its resource type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it will be, where this program knows which arguments tell that.
+    /// Its descriptive arguments, for types of this provider.
     pub arguments: Vec<Argument>,
     /// The cloud disks that are created with it.
     pub disks: Vec<PlannedDisk>,
@@ -221,9 +221,9 @@ pub struct Created {
 /// An argument with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Argument {
-    /// The argument, as one writes it.
+    /// The argument, as written in HCL.
     pub name: String,
-    /// Its value as JSON, or why it is not shown.
+    /// Its value as JSON, or the reason why it is not shown.
     pub value: String,
 }
 
@@ -232,20 +232,20 @@ pub struct Argument {
 pub struct PlannedDisk {
     /// Its size in GB.
     pub size_gb: Option<i64>,
-    /// Where it is mounted.
+    /// The mount path.
     pub mount_path: Option<String>,
     /// Whether it is released with the instance.
     pub release_with_instance: bool,
 }
 
-/// An object that a plan takes into the state.
+/// An object that a plan imports into the state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Imported {
     /// Its address.
     pub address: String,
-    /// Its import id, or its identity as JSON; none while that is unknown.
+    /// Its import id, or its identity as JSON; `None` while it is unknown.
     pub id: Option<String>,
-    /// What is done to it beside.
+    /// The further action for it.
     pub action: Action,
 }
 
@@ -256,7 +256,7 @@ pub struct Moved {
     pub address: String,
     /// Its address before.
     pub previous_address: String,
-    /// What is done to it beside.
+    /// The further action for it.
     pub action: Action,
 }
 
@@ -326,9 +326,9 @@ pub struct Invoked {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What sets it off.
+    /// The trigger.
     pub trigger: Trigger,
-    /// What it is told.
+    /// Its arguments.
     pub arguments: Vec<Argument>,
 }
 
@@ -350,7 +350,7 @@ impl Invoked {
 }
 
 impl Trigger {
-    /// For people, without the address of the resource.
+    /// The trigger in words, and the address of its resource.
     #[must_use]
     pub(super) fn words(&self) -> (&'static str, Option<&str>) {
         match self {
@@ -360,7 +360,7 @@ impl Trigger {
         }
     }
 
-    /// What an error of the action does, where that is not the end of the apply.
+    /// The effect of an error of the action, if it does not end the apply.
     #[must_use]
     pub(super) fn on_error(&self) -> Option<&'static str> {
         match self {
@@ -383,16 +383,16 @@ fn event_words(event: &str) -> &'static str {
     }
 }
 
-/// An object that is not as the state says.
+/// An object that differs from the state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drift {
     /// Its address.
     pub address: String,
-    /// What became of it.
+    /// The difference.
     pub what: Drifted,
 }
 
-/// What became of an object outside of plans.
+/// A change of an object outside of plans.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Drifted {
@@ -401,7 +401,7 @@ pub enum Drifted {
         /// The attributes, with their values.
         attributes: Vec<Forced>,
     },
-    /// It is gone.
+    /// It no longer exists.
     Gone,
 }
 
@@ -416,6 +416,6 @@ fn what(change: &Change) -> Option<Drifted> {
         return Some(Drifted::Gone);
     }
     let attributes = Forced::differences(&change.side);
-    // What was moved only is no drift.
+    // A move alone is not drift.
     (!attributes.is_empty()).then_some(Drifted::Changed { attributes })
 }

@@ -1,5 +1,5 @@
-//! What the instances of a plan cost, now and after it, with those that are paid ahead or whose specification the apply
-//! chooses. The service names prices for instances alone.
+//! The costs of a plan's instances before and after it, their prepaid terms, and their candidate specifications. The
+//! service has prices for instances alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,99 +17,99 @@ use super::{
 /// The resource type that has prices.
 pub(super) const INSTANCE: &str = "damodel_instance";
 
-/// What a plan changes in the bill.
+/// The costs of a plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
     /// The unit of every sum.
     pub currency: &'static str,
-    /// A month in every sum.
+    /// The hours of a month in every sum.
     pub hours_per_month: u32,
-    /// What is paid before the plan.
+    /// The costs before the plan.
     pub now: Total,
-    /// What is paid after it.
+    /// The costs after it.
     pub after: Total,
-    /// By how much the known prices rise (or fall) in a month.
+    /// The monthly increase (or decrease) of the known prices.
     pub monthly_change: Money,
     /// The instances that may cost more after the plan, by an unknown amount.
     pub unknown_increases: Vec<Unpriced>,
-    /// The same by module; the root module is "".
+    /// The sums by module; the root module is "".
     pub modules: BTreeMap<String, Sums>,
-    /// Every machine.
+    /// All instances.
     pub resources: Vec<CostRow>,
-    /// How many objects of other types of this provider are made, kept or changed; the service names no price for them.
+    /// The number of cloud disks and private images after the plan, for which the service has no prices.
     pub unpriced_disks_and_images: usize,
 }
 
-/// The bill of several machines.
+/// The costs of several instances.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sums {
-    /// What is paid before the plan.
+    /// The costs before the plan.
     pub now: Total,
-    /// What is paid after it.
+    /// The costs after it.
     pub after: Total,
-    /// By how much the known prices rise (or fall) in a month.
+    /// The monthly increase (or decrease) of the known prices.
     pub monthly_change: Money,
-    /// How many machines may cost more after the plan by an unknown sum.
+    /// The number of instances that may cost more after the plan, by an unknown amount.
     pub unknown_increases: usize,
 }
 
-/// A sum over several machines.
+/// A sum over several instances.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Total {
-    /// What the known prices come to in an hour.
+    /// The sum of the known prices per hour.
     pub hourly: Money,
-    /// What the known prices come to in a month.
+    /// The sum of the known prices per month.
     pub monthly: Money,
-    /// How many machines have an unknown price.
+    /// The number of instances with an unknown price.
     pub unknown: usize,
 }
 
-/// A machine that may cost more than before.
+/// An instance that may cost more than before.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unpriced {
     /// Its address.
     pub address: String,
-    /// Why its price is not known.
+    /// The reason why its price is not known.
     pub why: &'static str,
 }
 
-/// What one machine costs.
+/// The costs of one instance.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostRow {
     /// Its address.
     pub address: String,
-    /// What the plan does to it; none when the plan leaves it out.
+    /// The planned action; `None` if the plan does not contain it.
     pub action: Option<Action>,
-    /// Whether what is paid before goes on being paid for a machine that the state forgets.
+    /// Whether it is removed from the state and still billed.
     pub forgotten: bool,
     /// Before the plan.
     pub now: Amount,
     /// After it.
     pub after: Amount,
-    /// The difference by the month, where it is known.
+    /// The monthly difference, if it is known.
     pub monthly_change: Option<Money>,
-    /// Whether what is paid after it is a ceiling (`price_ceiling`), and not a quote.
+    /// Whether the price after the plan is a ceiling (`price_ceiling`) instead of a quote.
     pub is_ceiling: bool,
-    /// Among what the apply chooses.
+    /// The specifications among which the apply chooses.
     pub candidates: Option<Candidates>,
 }
 
-/// What is paid on one side of a change.
+/// The costs on one side of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Amount {
-    /// There is a price.
+    /// The price is known.
     Known {
-        /// By the hour.
+        /// Per hour.
         hourly: Money,
-        /// By the month.
+        /// Per month.
         monthly: Money,
     },
-    /// There is no machine.
+    /// The instance does not exist.
     Nothing,
-    /// An instance exists, and its price is unknown.
+    /// The instance exists, and its price is unknown.
     Unknown {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
 }
@@ -160,7 +160,7 @@ impl Sums {
 }
 
 impl Sums {
-    /// Takes others in.
+    /// Adds other sums.
     pub(super) fn add(&mut self, other: &Self) {
         for (total, other) in [(&mut self.now, &other.now), (&mut self.after, &other.after)] {
             total.hourly = std::mem::take(&mut total.hourly) + &other.hourly;
@@ -186,13 +186,13 @@ impl Total {
 }
 
 impl CostRow {
-    /// By how much the bill rises in a month, at most; why that cannot be told.
+    /// The maximum increase of the monthly costs, or the reason why it is unknown.
     ///
-    /// An unknown price that goes away counts as nothing: it can only make the bill smaller.
+    /// An unknown price that ends counts as 0, because its end can only lower the costs.
     pub(super) fn increase(&self) -> Result<Money, &'static str> {
         let makes = self.action.is_some_and(Action::makes);
         match (&self.now, &self.after) {
-            // What is not made anew costs what it costs.
+            // An instance that is not created again keeps its price.
             (Amount::Unknown { .. }, Amount::Unknown { .. }) if !makes => Ok(Money::default()),
             (_, Amount::Unknown { why }) => Err(why),
             (now, after) => Ok(after.monthly().minus(&now.monthly())),
@@ -219,7 +219,7 @@ impl Amount {
         }
     }
 
-    /// Both at once: a machine that stays beside its successor.
+    /// The sum of two amounts, for an instance that is billed beside its replacement.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nothing, amount) | (amount, Self::Nothing) => amount,
@@ -239,7 +239,7 @@ fn row(change: &Change) -> CostRow {
     let now = amount(exists_before, &side.before);
     let mut after = amount(exists_after, &side.after);
     if action.forgets() {
-        // It leaves the state, and the bill goes on.
+        // It is removed from the state and still billed.
         after = now.clone().and(after);
     }
     let is_known = !matches!((&now, &after), (Amount::Unknown { .. }, _) | (_, Amount::Unknown { .. }));
@@ -276,34 +276,34 @@ fn unpriced(plan: &Plan) -> usize {
     plan.changes.iter().filter(|change| kinds.iter().any(|kind| change.is(kind))).filter(stays).count()
 }
 
-/// A prepaid machine that a plan buys or gives up.
+/// The term of a prepaid instance that a plan buys or ends early.
 #[derive(Clone, Debug, Serialize)]
 pub struct Term {
-    /// The machine's address.
+    /// The instance's address.
     pub address: String,
-    /// What the plan does to it.
+    /// The planned action.
     pub action: Action,
-    /// What is done to the term.
+    /// Whether the term is bought or given up.
     pub kind: TermKind,
-    /// `Daily`, `Weekly`, `Monthly`; none when it is not known or not to be shown.
+    /// `Daily`, `Weekly` or `Monthly`; `None` if it is unknown or sensitive.
     pub payment_type: Option<String>,
-    /// How many days, weeks or months.
+    /// The number of days, weeks or months.
     pub periods: Option<i64>,
-    /// What is paid for all of them, where the service names a price.
+    /// The price of the whole term, if the service quotes one.
     pub total: Option<Money>,
-    /// Whether the service goes on buying by itself.
+    /// Whether the service renews the term automatically.
     pub auto_renew: bool,
-    /// When what is given up would have ended, as the service says it.
+    /// The end of a term that is given up, in the service's format.
     pub until: Option<String>,
 }
 
-/// What is done to a term.
+/// The change of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TermKind {
     /// It is bought.
     Bought,
-    /// It is given up before its end, and nothing is paid back.
+    /// It is given up before its end, without a refund.
     GivenUp,
 }
 
@@ -331,29 +331,29 @@ impl Term {
     }
 }
 
-/// Whether it is paid ahead, or may be.
+/// Whether the instance is or may be prepaid.
 fn is_prepaid(machine: &Values) -> bool {
     match machine.at(&["payment_type"]) {
         Seen::Known(payment) => payment != "Hourly",
-        // Without the argument it is Hourly.
+        // The default of the argument is Hourly.
         Seen::Null => false,
         Seen::Sensitive | Seen::Unknown => true,
     }
 }
 
-/// What an apply chooses a machine from.
+/// The specifications among which an apply chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Candidates {
-    /// How many there are.
+    /// Their number.
     pub count: usize,
-    /// Each, in order of preference, as far as it may be shown.
+    /// Each one in order of preference, if it is not sensitive.
     pub options: Vec<String>,
-    /// The one that is chosen, once that is known.
+    /// The chosen one, if it is known.
     pub choice: Option<String>,
 }
 
 impl Candidates {
-    /// Those of an instance; none when it names its specification itself.
+    /// The candidates of an instance; `None` if it has a fixed specification.
     pub(super) fn of(instance: &Values) -> Option<Self> {
         let candidates = instance.elements("candidates");
         (!candidates.is_empty()).then(|| Self {
@@ -367,7 +367,7 @@ impl Candidates {
     }
 }
 
-/// A specification with its number of GPUs and its region: `2 × gpu.a1 in region-1`; none while it is open which one.
+/// A specification with its number of GPUs and its region: `2 × gpu.a1 in region-1`; `None` while it is unknown.
 fn written(values: &Values) -> Option<String> {
     let spec = match (values.text(&["spec_type"]), values.number(&["spec_id"])) {
         (Some(spec), _) => spec.to_owned(),

@@ -1,4 +1,4 @@
-//! What a plan does that somebody may not want: whether it closes the gate is the policy's to say.
+//! Findings: actions of a plan that may be unwanted. The policy decides which of them close the gate.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use super::{
     report::{Report, visible},
 };
 
-/// How many bytes of a digest are a fingerprint.
+/// The number of bytes of a digest in a fingerprint.
 const FINGERPRINT: usize = 16;
 
-/// Something that a plan does.
+/// An action or a condition of a plan that may be unwanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule that is about such things.
+    /// The rule.
     pub rule: Rule,
-    /// `error` if and only if it closes the gate.
+    /// The level: `error` if and only if it closes the gate.
     pub level: Level,
-    /// The plan, where there are several.
+    /// The plan, if there are several.
     pub plan: Option<String>,
-    /// The object to blame.
+    /// The object.
     pub address: Option<String>,
-    /// What it does, in this program's own words.
+    /// The finding, without texts of the plan.
     pub message: String,
-    /// What the plan or the policy calls the parts of it.
+    /// Texts of the plan or the policy about its parts.
     pub details: Vec<String>,
-    /// The same for the same finding of another plan, wherever it is written.
+    /// An id that is equal for the same finding of another plan, wherever the object is configured.
     pub fingerprint: String,
-    /// Where the object is configured.
+    /// The place where the object is configured.
     pub location: Option<Location>,
 }
 
@@ -43,15 +43,15 @@ pub struct Location {
     pub line: usize,
 }
 
-/// What a finding means for the gate.
+/// The effect of a finding on the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// It closes the gate.
     Error,
-    /// Somebody should look at it.
+    /// A reviewer should check it.
     Warning,
-    /// It is told only.
+    /// It is only reported.
     Note,
 }
 
@@ -59,15 +59,15 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// A condition of the configuration does not hold.
+    /// A condition of the configuration failed.
     Check,
     /// `--deny destroy-data`.
     DestroyData,
-    /// An exception of the policy that is out of date or useless.
+    /// An exception of the policy has expired or matches no object.
     Exception,
     /// `--max-monthly-increase`.
     MaxMonthlyIncrease,
-    /// A plan has to be whole to be judged.
+    /// A plan is incomplete or unreadable in parts.
     Plan,
     /// `--deny prepaid`.
     Prepaid,
@@ -76,7 +76,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All of them, in the order of their names.
+    /// All rules, in the order of their names.
     pub const ALL: [Self; 7] = [
         Self::Check,
         Self::DestroyData,
@@ -87,7 +87,7 @@ impl Rule {
         Self::SecretsInState,
     ];
 
-    /// The name, as one writes it.
+    /// The name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl Rule {
         }
     }
 
-    /// What it is about, in a sentence.
+    /// A description in one sentence.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -118,20 +118,20 @@ impl Rule {
     }
 }
 
-/// A finding, before anybody judged it.
+/// A finding before the policy is applied.
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub(super) rule: Rule,
     pub(super) address: Option<String>,
     pub(super) message: String,
     pub(super) details: Vec<String>,
-    /// What tells it from another one of the same rule and object.
+    /// A key that distinguishes it from others of the same rule and object.
     pub(super) key: String,
-    /// Whether it closes every gate, asked for or not.
+    /// Whether it closes the gate even without a policy.
     pub(super) is_blind: bool,
 }
 
-/// Everything that a plan does, whatever the policy.
+/// All observations of a plan, independent of the policy.
 pub(super) fn observe(report: &Report) -> Vec<Observation> {
     let all = [
         not_whole(report),
@@ -154,13 +154,13 @@ impl Observation {
         Self { address: None, key: key.to_owned(), ..Self::new(Rule::Plan, "", message, Vec::new()) }
     }
 
-    /// What is the same for the same observation of another plan.
+    /// An id that is equal for the same observation of another plan.
     pub(super) fn fingerprint(&self) -> String {
         fingerprint(self.rule, self.address.as_deref().unwrap_or_default(), &self.key)
     }
 }
 
-/// What tells a finding from all others, and not where it is.
+/// The digest of a finding's rule, object and key, without its location.
 pub(super) fn fingerprint(rule: Rule, address: &str, key: &str) -> String {
     let mut digest = Sha256::new();
     for part in [rule.as_str(), address, key] {
@@ -170,7 +170,7 @@ pub(super) fn fingerprint(rule: Rule, address: &str, key: &str) -> String {
     digest.finalize().iter().take(FINGERPRINT).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What cannot be judged.
+/// The parts of a plan that cannot be judged.
 fn not_whole(report: &Report) -> Vec<Observation> {
     let errored =
         report.errored.then(|| Observation::of_plan("the plan is errored: it stopped before its end", "errored"));
@@ -254,7 +254,7 @@ fn checks(report: &Report) -> Vec<Observation> {
 }
 
 impl Finding {
-    /// What it does, with what the plan says of it, in one line of at most so many characters.
+    /// The message with its details, in one line of at most `most` characters.
     #[must_use]
     pub fn sentence(&self, most: usize) -> String {
         let details = visible(&self.details.join(", "), most);
@@ -263,7 +263,7 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
-    /// For a terminal.
+    /// The form for a terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: ", self.rule)?;
         if let Some(plan) = &self.plan {

@@ -1,4 +1,4 @@
-//! The gate: what plans must not do, and what an earlier plan (the baseline) did already.
+//! The gate: the limits of a policy, its exceptions, and the findings of an earlier plan (the baseline).
 
 use std::collections::BTreeSet;
 
@@ -14,48 +14,48 @@ use super::{
     report::{Report, Reviewed},
 };
 
-/// What is asked of plans. Without any limit every plan that can be read passes.
+/// The rules for plans. Without limits, every plan passes that is read without faults.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// What holds, each for a part of the plans.
+    /// The limits, each for a part of the plans.
     pub limits: Vec<Limits>,
-    /// What is let through all the same.
+    /// The exceptions from the limits.
     pub exceptions: Vec<Exception>,
 }
 
-/// What must not happen to some objects.
+/// The limits for some objects.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// The plans, by their place; none for all of them.
+    /// The plans by index; `None` for all.
     pub plans: Option<BTreeSet<usize>>,
-    /// The objects; none for all of them.
+    /// The objects; `None` for all.
     pub matching: Option<Vec<Pattern>>,
-    /// By how much their bill of a month may rise, in the service's currency.
+    /// The maximum increase of their monthly costs, in the service's currency.
     pub max_monthly_increase: Option<Money>,
-    /// What is not to happen.
+    /// The denied actions.
     pub deny: Vec<Deny>,
 }
 
-/// Objects to which a rule does not apply for a while.
+/// An exception from rules for some objects, until a date.
 #[derive(Clone, Debug)]
 pub struct Exception {
-    /// The plans, by their place; none for all of them.
+    /// The plans by index; `None` for all.
     pub plans: Option<BTreeSet<usize>>,
     /// The objects.
     pub matching: Vec<Pattern>,
-    /// The rules; none for all that blame an object.
+    /// The rules; `None` for all rules about an object.
     pub rules: Option<Vec<Rule>>,
-    /// Who answers for it.
+    /// The responsible person or team.
     pub owner: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// The last day on which it holds, as `2026-12-31`.
+    /// The last day of the exception, such as `2026-12-31`.
     pub expires: String,
-    /// Whether that day is over.
+    /// Whether that day has passed.
     pub is_expired: bool,
 }
 
-/// Something that a plan must not do.
+/// An action that a policy can deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deny {
     /// Destroy data.
@@ -66,17 +66,17 @@ pub enum Deny {
     SecretsInState,
 }
 
-/// What a policy says of plans.
+/// The result of the gate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// Whether nothing was found.
+    /// Whether no violation was found.
     pub passed: bool,
-    /// What was found.
+    /// The violations.
     pub violations: Vec<Finding>,
 }
 
 impl Deny {
-    /// The rule of that name.
+    /// The rule that checks it.
     #[must_use]
     pub fn rule(self) -> Rule {
         match self {
@@ -88,14 +88,14 @@ impl Deny {
 }
 
 impl Policy {
-    /// Whether anything is asked of the plans.
+    /// Whether the policy has a limit.
     #[must_use]
     pub fn asks(&self) -> bool {
         !self.exceptions.is_empty()
             || self.limits.iter().any(|limits| limits.max_monthly_increase.is_some() || !limits.deny.is_empty())
     }
 
-    /// Everything that these plans do, with what closes the gate as errors.
+    /// The findings of these plans; those that close the gate have the level `error`.
     pub(super) fn judge(&self, plans: &[Reviewed], baseline: Option<&Baseline>) -> Vec<Finding> {
         let mut used = BTreeSet::new();
         let mut findings = Vec::new();
@@ -142,7 +142,7 @@ impl Policy {
         }
     }
 
-    /// The exception that covers an object, which is in use by that.
+    /// The first valid exception that covers an object. All covering ones are marked as used.
     fn exception(
         &self,
         rule: Rule,
@@ -161,7 +161,7 @@ impl Policy {
         covering
     }
 
-    /// Whether the bill of the objects rises by more than is allowed.
+    /// The finding if the monthly costs of the objects rise by more than is allowed.
     fn rise(
         &self,
         limits: &Limits,
@@ -202,7 +202,7 @@ impl Policy {
         })
     }
 
-    /// Exceptions that are over, which closes the gate, and those that no object needs.
+    /// Findings for expired exceptions, which close the gate, and for exceptions that match no object.
     fn stale_exceptions(&self, used: &BTreeSet<usize>) -> Vec<Finding> {
         let mut stale = Vec::new();
         for (index, exception) in self.exceptions.iter().enumerate() {
@@ -265,15 +265,15 @@ fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
     }
 }
 
-/// What is known from an earlier plan.
+/// The findings and costs of an earlier plan.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     fingerprints: BTreeSet<String>,
-    /// By how much each machine raised the bill of a month.
+    /// The increase of the monthly costs by each instance.
     increases: Vec<(String, Money)>,
 }
 
-/// What matters of a report in JSON; one of several plans has them inside.
+/// The parts of a JSON report that a baseline needs; a report of several plans has one for each in `plans`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Saved {
@@ -304,7 +304,7 @@ impl Baseline {
     ///
     /// # Errors
     ///
-    /// When it is neither.
+    /// If it is neither.
     pub fn read(document: &[u8]) -> Result<Self, NotAPlan> {
         match serde_json::from_slice::<Saved>(document) {
             Ok(Saved { findings: Some(findings), cost, plans }) => {
@@ -331,7 +331,7 @@ impl Baseline {
         self.fingerprints.contains(fingerprint)
     }
 
-    /// By how much the bill of these objects rose already; a plan that lowered it allows for no more.
+    /// The increase of these objects' monthly costs in the baseline; a decrease counts as 0.
     pub(super) fn rise(&self, means: impl Fn(&str) -> bool) -> Money {
         let mut rise = Money::default();
         for (_, increase) in self.increases.iter().filter(|(address, _)| means(address)) {

@@ -1,4 +1,4 @@
-//! What a plan destroys, and which data goes with it.
+//! The objects that a plan destroys, and the data that is lost with them.
 
 use std::collections::BTreeMap;
 
@@ -20,46 +20,46 @@ pub struct Loss {
     /// Its resource type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the plan does to it.
+    /// The planned action.
     pub action: Action,
-    /// Why, in the core's word, where that is not the configuration alone.
+    /// The core's code of the reason, if the plan has one.
     pub reason: Option<String>,
-    /// Whether this program knows what goes with it: of most objects of other providers it does not.
+    /// Whether the lost data is known; it is unknown for most objects of other providers.
     pub known: bool,
-    /// The data that goes with it.
+    /// The data that is lost with it.
     pub data: Vec<Item>,
     /// Cloud disks that stay, with their data, and are still billed.
     pub staying: Vec<Item>,
-    /// Whether the state says deletion_protection = true: the apply will be refused.
+    /// Whether the state has `deletion_protection = true`, so that the apply will be refused.
     pub protected: bool,
 }
 
-/// Something that holds data.
+/// A disk or image with data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// Its number, path or name, where that may be shown.
+    /// Its number, path or name, if it is not sensitive.
     pub name: Option<String>,
     /// Its size in GB.
     pub size_gb: Option<i64>,
-    /// The resource that manages it, when it is not what is destroyed.
+    /// The resource that manages it, if it is not the destroyed one.
     pub managed_by: Option<String>,
 }
 
-/// What holds data.
+/// The kind of a disk or image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ItemKind {
     /// A cloud disk.
     CloudDisk,
-    /// The local data disk of a machine.
+    /// The local data disk of an instance.
     LocalDataDisk,
     /// A private image.
     PrivateImage,
-    /// The system disk of a machine.
+    /// The system disk of an instance.
     SystemDisk,
-    /// Something of this provider that this program does not know.
+    /// Data of a resource type of this provider that is unknown to this version.
     Unknown,
 }
 
@@ -92,7 +92,7 @@ impl Loss {
             "damodel_private_image" => {
                 data.push(Item { name: disk_name(before, "id"), ..Item::of(ItemKind::PrivateImage) });
             }
-            // Its destroy stops the server, and leaves builds and model where they are.
+            // Its destroy stops the server, and keeps builds and model.
             "damodel_llama_server" => {}
             kind if kind.starts_with("damodel_") => data.push(Item::of(ItemKind::Unknown)),
             _ => {}
@@ -117,7 +117,7 @@ impl Item {
 }
 
 impl ItemKind {
-    /// For people.
+    /// The words for reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -130,11 +130,11 @@ impl ItemKind {
     }
 }
 
-/// The cloud disks that are mounted in a machine, by their number; what dies is what any source says that it dies.
+/// The cloud disks of an instance by number. A disk counts as released with it if any source marks it so.
 #[derive(Default)]
 struct Disks {
     known: BTreeMap<String, Disk>,
-    /// Disks that were made with the machine and that no record shows.
+    /// Disks that were created with the instance and are in no record.
     unnamed: Vec<Disk>,
 }
 
@@ -173,8 +173,8 @@ impl Disks {
         disks
     }
 
-    /// A disk as the service reports it with the machine (service API, Instance, cloud_disks): a structure that is not
-    /// described.
+    /// Adds a disk that the service reports with the instance, in an undocumented structure (service API, Instance,
+    /// cloud_disks).
     fn reported(&mut self, document: &Values) {
         let Seen::Known(Value::String(text)) = document.whole() else { return };
         let Ok(record) = serde_json::from_str::<Value>(text) else { return };
@@ -186,7 +186,7 @@ impl Disks {
         disk.dies |= is_true(&record, "release_with_instance");
     }
 
-    /// Disks of the plan or the prior state that are bound to the machine, whatever mounted them.
+    /// Adds disks of the plan or the prior state that are bound to the instance by any resource.
     fn of_other_resources(&mut self, machine: &Values, plan: &Plan) {
         let uid = machine.text(&["id"]).filter(|uid| !uid.is_empty());
         let changes = plan.changes.iter().filter(|change| change.deposed.is_none());
@@ -228,7 +228,7 @@ impl Disks {
     }
 }
 
-/// Whether it is nothing but its entry in the state, whoever destroys it.
+/// Whether the object exists only in the state, so that its destroy loses no data.
 fn is_state_only(change: &Change) -> bool {
     let (kind, provider) = (change.kind.as_str(), change.provider.as_deref());
     let is_of = |name: &str| provider.is_none_or(|provider| provider.ends_with(name));
@@ -240,7 +240,7 @@ fn is_state_only(change: &Change) -> bool {
     }
 }
 
-/// A number and a name, as far as they may be shown.
+/// A number and a name, if they are not sensitive.
 fn disk_name(values: &Values, id: &str) -> Option<String> {
     values.text(&[id]).map(|id| named(id, values.text(&["name"])))
 }
@@ -253,12 +253,12 @@ fn size(values: &Values, name: &str) -> Option<i64> {
     values.number(&[name]).and_then(serde_json::Number::as_i64)
 }
 
-/// A flag, also where the service writes it as a number (service API, booleans).
+/// A flag, which the service may also write as a number (service API, booleans).
 fn is_true(values: &Values, name: &str) -> bool {
     match values.at(&[name]) {
         Seen::Known(Value::Bool(flag)) => *flag,
         Seen::Known(Value::Number(number)) => number.as_i64() == Some(1),
-        // What may not be shown may be so.
+        // A sensitive value may be true.
         Seen::Sensitive => true,
         Seen::Known(_) | Seen::Null | Seen::Unknown => false,
     }

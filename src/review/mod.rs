@@ -1,12 +1,11 @@
-//! Plans as a report: what `terraform show -json PLAN` or `tofu show -json PLAN` writes, told to who reviews the
-//! change.
+//! Reports of plans for reviewers, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
 //!
-//! [`Plan::read`] reads one, [`Reviewed::new`] says what it costs, destroys, replaces, buys ahead and puts into the
-//! state, [`Review::new`] judges one or several by their [`Policy`], and [`render`] writes them down in a [`Format`].
-//! This layer knows the resources of the provider by their attribute names alone and depends on no other layer.
+//! [`Plan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and secrets
+//! in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a [`Format`].
+//! This layer uses the attribute names of the provider's resources and depends on no other layer.
 //!
-//! Nothing here prints a value that the plan marks as sensitive: values come out of a plan through `values::Values`,
-//! which holds the masks beside them.
+//! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
+//! masks with them.
 
 mod actions;
 mod cost;

@@ -1,4 +1,4 @@
-//! Sums of money, and what an instance costs by the hour and by the month.
+//! Sums of money, and the price of an instance per hour and per month.
 
 use std::{cmp::Ordering, ops::Add, str::FromStr};
 
@@ -8,44 +8,44 @@ use serde_json::Number;
 
 use super::values::{Seen, Values};
 
-/// A month in every sum.
+/// The hours of a month in every sum.
 pub(super) const HOURS_A_MONTH: u32 = 730;
 
-/// Digits behind the point of what a division gave.
+/// The decimal places of a quotient.
 const DIGITS: i64 = 6;
 
-/// More digits than that are no price.
+/// The maximum digits of a price.
 const MOST_DIGITS: u64 = 40;
 
 /// A sum in the service's currency.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money(BigDecimal);
 
-/// What an object costs.
+/// The price of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Price {
     pub(super) hourly: Money,
     pub(super) monthly: Money,
-    /// Whether no more than this is paid, and maybe less.
+    /// Whether this is a maximum, and the actual price may be lower.
     pub(super) is_ceiling: bool,
 }
 
 impl Money {
-    /// Rounded to so many digits behind the point.
+    /// Rounded to `digits` decimal places.
     #[must_use]
     pub fn with_digits(&self, digits: u32) -> String {
         let rounded = self.0.with_scale_round(i64::from(digits), RoundingMode::HalfUp);
-        // A rest that is rounded away leaves no sign behind.
+        // A value that is rounded to 0 has no sign.
         if rounded.is_zero() { rounded.abs() } else { rounded }.to_plain_string()
     }
 
-    /// To two digits, with its thousands apart.
+    /// With two decimal places and separated thousands.
     #[must_use]
     pub fn grouped(&self) -> String {
         thousands(&self.with_digits(2))
     }
 
-    /// The same with a sign, unless it is nothing.
+    /// With `digits` decimal places, and with a sign unless it is 0.
     #[must_use]
     pub fn signed(&self, digits: u32) -> String {
         let text = self.with_digits(digits);
@@ -62,7 +62,7 @@ impl Money {
         parse(&number.to_string()).map(Self)
     }
 
-    /// This as a share of another sum, in thousandths; 0 when that one is nothing.
+    /// The share of another sum in thousandths; 0 if that sum is 0.
     pub(super) fn thousandths_of(&self, whole: &Self) -> u32 {
         if whole.0.is_zero() {
             return 0;
@@ -90,14 +90,14 @@ impl Add<&Self> for Money {
 }
 
 impl Serialize for Money {
-    /// As a JSON number, to six digits behind the point.
+    /// Written as a JSON number with at most six decimal places.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.0.with_scale_round(DIGITS, RoundingMode::HalfUp).normalized().to_plain_string();
         Number::from_str(&text).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
-/// A number with its thousands apart: `1,460,000.00`.
+/// A number with separated thousands: `1,460,000.00`.
 pub(super) fn thousands(number: &str) -> String {
     let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
     let end = number.find('.').unwrap_or(number.len());
@@ -111,15 +111,15 @@ pub(super) fn thousands(number: &str) -> String {
     text
 }
 
-/// A number that may be calculated with: an exponent is soon written, and a sum with it would need all of the memory.
+/// A number of limited size: a sum with a large exponent would fill the memory.
 fn parse(text: &str) -> Option<BigDecimal> {
     let number = BigDecimal::from_str(text).ok()?;
     let is_sane = number.digits() <= MOST_DIGITS && number.fractional_digit_count().unsigned_abs() <= MOST_DIGITS;
     is_sane.then_some(number)
 }
 
-/// What an instance costs: by its `estimated_cost`, or where that has no quote yet, at most its `price_ceiling`; why it
-/// is not known.
+/// The price of an instance: its `estimated_cost`, or without a quote its `price_ceiling` as a maximum; or the reason
+/// why it is unknown.
 pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
     let is_open = matches!(instance.at(&["estimated_cost"]), Seen::Unknown | Seen::Null);
     let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());
@@ -132,7 +132,7 @@ pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
     }
 }
 
-/// By its `estimated_cost`: `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
+/// The price in `estimated_cost`: `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
 fn quoted(instance: &Values) -> Result<Price, &'static str> {
     let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
     match instance.at(&["estimated_cost"]) {
@@ -216,7 +216,7 @@ mod tests {
         assert!(price(json!(null), json!({})).unwrap().is_ceiling);
         let quote = json!({"payment_type": "Hourly", "unit_price": 1, "data_disk_price": 0});
         assert!(!price(quote, json!({})).unwrap().is_ceiling);
-        // A quote that makes no sense is not made up for.
+        // An invalid quote is not replaced by a guess.
         assert!(price(json!({"payment_type": "Hourly", "unit_price": -1, "data_disk_price": 0}), json!({})).is_err());
     }
 

@@ -1,5 +1,4 @@
-//! A policy as a file (TOML): limits for all or for a part of the plans, exceptions that end, and the patterns that
-//! match addresses.
+//! Policy files (TOML): limits for all or for some plans, exceptions with an end date, and patterns for addresses.
 
 use std::str::FromStr;
 
@@ -12,19 +11,19 @@ use super::{
     money::Money,
 };
 
-/// The version that is read.
+/// The supported version.
 const VERSION: i64 = 1;
 
-/// From this likeness on a word is taken for a slip of another one (0 to 1).
+/// The similarity (0 to 1) from which a word counts as a misspelling of another one.
 const LIKE: f64 = 0.7;
 
 const DENY: [(&str, Deny); 3] =
     [("destroy-data", Deny::DestroyData), ("prepaid", Deny::Prepaid), ("secrets-in-state", Deny::SecretsInState)];
 
-/// The rules that blame an object, which an exception may let through.
+/// The rules about an object, from which exceptions are possible.
 const EXCEPTABLE: [Rule; 4] = [Rule::DestroyData, Rule::MaxMonthlyIncrease, Rule::Prepaid, Rule::SecretsInState];
 
-/// Why something is not a policy.
+/// The reason why a file is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAPolicy {
@@ -36,10 +35,10 @@ pub enum NotAPolicy {
         /// The key.
         key: &'static str,
     },
-    /// It is no TOML.
+    /// It is not TOML.
     #[error("it is not TOML: {0}")]
     Syntax(String),
-    /// A key that no policy has. Usual cause: a slip in its name.
+    /// A key is unknown. Usual cause: its name is misspelled.
     #[error("{place} has the unknown key \
              {key:?}{}", nearest.as_ref().map(|known| format!(": did you mean {known:?}?")).unwrap_or_default())]
     Unknown {
@@ -47,17 +46,17 @@ pub enum NotAPolicy {
         place: String,
         /// The key.
         key: String,
-        /// The known one that is most like it.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A value is of no use.
+    /// A value is invalid.
     #[error("{place}: {key} {why}")]
     Value {
         /// The table.
         place: String,
         /// The key.
         key: &'static str,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// It is for another version of this program.
@@ -66,16 +65,16 @@ pub enum NotAPolicy {
 }
 
 impl Policy {
-    /// Reads a policy, as it holds on a day.
+    /// Reads a policy, with its exceptions judged on the day `today`.
     ///
     /// # Errors
     ///
-    /// When it is none, or names what this program does not know.
+    /// If it is not a policy, or has unknown keys or values.
     pub fn read(text: &str, today: Date) -> Result<Self, NotAPolicy> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root: Table =
             toml::from_str(text).map_err(|error| NotAPolicy::Syntax(error.to_string().trim_end().to_owned()))?;
-        // A newer version may have other keys: it is told first.
+        // The version is checked first, because a newer one may have other keys.
         let file = Section { place: "the policy".to_owned(), table: &root };
         match file.required("version")? {
             Value::Integer(VERSION) => {}
@@ -101,13 +100,13 @@ impl Policy {
 
 /// A table of the file.
 struct Section<'a> {
-    /// What it is called.
+    /// Its name in errors.
     place: String,
     table: &'a Table,
 }
 
 impl<'a> Section<'a> {
-    /// The tables of a list of such.
+    /// The tables of a list of tables.
     fn sections(&self, key: &'static str) -> Result<Vec<Self>, NotAPolicy> {
         let Some(list) = self.table.get(key) else { return Ok(Vec::new()) };
         let list = list.as_array().ok_or_else(|| self.wrong(key, format!("must be written as [[{key}]]")))?;
@@ -221,7 +220,7 @@ fn table_of<'a>(value: &'a Value, key: &'static str) -> Result<&'a Table, NotAPo
     value.as_table().ok_or_else(wrong)
 }
 
-/// The known word that is most like another, if it is like it at all.
+/// The most similar known word, if one is similar enough.
 fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let likeness = |known: &&'a str| (strsim::jaro_winkler(word, known), *known);
     let best = known.iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -244,14 +243,14 @@ enum Part {
 }
 
 impl Pattern {
-    /// Whether an address is among those that are meant.
+    /// Whether the pattern matches an address.
     #[must_use]
     pub fn matches(&self, address: &str) -> bool {
         let steps = steps(plain(address));
         matches(&self.steps, &steps)
     }
 
-    /// As it was written.
+    /// The pattern as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -282,7 +281,8 @@ impl FromStr for Pattern {
 }
 
 fn matches(parts: &[Part], steps: &[&str]) -> bool {
-    // The steps that the parts so far may have ended before; no pattern makes it look twice at the same.
+    // The steps at which the parts so far may end. Each part is compared with each step once, so matching is never
+    // exponential.
     let mut ends = vec![false; steps.len() + 1];
     if let Some(first) = ends.first_mut() {
         *first = true;
@@ -323,7 +323,7 @@ fn named(step: &str) -> (&str, Option<&str>) {
     step.find('[').map_or((step, None), |begin| (step.get(..begin).unwrap_or_default(), step.get(begin..)))
 }
 
-/// An address without what a report says of a deposed object.
+/// An address without the suffix of a deposed object in reports.
 fn plain(address: &str) -> &str {
     match address.rfind(" (deposed ") {
         Some(end) if address.ends_with(')') => address.get(..end).unwrap_or(address),
@@ -336,7 +336,7 @@ pub fn names(address: &str) -> Vec<&str> {
     steps(plain(address)).into_iter().map(|step| named(step).0).collect()
 }
 
-/// The steps of an address: names with their keys, whatever stands in a key.
+/// The steps of an address: names with their keys, which may have any characters.
 fn steps(address: &str) -> Vec<&str> {
     let mut steps = Vec::new();
     let (mut begin, mut depth, mut is_quoted, mut is_escaped) = (0, 0_usize, false, false);
@@ -358,7 +358,7 @@ fn steps(address: &str) -> Vec<&str> {
     steps
 }
 
-/// The module that an object is in, with its keys; "" for the root module.
+/// The module of an object, with its keys; "" for the root module.
 pub(super) fn module_of(address: &str) -> &str {
     let mut end: usize = 0;
     let mut steps = steps(address).into_iter();
@@ -407,7 +407,7 @@ mod tests {
         let [limits, rule] = policy.limits.as_slice() else { panic!("{policy:?}") };
         assert_eq!((&limits.matching, limits.deny.as_slice()), (&None, &[Deny::DestroyData][..]));
         assert_eq!(rule.max_monthly_increase.as_ref().unwrap().with_digits(1), "0.5");
-        // The day itself is the last one.
+        // The exception is valid on the day itself.
         assert_eq!(policy.exceptions.iter().map(|one| one.is_expired).collect::<Vec<_>>(), [false, true]);
         assert_eq!(
             (policy.exceptions[0].rules.as_deref(), &policy.exceptions[1].rules),

@@ -14,76 +14,76 @@ use super::{
     values::Secrets,
 };
 
-/// The version of the JSON form. A new field is no new version.
+/// The version of the JSON format. A new field does not change it.
 pub(super) const FORMAT: &str = "1.0";
 
-/// What there is to say of a plan.
+/// The report of one plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The version of the JSON form.
+    /// The version of the JSON format.
     pub format_version: &'static str,
-    /// The version of the core that made the plan.
+    /// The version of the core that wrote the plan.
     pub core_version: Option<String>,
-    /// Whether planning failed on the way.
+    /// Whether planning stopped with an error.
     pub errored: bool,
-    /// Why more than this plan is needed.
+    /// The reason why this plan alone does not reach the configuration.
     pub incomplete: Option<&'static str>,
-    /// Whether the core says if the plan is complete. Where it does not, what `-target` left out shows nowhere.
+    /// Whether the plan has the field that marks it as complete. Without it, an omission by `-target` is not visible.
     pub says_whether_complete: bool,
-    /// The parts of the plan that could not be made out.
+    /// The parts of the plan that could not be read.
     pub unreadable: Vec<String>,
-    /// How many objects, of all providers.
+    /// The number of objects of all providers.
     pub counts: Counts,
-    /// What the machines cost.
+    /// The costs of the instances.
     pub cost: Cost,
-    /// What is put off to a later plan.
+    /// Changes and actions that are deferred to a later plan.
     pub deferred: Vec<Deferred>,
-    /// What is destroyed.
+    /// The destroyed objects.
     pub destroyed: Vec<Loss>,
-    /// What is replaced.
+    /// The replaced objects.
     pub replaced: Vec<Replacement>,
     /// The actions that the apply invokes.
     pub actions: Vec<Invoked>,
-    /// What is made anew.
+    /// The created objects.
     pub created: Vec<Created>,
-    /// What is changed in place.
+    /// The objects updated in place.
     pub updated: Vec<Updated>,
-    /// What is taken into the state.
+    /// The imported objects.
     pub imported: Vec<Imported>,
-    /// What gets another address.
+    /// The moved objects.
     pub moved: Vec<Moved>,
-    /// What leaves the state and stays.
+    /// The objects removed from the state without a destroy.
     pub forgotten: Vec<Forgotten>,
-    /// What is prepaid.
+    /// The prepaid terms.
     pub prepaid: Vec<Term>,
-    /// What the state would hold in clear.
+    /// The secrets that the state would have in clear.
     pub secrets: Vec<Secrets>,
-    /// What changed outside of plans.
+    /// Changes outside of plans.
     pub drift: Vec<Drift>,
-    /// Conditions that do not hold.
+    /// Failed conditions.
     pub failed_checks: Vec<Check>,
 }
 
-/// How many objects, by what is done to them.
+/// The number of objects by action.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
-    /// Made.
+    /// Created.
     pub create: usize,
     /// Changed in place.
     pub update: usize,
     /// Replaced.
     pub replace: usize,
-    /// Destroyed without a successor.
+    /// Destroyed without a replacement.
     pub destroy: usize,
-    /// Dropped from the state.
+    /// Removed from the state.
     pub forget: usize,
-    /// Taken into the state.
+    /// Imported into the state.
     pub import: usize,
-    /// Given another address.
+    /// Moved to another address.
     pub moved: usize,
-    /// Left as they are.
+    /// Unchanged.
     pub unchanged: usize,
-    /// How many of those that change belong to other providers.
+    /// Changes of objects of other providers.
     pub other_providers: usize,
     /// Outputs of the root module that change.
     pub outputs: usize,
@@ -91,7 +91,7 @@ pub struct Counts {
     pub actions: usize,
 }
 
-/// An object that leaves the state and stays in the service.
+/// An object that is removed from the state and still exists in the service.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forgotten {
     /// Its address.
@@ -99,12 +99,12 @@ pub struct Forgotten {
     /// Its resource type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Why, in the core's word, where the plan tells it.
+    /// The core's code of the reason, if the plan has one.
     pub reason: Option<String>,
 }
 
 impl Report {
-    /// Says what a plan does.
+    /// Makes the report of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let forgotten = plan.changes.iter().filter(|change| change.managed && change.action.forgets());
@@ -182,7 +182,7 @@ impl Counts {
         }
     }
 
-    /// Those that are not 0, for people.
+    /// The counts other than 0, in words.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let all = [
@@ -201,8 +201,8 @@ impl Counts {
     }
 }
 
-/// Makes text safe for a terminal and honest for the eye: what would move the cursor, hide or turn around other
-/// characters is shown as a replacement character, and what is longer than `most` characters is cut in the middle.
+/// Makes text safe for a terminal: characters that would move the cursor, or hide or reverse others, are shown as
+/// replacement characters. Text of more than `most` characters is cut in the middle.
 #[must_use]
 pub fn visible(text: &str, most: usize) -> String {
     let shown = |c: char| if is_hidden(c) { '\u{fffd}' } else { c };
@@ -210,7 +210,7 @@ pub fn visible(text: &str, most: usize) -> String {
     if count <= most {
         return text.chars().map(shown).collect();
     }
-    // The end of an address tells one instance from the next.
+    // The end of an address distinguishes similar resources.
     let end = most / 3;
     let begin = most.saturating_sub(end + 1);
     let first = text.chars().take(begin);
@@ -218,36 +218,36 @@ pub fn visible(text: &str, most: usize) -> String {
     first.map(shown).chain(['…']).chain(last.map(shown)).collect()
 }
 
-/// Control characters, and those of Unicode that are seen by what they do to others.
+/// Whether this is a control character, or a character of Unicode that only affects others.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A plan that was read.
+/// A plan with its report.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
-    /// What it is called, where there are several.
+    /// Its name, if there are several.
     pub name: Option<String>,
-    /// What it does.
+    /// Its report.
     pub report: Report,
     pub(super) observations: Vec<Observation>,
 }
 
-/// What there is to say of all plans.
+/// The review of all plans.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// The plans.
     pub plans: Vec<Reviewed>,
-    /// What they do that somebody may not want; with those that close the gate.
+    /// All findings, including those that close the gate.
     pub findings: Vec<Finding>,
-    /// What the gate says, where one was asked for, or a plan cannot be read.
+    /// The result of the gate, if the policy has a limit or a finding closes the gate without one.
     pub gate: Option<Verdict>,
 }
 
 impl Reviewed {
-    /// Says what a plan does.
+    /// Makes the report of a plan.
     #[must_use]
     pub fn new(name: Option<String>, plan: &Plan) -> Self {
         let report = Report::of(plan);
@@ -256,7 +256,7 @@ impl Reviewed {
 }
 
 impl Review {
-    /// Judges plans. `locate` says where an object of a plan is configured.
+    /// Applies a policy to plans. `locate` finds the place where an object of a plan is configured.
     #[must_use]
     pub fn new(
         plans: Vec<Reviewed>,
@@ -276,19 +276,19 @@ impl Review {
         Self { plans, findings, gate }
     }
 
-    /// What all machines cost.
+    /// The costs of all instances.
     #[must_use]
     pub fn sums(&self) -> Sums {
         Sums::of(self.plans.iter().flat_map(|plan| &plan.report.cost.resources))
     }
 
-    /// How many objects there are in all.
+    /// The number of all objects.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.plans.iter().fold(Counts::default(), |counts, plan| counts.and(&plan.report.counts))
     }
 
-    /// What the machines of each module cost; the root module is "".
+    /// The costs of each module's instances; the root module is "".
     #[must_use]
     pub fn modules(&self) -> BTreeMap<&str, Sums> {
         let mut modules = BTreeMap::<&str, Sums>::new();
@@ -305,7 +305,7 @@ impl Review {
     }
 }
 
-/// Gives every finding a fingerprint of its own: the same object may be in several plans.
+/// Makes the fingerprints unique, because the same object may be in several plans.
 fn number(findings: &mut [Finding]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for finding in findings {
@@ -317,7 +317,7 @@ fn number(findings: &mut [Finding]) {
     }
 }
 
-/// The form for programs of one plan.
+/// The JSON form of one plan.
 #[derive(Serialize)]
 struct OfOne<'a> {
     #[serde(flatten)]
@@ -326,7 +326,7 @@ struct OfOne<'a> {
     gate: &'a Option<Verdict>,
 }
 
-/// The form for programs of several plans.
+/// The JSON form of several plans.
 #[derive(Serialize)]
 struct OfSeveral<'a> {
     format_version: &'static str,
@@ -346,7 +346,7 @@ struct Named<'a> {
 }
 
 impl Review {
-    /// As data.
+    /// The review as JSON.
     pub(super) fn to_json(&self) -> serde_json::Result<String> {
         let Self { plans, findings, gate } = self;
         match plans.as_slice() {

@@ -1,4 +1,4 @@
-//! Values of a plan, with the masks that say which are unknown or sensitive, and secrets that stand in clear.
+//! Values of a plan with the masks of unknown and sensitive parts, and the secrets that a state has in clear.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,16 +25,16 @@ pub(super) struct Values {
     sensitive: Value,
 }
 
-/// What may be said of a value.
+/// The visible form of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Seen<'a> {
-    /// It is known, and nothing of it is sensitive.
+    /// It is known, and no part of it is sensitive.
     Known(&'a Value),
-    /// There is none.
+    /// It is null or missing.
     Null,
     /// It, or a part of it, is marked as sensitive.
     Sensitive,
-    /// It, or a part of it, is known after the apply only.
+    /// It, or a part of it, is known only after the apply.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Values {
         Self { value: owned(value), unknown: owned(unknown), sensitive: owned(sensitive) }
     }
 
-    /// What may be said of the value at a path of attribute names.
+    /// The visible form of the value at a path of attribute names.
     pub(super) fn at(&self, path: &[&str]) -> Seen<'_> {
         let path: Vec<PathPart> = path.iter().map(|name| PathPart::Key((*name).to_owned())).collect();
         self.at_steps(&path)
@@ -53,7 +53,7 @@ impl Values {
     pub(super) fn at_steps(&self, path: &[PathPart]) -> Seen<'_> {
         let (value, masks) = (find(&self.value, path), [&self.sensitive, &self.unknown].map(|mask| marks(mask, path)));
         match (masks, value) {
-            // A value that is not there is no secret; one that comes with the apply is.
+            // A missing value is not a secret, but one that the apply sets is.
             ([_, false], None | Some(Value::Null)) => Seen::Null,
             ([true, _], _) => Seen::Sensitive,
             ([_, true], _) => Seen::Unknown,
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// The text at a path, if it may be shown.
+    /// The text at a path, if it is known and not sensitive.
     pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
         match self.at(path) {
             Seen::Known(value) => value.as_str(),
@@ -69,7 +69,7 @@ impl Values {
         }
     }
 
-    /// The number at a path, if it may be shown.
+    /// The number at a path, if it is known and not sensitive.
     pub(super) fn number(&self, path: &[&str]) -> Option<&Number> {
         match self.at(path) {
             Seen::Known(Value::Number(number)) => Some(number),
@@ -77,24 +77,24 @@ impl Values {
         }
     }
 
-    /// The elements of a list, each with its own part of the masks.
+    /// The elements of a list, each with its part of the masks.
     pub(super) fn elements(&self, name: &str) -> Vec<Self> {
         let list = self.value.get(name).and_then(Value::as_array);
         let count = list.map_or(0, Vec::len);
         (0..count).map(|index| self.part(&[PathPart::Key(name.to_owned()), PathPart::Index(index)])).collect()
     }
 
-    /// The names of the attributes that there are.
+    /// The names of the existing attributes.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.value.as_object().into_iter().flat_map(|fields| fields.keys())
     }
 
-    /// The value itself, if none of it is sensitive or unknown.
+    /// The visible form of the whole value.
     pub(super) fn whole(&self) -> Seen<'_> {
         self.at_steps(&[])
     }
 
-    /// The paths that hold, or will hold, something sensitive.
+    /// The paths of sensitive values, including those that the apply sets.
     pub(super) fn secrets(&self) -> Vec<Vec<PathPart>> {
         let mut found = Vec::new();
         collect(&self.sensitive, &mut Vec::new(), &mut found);
@@ -104,11 +104,11 @@ impl Values {
 
     /// Whether the value at a path is the same on another side. Values are compared, and never shown.
     pub(super) fn is_same(&self, other: &Self, path: &[PathPart]) -> bool {
-        // What is left out and what is null are the same.
+        // Missing and null are the same.
         !marks(&self.unknown, path) && set(&self.value, path) == set(&other.value, path)
     }
 
-    /// The paths at which two sides differ: into objects, and not into lists. What is unknown on this side differs.
+    /// The paths at which two sides differ: into objects, but not into lists. An unknown value on this side differs.
     pub(super) fn differences(&self, before: &Self) -> Vec<Vec<PathPart>> {
         let mut paths = Vec::new();
         self.differ(before, &mut Vec::new(), &mut paths);
@@ -143,12 +143,12 @@ impl Values {
     }
 }
 
-/// Whether a mask marks the value at a path, what it is in, or anything in it.
+/// Whether a mask marks the value at a path, a value around it, or a part of it.
 fn marks(mask: &Value, path: &[PathPart]) -> bool {
     is_marked_above(mask, path) || find(mask, path).is_some_and(any)
 }
 
-/// Whether a mask marks the value at a path, or what it is in.
+/// Whether a mask marks the value at a path, or a value around it.
 fn is_marked_above(mask: &Value, path: &[PathPart]) -> bool {
     let mut place = Some(mask);
     for step in path {
@@ -202,7 +202,7 @@ fn collect(mask: &Value, path: &mut Vec<PathPart>, found: &mut Vec<Vec<PathPart>
     }
 }
 
-/// A path as one writes it in HCL: `timeouts.create`, `exist_disks[0].disk_id`, `environment["a b"]`.
+/// A path in HCL: `timeouts.create`, `exist_disks[0].disk_id`, `environment["a b"]`.
 pub(super) fn written(path: &[PathPart]) -> String {
     let mut text = String::new();
     for step in path {
@@ -225,7 +225,7 @@ fn is_name(key: &str) -> bool {
     key.starts_with(may_begin) && key.chars().all(|c| may_begin(c) || c.is_ascii_digit() || c == '-')
 }
 
-/// What is said instead of a value, or the value as one would write it.
+/// The value as JSON, or the text shown instead.
 pub(super) fn told(seen: Seen<'_>) -> String {
     match seen {
         Seen::Known(value) => value.to_string(),
@@ -245,10 +245,9 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Everything that is marked as sensitive and that the state does not hold yet; of all providers, since all share
-    /// the state.
+    /// All sensitive values that the state does not have yet, of all providers, because they share the state.
     ///
-    /// What a data source read while planning is counted each time: every apply writes it anew.
+    /// Values that a data source read in the plan are counted each time, because every apply stores them again.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
         let mut all = of_objects(plan);
         all.extend(plan.prior.iter().filter(|stated| !stated.managed).map(|read| Self {
@@ -266,8 +265,8 @@ impl Secrets {
     }
 }
 
-/// What enters with the changes, and with the refresh before them: an apply writes that too, even one that changes
-/// nothing. It is on both sides of the change then, and new in the drift alone.
+/// The secrets that enter with changes and with the refresh before them. Every apply stores refreshed values, even
+/// without changes. They are then on both sides of the change, and new only in the drift.
 fn of_objects(plan: &Plan) -> Vec<Secrets> {
     let mut refreshed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for drifted in &plan.drift {
@@ -281,7 +280,7 @@ fn of_objects(plan: &Plan) -> Vec<Secrets> {
         attributes.extend(more);
         all.push(Secrets { address: change.address.clone(), attributes });
     }
-    // Every object has its change, but that is the core's to hold.
+    // Drift of objects without a change. Cores write a change for every object, but this does not depend on it.
     all.extend(refreshed.into_iter().map(|(address, attributes)| Secrets { address: address.to_owned(), attributes }));
     all
 }

@@ -1,18 +1,18 @@
-//! An answer, how it goes out, and what faults do to it.
+//! An HTTP answer: its content, its delivery, and the effects of faults on it.
 
 use std::time::Duration;
 
 use super::fault::Action;
 
-/// How an answer goes out.
+/// How an answer is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// Not at all: the connection is closed.
+    /// Not sent: the connection is closed.
     Drop,
-    /// Not at all: the connection is closed after this time.
+    /// Not sent: the connection is closed after this time.
     Hang(Duration),
     Send,
-    /// Half of it: then the connection is closed.
+    /// The first half is sent, then the connection is closed.
     Truncate,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Content {
     Whole(Vec<u8>),
 }
 
-/// An answer, and how it goes out.
+/// An answer and its delivery.
 #[derive(Debug)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
@@ -36,7 +36,7 @@ pub(super) struct HttpAnswer {
     pub(super) body: Content,
     /// For the Date header, in Unix seconds.
     pub(super) date: i64,
-    /// How long to wait before it goes out.
+    /// How long to wait before it is sent.
     pub(super) delay: Duration,
     pub(super) delivery: Delivery,
 }
@@ -65,7 +65,7 @@ impl HttpAnswer {
                 self.body = whole("too many requests\n");
             }
             Action::Truncated => self.delivery = Delivery::Truncate,
-            // These were heeded while the answer was made.
+            // These were applied while the answer was made.
             Action::CutStream { .. }
             | Action::Error { .. }
             | Action::FailCreation

@@ -1,8 +1,7 @@
 //! POST /chat/completions (service API, Chat completions).
 //!
-//! The answer follows from the request: it repeats the last user message, one word being one token. The shapes of
-//! answer, chunks and errors are OpenAI's, whose clients the document says will work; fields beyond those that the
-//! document names anywhere are refused.
+//! The answer repeats the last user message; each word is one token. Answer, chunks and errors have OpenAI's shapes,
+//! whose clients work according to the document. Fields that the document names nowhere are refused.
 
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use super::{
 pub(super) const NAME: &str = "chat_completions";
 pub(super) const PATH: &str = "/chat/completions";
 
-/// The account whose key the Authorization header bears.
+/// The account whose key is in the Authorization header.
 pub(super) fn authenticate<'a>(world: &'a World, authorization: Option<&str>) -> Result<&'a Account, Failure> {
     authorization
         .and_then(|value| value.split_once(' '))
@@ -65,7 +64,7 @@ pub(super) fn answer(
     Ok(Content::Stream { pieces: written(&events, form.chat_stream), pause: pause.unwrap_or_default() })
 }
 
-/// Ends the events early, without the mark of the end, and with an error where one is wanted.
+/// Ends the events early, without the final mark, and with an error event if the fault asks for one.
 fn interrupt(events: &mut Vec<String>, actions: &[Action]) {
     for action in actions {
         match action {
@@ -130,7 +129,7 @@ fn message(mut fields: Fields) -> Result<Message, Refusal> {
     Ok(message)
 }
 
-/// Whether a chunk with the usage is wanted; only a stream can have one.
+/// Whether a chunk with the usage is requested; only a stream can have one.
 fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, Refusal> {
     match fields.object("stream_options")? {
         None => Ok(false),
@@ -163,7 +162,7 @@ struct Completion {
 }
 
 impl Completion {
-    /// The last user message, repeated, as far as `max_tokens` lets it.
+    /// Repeats the last user message, up to `max_tokens`.
     fn of(request: &Request, id: String, created: i64) -> Self {
         let users = request.messages.iter().rfind(|message| message.role == "user");
         let said = users.or_else(|| request.messages.last()).map_or("", |message| message.content.as_str());
@@ -175,7 +174,7 @@ impl Completion {
         Self { id, created, model: request.model.clone(), words, finish_reason, prompt_tokens }
     }
 
-    /// The answer as a whole.
+    /// The complete answer, not streamed.
     fn whole(&self, form: &Form) -> Value {
         let message = json!({ "role": "assistant", "content": self.words.concat() });
         let choice = json!({ "index": 0, "message": message, "finish_reason": self.finish_reason });
@@ -184,7 +183,7 @@ impl Completion {
         answer
     }
 
-    /// The chunks of a stream: the role, each word, the reason of the end, and the usage where it is wanted.
+    /// The chunks of a stream: the role, each word, the finish reason, and the usage if it is requested.
     fn events(&self, include_usage: bool, form: &Form) -> Vec<Value> {
         let chunk = |delta: Value, finish_reason: Value| {
             let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
@@ -230,10 +229,10 @@ fn words_of(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
 }
 
-/// How many bytes go out at once where events are cut anywhere: fewer than a Chinese character and its neighbours need.
+/// The bytes of one portion if events are cut anywhere: fewer than a Chinese character and its neighbours need.
 const PIECE: usize = 7;
 
-/// What goes out, in the portions in which it does.
+/// The events as the portions that are sent.
 fn written(events: &[String], form: ChatStream) -> Vec<Vec<u8>> {
     let portions = events.iter().enumerate().map(|(index, data)| match form {
         ChatStream::Comments => format!(": keep-alive\n\nid: {index}\nevent: message\nretry: 500\ndata: {data}\n\n"),

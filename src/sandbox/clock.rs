@@ -1,9 +1,9 @@
-//! The two clocks of the sandbox, and how long what takes time takes.
+//! The two clocks of the sandbox, and the durations of its state changes.
 //!
-//! The *wall clock* is the machine's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date header
-//! follow it. The *life clock* moves machines through their states and stamps records. It runs with tokio's time (so a
-//! test that pauses tokio's time pauses the sandbox), or stands still until it is advanced. Advancing it leaves the
-//! wall clock alone: a client is never refused because a test skipped an hour.
+//! The *wall clock* is the computer's, shifted by [`Form::clock_skew`](super::Form); the token check and the Date
+//! header use it. The *life clock* moves objects through their states and sets the times of records. It runs with
+//! tokio's time (so a test that pauses tokio's time pauses the sandbox), or stands still until it is advanced.
+//! Advancing it leaves the wall clock alone, so a client is never refused because a test skipped an hour.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::options::Options;
 /// How the life clock moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifeClock {
-    /// Starts at the machine's time and runs with tokio's.
+    /// Starts at the computer's time and runs with tokio's.
     Running,
     /// Stands at this many Unix seconds and moves only when it is advanced.
     Standing(i64),
@@ -54,7 +54,7 @@ pub(super) fn wall_seconds(skew: i64) -> i64 {
     Timestamp::now().as_second().saturating_add(skew)
 }
 
-/// A duration as whole milliseconds; one beyond 292 million years is cut to that.
+/// A duration as whole milliseconds, at most 292 million years.
 pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

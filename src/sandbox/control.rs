@@ -1,6 +1,6 @@
-//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service. It asks for a
-//! token of the main account (`X-Service-Token`), and requests must come to a loopback name, so that a web page cannot
-//! reach it through a name of its own.
+//! The control interface under `/sandbox/`, for tests in other processes. It is not part of the service. It requires a
+//! token of the main account (`X-Service-Token`), and requests must name a loopback host, so that a web page cannot
+//! reach it through a host name of its own.
 //!
 //! | | | |
 //! |---|---|---|
@@ -8,9 +8,9 @@
 //! | GET | `/sandbox/state` | the world without secrets; `?secrets=true` with them |
 //! | GET, POST, DELETE | `/sandbox/faults` | [`ArmedFault`](super::ArmedFault)s; arms a [`Fault`](super::Fault); disarms all |
 //! | GET, POST | `/sandbox/clock` | `{"now_ms": …}`; advances by `{"advance_ms": …}` |
-//! | POST | `/sandbox/mutate` | does a [`Mutation`](super::Mutation) |
-//! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that can be logged into |
-//! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it, what is left out being the default |
+//! | POST | `/sandbox/mutate` | applies a [`Mutation`](super::Mutation) |
+//! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that accept logins |
+//! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it; omitted values are the defaults |
 //!
 //! The types document the bodies and their effects. For example:
 //!
@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 
 use super::{fault::Fault, form::Form, ledger::Thing, running::Sandbox};
 
-/// The keys under which the world keeps secrets.
+/// The keys of secrets in the serialized world.
 const SECRETS: [&str; 5] = ["chat_key", "further_tokens", "jupyter_token", "ssh_password", "token"];
 
 /// The routes, to be nested under `/sandbox`.
@@ -179,7 +179,7 @@ fn refused(status: StatusCode, error: &str) -> Response {
     (status, Json(json!({ "error": error }))).into_response()
 }
 
-/// A change behind the client's back. As JSON (`POST /sandbox/mutate`): `{"release_instance": {"uid": "ins-…"}}`.
+/// A change that no client made. As JSON (`POST /sandbox/mutate`): `{"release_instance": {"uid": "ins-…"}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mutation {
@@ -188,29 +188,29 @@ pub enum Mutation {
         /// Its uid.
         uid: String,
     },
-    /// An instance's sshd listens so long after its being Running, or after its next reboot.
+    /// An instance's sshd listens this long after the instance is Running, or after its next reboot.
     DelaySshd {
         /// Its uid.
         uid: String,
         /// The milliseconds.
         ms: u32,
     },
-    /// What lists and details showed of an instance, cloud disk or private image is unseen for a number of reads, as by
-    /// a replica that lags.
+    /// Lists and details hide an existing instance, cloud disk or private image for a number of reads, like a replica
+    /// that lags.
     Hide {
         /// The uid, or the image_id of a private image.
         uid: String,
         /// The number of reads that would have shown it.
         reads: u32,
     },
-    /// An account has one token more; those that it has stay valid.
+    /// An account gets a further token; its other tokens stay valid.
     IssueToken {
         /// Its name, such as `main`.
         account: String,
         /// The token.
         token: String,
     },
-    /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd is back after its
+    /// An instance's machine reboots: all its processes end, all sessions are cut, and its sshd listens again after its
     /// delay.
     RebootInstance {
         /// Its uid.
@@ -221,22 +221,22 @@ pub enum Mutation {
         /// Its database id.
         id: i64,
     },
-    /// An instance is Released at once, with the disks that die with it.
+    /// An instance is Released at once, with the disks that are released with it.
     ReleaseInstance {
         /// Its uid.
         uid: String,
     },
-    /// A cloud disk vanishes without a trace, even from lists.
+    /// A cloud disk disappears, from lists too.
     RemoveDisk {
         /// Its database id.
         id: i64,
     },
-    /// An instance vanishes without a trace, even from lists. Its disks stay.
+    /// An instance disappears, from lists too. Its disks stay.
     RemoveInstance {
         /// Its uid.
         uid: String,
     },
-    /// A private image vanishes without a trace.
+    /// A private image disappears.
     RemoveImage {
         /// Its image_id.
         id: i64,
@@ -262,14 +262,14 @@ pub enum Mutation {
         /// The name.
         name: String,
     },
-    /// A cloud disk has another capacity at once, smaller or larger.
+    /// A cloud disk gets another capacity at once, smaller or larger.
     ResizeDisk {
         /// Its database id.
         id: i64,
         /// The capacity in GB.
         size_gb: i64,
     },
-    /// A token is not valid any more. An account keeps its last one.
+    /// A token becomes invalid. The last token of an account cannot be revoked.
     RevokeToken {
         /// The account's name.
         account: String,
@@ -297,7 +297,7 @@ pub enum Mutation {
         id: i64,
         /// The largest capacity of one disk.
         max_size_g: Option<i64>,
-        /// Whether no more disk of it can be created.
+        /// Whether it is sold out: creates are refused.
         sold_out: Option<bool>,
     },
     /// A cloud disk gets another status, and its pending changes are dropped. 7 has its usual effects.
@@ -331,21 +331,21 @@ pub enum Mutation {
         /// Whether it listens.
         up: bool,
     },
-    /// An instance refuses its release with 160012, or no longer.
+    /// An instance refuses its release with 160012, or accepts it again.
     SetUnreleasable {
         /// Its uid.
         uid: String,
         /// Whether it refuses.
         unreleasable: bool,
     },
-    /// A hosted model is enabled or disabled; one that there is not is added.
+    /// A hosted model is enabled or disabled; an unknown name is added.
     SetModel {
         /// Its name.
         name: String,
         /// Whether it is enabled.
         enabled: bool,
     },
-    /// A private image is ready, or is not; its push ends.
+    /// A private image becomes ready, or not ready; its push ends.
     SetPrivateImage {
         /// Its id.
         id: i64,
@@ -364,7 +364,7 @@ pub enum Mutation {
         labels: Option<Vec<String>>,
         /// The preinstalled software.
         softwares: Option<Vec<String>>,
-        /// The CUDA version that a create is held to; an empty text removes it.
+        /// The CUDA version that a create checks; an empty text removes it.
         cuda: Option<String>,
     },
     /// A specification changes; omitted values stay.
@@ -377,9 +377,9 @@ pub enum Mutation {
         daily_price: Option<f64>,
         /// The price of a month.
         monthly_price: Option<f64>,
-        /// How many GPUs are free in all.
+        /// The number of free GPUs in all.
         stock: Option<i64>,
-        /// How many are free on the node that has most.
+        /// The number of free GPUs on the node that has most.
         node_limit: Option<i64>,
         /// The highest CUDA version.
         highest_cuda: Option<String>,
@@ -388,19 +388,19 @@ pub enum Mutation {
     },
 }
 
-/// Why a mutation cannot be done.
+/// Why a mutation cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MutationError {
     /// No object has this name or number.
     #[error("find the {kind} {name:?}")]
     Unknown {
-        /// What was looked for.
+        /// The kind of object.
         kind: &'static str,
         /// Its name or number.
         name: String,
     },
-    /// The account has no such token, or no other.
+    /// The token is not one of the account's, or is its last.
     #[error("revoke that token of the account {0:?}")]
     Token(String),
     /// The number is not a cloud disk status.

@@ -1,4 +1,4 @@
-//! Faults: what can go wrong between a client and the service, on demand.
+//! Faults: failures between a client and the service, on demand.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ pub struct Fault {
     /// `detail`, `rename`, `release`; `cloud_disk_` and `create`, `list`, `rename`, `resize`, `release`, `spec_list`;
     /// `public_image_list`, `private_image_list`, `image_save`, `image_rename`, `image_delete`; `spec_list`.
     pub endpoint: String,
-    /// On which calls.
+    /// The calls that it strikes.
     pub when: When,
-    /// What happens.
+    /// Its effect.
     pub action: Action,
 }
 
-/// On which calls a fault strikes. Calls are those to its endpoint, counted from the moment it was armed.
+/// The calls that a fault strikes. Only calls to its endpoint count, from the moment it was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -34,13 +34,13 @@ pub enum When {
     Probability(f64),
 }
 
-/// What a fault does. "Processed" means that the service acts as it always does, so that only the answer is lost.
+/// The effect of a fault. "Processed" means that the service acts as usual, so that only the answer is affected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Processed; a streamed chat answer ends in good order after this many events, without `[DONE]`.
+    /// Processed; a streamed chat answer ends after this many events, without an error and without `[DONE]`.
     CutStream {
-        /// The number of events that come.
+        /// The number of events that are sent.
         events: u32,
     },
     /// Processed; then the connection is closed without an answer.
@@ -51,22 +51,22 @@ pub enum Action {
     Error {
         /// Its number.
         code_n: Code,
-        /// Whether the request is processed all the same.
+        /// Whether the request is processed anyway.
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates ends Failed, the cloud disk Released (no status says that it failed), the
-    /// private image is gone.
+    /// The instance that this call creates becomes Failed, the cloud disk Released (no status means a failed creation),
+    /// and the private image is removed.
     FailCreation,
-    /// No answer until the client gives up, or until the limit, when the connection is closed.
+    /// No answer until the client disconnects, or until the limit, when the connection is closed.
     Hang {
         /// The limit in milliseconds.
         limit_ms: u64,
-        /// Whether the request is processed before.
+        /// Whether the request is processed first.
         #[serde(default)]
         processed: bool,
     },
-    /// A page of HTML with status 200 or another, as from a proxy.
+    /// An HTML page with this status, as from a proxy.
     Html {
         /// The HTTP status.
         status: u16,
@@ -74,7 +74,7 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// What this call creates is unseen by lists and details for a time and for a number of reads.
+    /// Lists and details hide what this call creates for a time and for a number of reads.
     LateVisibility {
         /// The time in milliseconds of the life clock.
         #[serde(default)]
@@ -83,7 +83,7 @@ pub enum Action {
         #[serde(default)]
         reads: u32,
     },
-    /// Processed; the result of the answer, where it is no error, has a shape that the document does not know.
+    /// Processed; a successful result has a shape that the document does not name.
     Misshapen {
         /// The shape.
         shape: Shape,
@@ -98,7 +98,7 @@ pub enum Action {
         /// By this many milliseconds.
         ms: u64,
     },
-    /// An HTTP status with a body that is no envelope, as from a gateway.
+    /// An HTTP status with a body that is not an envelope, as from a gateway.
     Status {
         /// The HTTP status.
         status: u16,
@@ -106,24 +106,23 @@ pub enum Action {
         #[serde(default)]
         processed: bool,
     },
-    /// The instance that this call creates stays Creating for ever, the cloud disk Starting, the private image without
-    /// progress.
+    /// The instance that this call creates stays Creating, the cloud disk Starting, the private image without progress.
     StickCreation,
-    /// Processed; after this many events of a streamed chat answer comes one with an error, and then the end.
+    /// Processed; a streamed chat answer sends this many events, then one with an error, and ends.
     StreamError {
         /// The number of events before it.
         events: u32,
     },
     /// 429, not processed.
     TooManyRequests {
-        /// The Retry-After header in seconds; none: no header.
+        /// The Retry-After header in seconds; `None`: no header.
         retry_after_seconds: Option<u64>,
     },
-    /// Processed; the body of the answer breaks off in its middle.
+    /// Processed; the body of the answer is cut in the middle.
     Truncated,
 }
 
-/// A shape of a result that the document does not know.
+/// A shape of a result that the document does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
@@ -178,7 +177,7 @@ impl Action {
         }
     }
 
-    /// Whether it decides how the answer is delivered; one call can have one such fault, and any number of the others.
+    /// Whether it decides how the answer is delivered; a call can have one such fault, and any number of others.
     fn is_delivery(&self) -> bool {
         !matches!(
             self,
@@ -213,7 +212,7 @@ impl Action {
     }
 }
 
-/// A fault with its number and what is left of it.
+/// An armed fault, with its number and its counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmedFault {
     /// Its number, from 1.
@@ -259,8 +258,8 @@ impl Faults {
         &self.armed
     }
 
-    /// The actions that strike this call, in the order in which they were armed. When two decide the delivery, the
-    /// first wins; the call counts for both.
+    /// The actions that strike this call, in the order in which they were armed. If two decide the delivery, the first
+    /// wins; the call counts for both.
     pub(super) fn strike(&mut self, endpoint: &str, random: &mut Random) -> Vec<Action> {
         let mut actions: Vec<Action> = Vec::new();
         for armed in

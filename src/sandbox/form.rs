@@ -1,4 +1,4 @@
-//! The forms that the document leaves open, each of which a client has to understand.
+//! The forms that the document leaves open; a client has to understand each of them.
 
 use std::str::FromStr;
 
@@ -16,28 +16,28 @@ pub struct Form {
     pub error_status: ErrorStatus,
     /// The structure of `response_metadata.error` (service API, Errors: "not shown").
     pub error_shape: ErrorShape,
-    /// How an empty field of a record is written: "", an empty array, or a time of 0. With `null` an empty list is null
-    /// as a whole, too.
+    /// How an empty field of a record is written: "", an empty array, or a time of 0. With `null`, a whole empty list
+    /// is null, too.
     pub empty: Empty,
     /// How an integer of a result is written.
     pub integers: Integers,
     /// How a boolean of a result is written.
     pub booleans: Booleans,
-    /// The largest page served, however large a page was asked for; 0 in the request still means all. None: no cap.
+    /// The largest page served, whatever size was requested; 0 in the request still means all. `None`: no cap.
     pub page_cap: Option<u32>,
-    /// Whether the cap holds for a page of size 0, too, as gateways before a service have it.
+    /// Whether the cap also applies to a page of size 0, as in gateways before a service.
     pub page_cap_for_all: bool,
-    /// Whether a capped page reports the size that was asked for, not the size served.
+    /// Whether a capped page reports the requested size, not the size served.
     pub page_size_as_asked: bool,
     /// Whether `total` is a string.
     pub total_as_string: bool,
     /// The order of lists.
     pub order: Order,
-    /// By how many seconds the service's clock is ahead of the machine's; the Date header shows it.
+    /// By how many seconds the service's clock is ahead of the computer's; the Date header shows it.
     pub clock_skew: i64,
     /// Whether records and envelopes carry fields that the document does not name.
     pub extra_fields: bool,
-    /// How much of the response metadata there is.
+    /// Which response metadata is sent.
     pub metadata: Metadata,
     /// Whether statuses appear that the document does not name: "Scheduling" before Running, "Releasing" before
     /// Released, 9 instead of 1 for a cloud disk.
@@ -48,9 +48,9 @@ pub struct Form {
     pub zeros_while_creating: bool,
     /// Whether the mount paths in answers end with a slash.
     pub trailing_slash: bool,
-    /// Whether the uids of new instances count from `ins-1`, so that one can be the beginning of another.
+    /// Whether the uids of new instances count from `ins-1`, so that one can be a prefix of another.
     pub counted_uids: bool,
-    /// What is shown of Released instances.
+    /// How Released instances are shown.
     pub released: Released,
     /// Whether an instance that is still being created refuses its release with 160012.
     pub creating_unreleasable: bool,
@@ -58,12 +58,11 @@ pub struct Form {
     pub failed_unreleasable: bool,
     /// The code with which the downstream service refuses a cloud disk operation that its status forbids.
     pub disk_refusal: DiskRefusal,
-    /// What a reader sees of a cloud disk while it grows (service API, States, Cloud disk: "may complete
-    /// asynchronously").
+    /// How a cloud disk is shown while it grows (service API, States, Cloud disk: "may complete asynchronously").
     pub resize: Resize,
-    /// What the list shows of Released cloud disks.
+    /// How the list shows Released cloud disks.
     pub released_disks: ReleasedDisks,
-    /// Of what no two images can be created at once (130002).
+    /// The scope in which only one image can be created at a time (130002).
     pub uploading: Uploading,
     /// Whether another account's private image is refused with 130004 by rename and delete, not with 130006.
     pub foreign_images_forbidden: bool,
@@ -74,7 +73,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// A mount path as answers have it.
+    /// A mount path in the form of answers.
     pub(super) fn path(&self, path: &str) -> String {
         if self.trailing_slash { format!("{path}/") } else { path.to_owned() }
     }
@@ -168,24 +167,24 @@ pub enum Order {
     ShuffledAcrossPages,
 }
 
-/// How much of the response metadata there is.
+/// Which response metadata is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metadata {
     /// All fields.
     #[default]
     Full,
-    /// None on success, the error alone on failure.
+    /// None on success, only the error on failure.
     Missing,
-    /// All fields, the identifiers being "".
+    /// All fields, with empty identifiers.
     WithoutIdentifiers,
 }
 
-/// What is shown of Released instances.
+/// How Released instances are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Released {
-    /// Neither list nor detail know them any more.
+    /// Neither list nor detail show them.
     Forgotten,
     /// List and detail show them.
     #[default]
@@ -206,7 +205,7 @@ pub enum DiskRefusal {
     InvalidParameter,
 }
 
-/// What a reader sees of a cloud disk while it grows.
+/// How a cloud disk is shown while it grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resize {
@@ -215,30 +214,30 @@ pub enum Resize {
     /// The old capacity, with status 1.
     #[default]
     Starting,
-    /// The old capacity, with the status that it has anyway.
+    /// The old capacity, with the old status.
     Unchanged,
 }
 
-/// What the list shows of Released cloud disks.
+/// How the list shows Released cloud disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleasedDisks {
-    /// Nothing.
+    /// Not at all.
     Forgotten,
     /// They stay, with status 7.
     #[default]
     Listed,
-    /// They stay as long again as a release takes, then they are gone.
+    /// They stay for as long again as a release takes, then disappear.
     Lingering,
 }
 
-/// Of what no two images can be created at once.
+/// The scope in which only one image can be created at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Uploading {
-    /// Of an account.
+    /// An account.
     PerAccount,
-    /// Of an instance.
+    /// An instance.
     #[default]
     PerInstance,
 }
@@ -247,17 +246,17 @@ pub enum Uploading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatError {
-    /// The envelope, as of every other endpoint, with its form and status.
+    /// The envelope of every other endpoint, with its form and status.
     Envelope,
-    /// `{"error": {"message", "type", "param", "code"}}` with the HTTP status that fits, which OpenAI-compatible
-    /// clients go by.
+    /// `{"error": {"message", "type", "param", "code"}}` with the fitting HTTP status, which OpenAI-compatible clients
+    /// evaluate.
     #[default]
     #[serde(rename = "openai")]
     OpenAi,
     /// The same with status 200.
     #[serde(rename = "openai_200")]
     OpenAi200,
-    /// The message as plain text, with the HTTP status that fits.
+    /// The message as plain text, with the fitting HTTP status.
     Text,
 }
 
@@ -274,7 +273,7 @@ pub enum ChatStream {
     Events,
     /// The same bytes, a few at a time, so that events and characters are cut anywhere.
     Pieces,
-    /// Not streamed, though it was asked for: one JSON answer.
+    /// One JSON answer, although a stream was requested.
     Whole,
 }
 
@@ -303,7 +302,7 @@ impl FromStr for Form {
     }
 }
 
-/// A number or boolean where the text is one, else the text itself.
+/// The number or boolean that the text is, else the text itself.
 fn scalar(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,

@@ -1,4 +1,4 @@
-//! The ledger: each request and its effect. It proves that the client made nothing twice and lost nothing.
+//! The ledger: each request and its effect. It proves that a client created nothing twice and lost nothing.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct RequestEntry {
     pub released: Vec<String>,
 }
 
-/// What kind of thing was born or died.
+/// The kind of an object in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thing {
@@ -49,7 +49,7 @@ pub enum Thing {
     PrivateImage,
 }
 
-/// What happened to a thing.
+/// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LifeKind {
@@ -59,13 +59,13 @@ pub enum LifeKind {
     Failed,
     /// It is released; a private image is deleted.
     Released,
-    /// It was removed without a trace, by a test or a fault.
+    /// It disappeared, by a mutation or a fault.
     Removed,
     /// It has another name.
     Renamed,
 }
 
-/// A birth, a death, or a new name. Kept in the state file.
+/// A creation, an end, or a new name. Kept in the state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LifeEvent {
@@ -73,42 +73,42 @@ pub struct LifeEvent {
     pub sequence: u64,
     /// The life clock in Unix milliseconds.
     pub at_ms: i64,
-    /// What it happened to.
+    /// The kind of the object.
     pub thing: Thing,
     /// What happened.
     pub kind: LifeKind,
-    /// The thing's uid.
+    /// The object's uid.
     pub uid: String,
-    /// The thing's name at that moment.
+    /// The object's name at that moment.
     pub name: String,
     /// The account's name.
     pub account: String,
 }
 
-/// Everything that was asked and everything that lived.
+/// All requests, and all events of objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The requests since the sandbox started, in order.
     pub requests: Vec<RequestEntry>,
-    /// Births and deaths since the world began, in order.
+    /// The events of objects since the world began, in order.
     pub life: Vec<LifeEvent>,
 }
 
-/// How many things of a kind were made, and what became of them: `created == live + released + removed`, always.
+/// The counts of one kind of object. Always `created == live + released + removed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balance {
     /// How many creates were accepted.
     pub created: usize,
     /// How many were released.
     pub released: usize,
-    /// How many were removed without a trace.
+    /// How many disappeared.
     pub removed: usize,
     /// How many exist (Failed ones too).
     pub live: usize,
 }
 
 impl Ledger {
-    /// How many things of this kind were made, and what became of them.
+    /// Counts the objects of this kind.
     #[must_use]
     pub fn balance(&self, thing: Thing) -> Balance {
         let mut balance = Balance::default();
@@ -138,8 +138,8 @@ impl Ledger {
         live
     }
 
-    /// The uids that were created in one account under one name, where that happened more than once. A client that
-    /// marks each create with a name of its own has none.
+    /// The uids that were created in one account under one name, if there are several. A client that marks each create
+    /// with a name of its own has no duplicates.
     #[must_use]
     pub fn duplicates(&self, thing: Thing) -> Vec<Vec<String>> {
         let mut by_name: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();

@@ -1,23 +1,23 @@
-//! The service simulated on loopback, for tests, demonstrations and trying things out without a bill.
+//! The service simulated on loopback, for tests, demonstrations and trials without costs.
 //!
-//! Written from the service API document alone: it shares no type with `api`, refuses what the document does
-//! not name, and lets the forms that the document leaves open be chosen ([`Form`]). It depends on nothing inside the
-//! crate; hyper is used directly where a fault closes a connection without an answer.
+//! Written from the service API document alone: it shares no type with `api`, refuses what the document does not name,
+//! and has an option for each form that the document leaves open ([`Form`]). It depends on nothing inside the crate;
+//! hyper is used directly, because a fault can close a connection without an answer.
 //!
 //! It simulates the whole service: the chat, instances, cloud disks, images and specifications, with every rule, state,
 //! limit and error code.
 //!
 //! - [`Sandbox::start`] runs one inside a process; `terraform-provider-damodel sandbox` runs one from the command line.
-//! - [`Fault`] says what goes wrong, [`Mutation`] what happens behind the client's back, [`Ledger`] what was asked and
-//!   what came of it.
+//! - A [`Fault`] makes requests fail, a [`Mutation`] changes the world without a client, and the [`Ledger`] lists all
+//!   requests and their effects.
 //! - The control interface under `/sandbox/` offers the same to other processes. It is not part of the service.
-//! - States follow from moments and the life clock on each request ([`LifeClock`]); nothing of the service runs in the
-//!   background.
-//! - A Running instance can be logged into: it has an sshd on a loopback port, a home, a port space of its own, and a
-//!   public storage with an inference server ([`stand_in`]). Its processes are real ones, and go on between requests.
+//! - States follow from due times and the life clock at each request ([`LifeClock`]); the service has no background
+//!   tasks.
+//! - A Running instance accepts SSH logins: it has an sshd on a loopback port, a home, a port space of its own, and a
+//!   public storage with an inference server ([`stand_in`]). Its processes are real, and continue between requests.
 //!
-//! It is no security boundary: tokens follow from the seed, and whoever reaches the port controls it. So it listens on
-//! loopback only.
+//! It is not a security boundary: tokens follow from the seed, and any program that reaches the port controls it. So it
+//! listens on loopback only.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 

@@ -1,4 +1,4 @@
-//! What a sandbox is started with. Its secrets can be written into its state file and into answers.
+//! The options of a sandbox, and the errors of its start. Its secrets can be written into its state file and answers.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{clock::LifeClock, form::Form};
 
-/// What a sandbox is started with. The default listens on a free loopback port, keeps nothing on disk, and does in one
-/// second what takes time.
+/// The options of a sandbox. By default it listens on a free loopback port, keeps nothing on disk, and finishes each
+/// change after one second.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; must be a loopback address. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the state is kept as one JSON file (mode 0600); none: in memory only. What the file says wins over the
-    /// seed.
+    /// Where the state is kept as one JSON file (mode 0600); `None`: in memory only. An existing file takes precedence
+    /// over the seed.
     pub state: Option<PathBuf>,
     /// A file that gets one JSON line per request; `None`: in memory only.
     pub ledger: Option<PathBuf>,
-    /// What all random values (uids, passwords, tokens, shuffles, odds) are made from.
+    /// The seed of all random values (uids, passwords, tokens, shuffles, odds).
     pub seed: u64,
     /// The forms that the document leaves open.
     pub form: Form,
@@ -44,13 +44,13 @@ pub struct Options {
     pub token: Option<SecretString>,
     /// The main account's chat key; `None`: derived from the seed.
     pub chat_key: Option<SecretString>,
-    /// The host of image addresses. Kept in the state file with the images that bear it.
+    /// The host of image addresses. Kept in the state file with the images that use it.
     pub registry_host: String,
     /// The SSH keys that accounts have: the name that an instance is created with (`ssh_pubkey_name`), and the line as
     /// OpenSSH writes it.
     pub keys: BTreeMap<String, String>,
-    /// This program, as a file: what the stand-ins in the instances are. None: instances have an sshd and a home, and
-    /// no inference server.
+    /// The file of this program, which acts as the stand-ins in the instances. `None`: instances have an sshd and a
+    /// home, and no inference server.
     pub executable: Option<PathBuf>,
     /// How many Running instances the main account has from the start, for load tests.
     pub generate_instances: u32,
@@ -93,10 +93,10 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The listen address can be reached from other machines.
+    /// The listen address can be reached from other computers.
     #[error("listen on {0}: the sandbox listens on loopback addresses only")]
     NotLoopback(SocketAddr),
-    /// The address is in use, or not ours.
+    /// The address is in use, or does not belong to this computer.
     #[error("listen on {address}")]
     Listen {
         /// The address asked for.

@@ -47,7 +47,7 @@ impl Query {
             .transpose()
     }
 
-    /// An integer that must be one of those documented.
+    /// An integer that must be one of the documented values.
     pub(super) fn one_of(&mut self, name: &str, allowed: &[i64]) -> Result<Option<i64>, Refusal> {
         match self.integer(name)? {
             Some(value) if !allowed.contains(&value) => {
@@ -78,7 +78,7 @@ impl Query {
         Page::new(required("page")?, required("page_size")?)
     }
 
-    /// `page` and `page_size`, where a list without either returns all.
+    /// `page` and `page_size`, for a list that returns all without them.
     pub(super) fn optional_page(&mut self) -> Result<Page, Refusal> {
         match (self.integer("page")?, self.integer("page_size")?) {
             (None, None) => Page::new(1, 0),
@@ -95,7 +95,7 @@ impl Query {
     }
 }
 
-/// The page asked for.
+/// The requested page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     number: i64,
@@ -151,7 +151,7 @@ pub(super) fn unpaged(mut records: Vec<Value>, form: &Form, random: &mut Random)
 /// The fields of a JSON object that were not read yet.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// What the messages put before a field's name: "" or `exist_disks[0].`.
+    /// The prefix of field names in messages: "" or `exist_disks[0].`.
     prefix: String,
     map: Map<String, Value>,
 }

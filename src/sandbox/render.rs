@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::form::{Booleans, Empty, ErrorShape, ErrorStatus, Form, Integers, Metadata};
 
-/// Times that are 0 while they have not come; 0 elsewhere is a quantity.
+/// Times that are 0 until they come; 0 in other fields is a quantity.
 const TIMES: [&str; 4] = ["release_time", "rent_deadline", "start_time", "stop_time"];
 
 /// The identifiers of one answer.
@@ -70,7 +70,7 @@ fn finish(form: &Form, mut envelope: Map<String, Value>) -> Value {
     Value::Object(envelope)
 }
 
-/// A result in the chosen form, all the way down.
+/// A result in the chosen form, recursively.
 fn reform(form: &Form, value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(|item| reform(form, item)).collect(),
@@ -217,7 +217,7 @@ impl Code {
         self.row().1
     }
 
-    /// Returns the HTTP status that fits the error; the document names none (service API, Errors).
+    /// Returns the HTTP status that fits the error; the document does not name one (service API, Errors).
     #[must_use]
     pub fn fitting_status(self) -> u16 {
         self.row().2

@@ -1,5 +1,5 @@
-//! A running sandbox, the handle by which tests look at it and alter it, and its state file: one JSON document,
-//! replaced as a whole by a rename, so that a reader never sees half of it.
+//! A running sandbox, its handle for tests, and its state file: one JSON document, replaced by a rename, so that a
+//! reader never sees half of it.
 
 use std::{
     fs,
@@ -31,13 +31,13 @@ use super::{
 /// How long sessions may take to end after they were cut.
 const END: Duration = Duration::from_secs(5);
 
-/// A handle on the simulated service. Clones are handles on the same one.
+/// A handle of the simulated service. Clones share the service.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     service: Arc<Mutex<Service>>,
 }
 
-/// An account of the sandbox, as a client is configured with it.
+/// An account of the sandbox, with the values that configure a client.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Its name: `main`, `other` or `restricted`.
@@ -59,7 +59,7 @@ pub struct Running {
     pub chat_key: SecretString,
     /// The host of image addresses.
     pub registry_host: String,
-    /// The handle to look at it and to alter it.
+    /// The handle that reads and changes it.
     pub sandbox: Sandbox,
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
@@ -109,32 +109,32 @@ impl Sandbox {
         self.lock().world().accounts.iter().map(account).collect()
     }
 
-    /// The world as JSON, as the state file has it but without secrets.
+    /// The world as JSON, like the state file but without secrets.
     #[must_use]
     pub fn state(&self) -> Value {
         redacted(self.state_with_secrets())
     }
 
-    /// The world as JSON, as the state file has it: passwords and tokens in clear.
+    /// The world as JSON, like the state file: passwords and tokens in clear.
     #[must_use]
     pub fn state_with_secrets(&self) -> Value {
         // A world holds strings, numbers and lists only, which always have a JSON form.
         serde_json::to_value(self.lock().world()).unwrap_or_default()
     }
 
-    /// What was asked, and what lived.
+    /// All requests, and all events of objects.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.lock().ledger()
     }
 
-    /// The machines of the instances that can be logged into.
+    /// The machines of the instances that accept logins.
     #[must_use]
     pub fn machines(&self) -> Vec<MachineView> {
         self.lock().machines()
     }
 
-    /// Changes the world behind the client's back.
+    /// Applies a mutation to the world.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Sandbox {
         self.lock().faults.arm(fault)
     }
 
-    /// All armed faults, with how often they struck.
+    /// All armed faults, with their counters.
     #[must_use]
     pub fn faults(&self) -> Vec<ArmedFault> {
         self.lock().faults.armed().to_vec()
@@ -186,13 +186,13 @@ impl Sandbox {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Service> {
-        // A panic while the lock was held is a failed test already; the others go on.
+        // A panic while the lock was held is a failed test already; other tests continue.
         self.service.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Running {
-    /// Stops listening, cuts all connections, ends what runs in the instances, and returns when that is done.
+    /// Stops listening, cuts all connections, ends the processes of the instances, and returns when all have ended.
     pub async fn stop(mut self) {
         self.stop.cancel();
         let machines = self.sandbox.lock().machines.take();
@@ -241,7 +241,7 @@ impl Store {
             Some(version) if version > VERSION => Err(Error::StateVersion { path: self.path.clone(), version }),
             Some(_) | None => {
                 let world: World = serde_json::from_value(document).map_err(unclear)?;
-                // What an older version lacks was filled in.
+                // Fields that an older version lacks have their defaults.
                 Ok(Some(World { version: VERSION, ..world }))
             }
         }
@@ -276,7 +276,7 @@ impl Random {
         Self(StdRng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    /// Letters and digits that are not mistaken for each other.
+    /// Letters and digits that are not easily confused.
     pub(super) fn text(&mut self, length: usize) -> String {
         (0..length)
             .map(|_| char::from(ALPHABET.get(self.0.random_range(0..ALPHABET.len())).copied().unwrap_or(b'x')))

@@ -29,7 +29,7 @@ use super::{
     service::{Incoming, Target},
 };
 
-/// The largest body that is read: far beyond any documented request.
+/// The largest body that is read, far above any documented request.
 const LARGEST_BODY: usize = 1 << 20;
 
 /// Marks a response that must not be sent: its connection is closed instead.
@@ -48,7 +48,7 @@ pub(super) async fn serve(listener: TcpListener, sandbox: Sandbox, stop: Cancell
                 Ok((stream, _)) => {
                     connections.spawn(converse(stream, router.clone()));
                 }
-                // Out of file descriptors, most likely: give the connections that there are time to end.
+                // Probably out of file descriptors: wait until connections end.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     sleep(Duration::from_millis(50)).await;
@@ -165,7 +165,7 @@ async fn deliver(answer: HttpAnswer) -> Response<Body> {
     response
 }
 
-/// Portion by portion, with a pause before each; one that is not to be whole breaks off in its middle, as in [`half`].
+/// Sends the portions with a pause before each. If `is_whole` is false, it breaks off in the middle, as in [`half`].
 fn stream(mut pieces: Vec<Vec<u8>>, pause: Duration, is_whole: bool) -> Body {
     if !is_whole {
         pieces.truncate(pieces.len() / 2);
@@ -174,7 +174,7 @@ fn stream(mut pieces: Vec<Vec<u8>>, pause: Duration, is_whole: bool) -> Body {
         if !pause.is_zero() {
             sleep(pause).await;
         }
-        // One turn each, so that hyper sends what it has and does not gather portions.
+        // One turn each, so that hyper sends a portion before the next one, instead of gathering them.
         yield_now().await;
         Ok(Bytes::from(piece))
     });

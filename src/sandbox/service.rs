@@ -1,4 +1,4 @@
-//! One request after another: faults, authentication, the endpoint, the envelope, the ledger. No socket, no waiting.
+//! The handling of one request: faults, authentication, the endpoint, the envelope, the ledger. No socket, no waiting.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,10 +24,10 @@ use super::{
     world::World,
 };
 
-/// Where the random streams of requests begin, far from those that the world draws.
+/// The first random stream of requests, far from the streams of the world.
 const REQUEST_STREAMS: u64 = 1 << 62;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming<'a> {
     pub(super) method: &'a str,
@@ -37,12 +37,12 @@ pub(super) struct Incoming<'a> {
     pub(super) input: Input<'a>,
 }
 
-/// Whom a request reaches.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     Chat,
     Endpoint(&'static Endpoint),
-    /// The path exists, with another method.
+    /// The path exists, but not with this method.
     OtherMethod,
     /// No such path.
     UnknownPath,
@@ -70,12 +70,12 @@ pub(super) struct Service {
     world: World,
     requests: Vec<RequestEntry>,
     store: Option<Store>,
-    /// None where nobody logs in: without a runtime, and after the end.
+    /// `None` without a runtime, and after the end: no logins.
     pub(super) machines: Option<Machines>,
     ledger_file: Option<File>,
 }
 
-/// What an endpoint made of a request.
+/// The result of an endpoint.
 #[derive(Debug)]
 struct Processed {
     account: Option<String>,
@@ -101,7 +101,7 @@ impl Outcome {
 }
 
 impl Service {
-    /// The world of the state file, or the seed's.
+    /// The service with the world of the state file, or of the seed.
     pub(super) fn new(options: &Options) -> Result<Self, Error> {
         let clock = Clock::new(options.life_clock);
         let store = options.state.clone().map(Store::new);
@@ -165,8 +165,8 @@ impl Service {
         answer
     }
 
-    /// Brings the world up to date and tells the life clock in Unix milliseconds. Not saved: what is due is found again
-    /// in the file.
+    /// Brings the world up to date and returns the life clock in Unix milliseconds. Not saved: due changes are found
+    /// again in the file.
     pub(super) fn settle(&mut self) -> i64 {
         let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
         self.world.settle(now_ms);
@@ -176,7 +176,7 @@ impl Service {
         now_ms
     }
 
-    /// Advances the life clock and tells it.
+    /// Advances the life clock and returns it.
     pub(super) fn advance(&mut self, by: Duration) -> Result<i64, Error> {
         self.world.advanced_ms = self.world.advanced_ms.saturating_add(milliseconds(by));
         let now_ms = self.settle();
@@ -184,7 +184,7 @@ impl Service {
         Ok(now_ms)
     }
 
-    /// Changes the world behind the client's back.
+    /// Applies a mutation to the world.
     pub(super) fn mutate(&mut self, mutation: Mutation) -> Result<(), MutationError> {
         let now_ms = self.settle();
         self.world.mutate(mutation, now_ms)?;
@@ -206,7 +206,7 @@ impl Service {
         Ledger { requests: self.requests.clone(), life: self.world.life.clone() }
     }
 
-    /// The machines that are switched on, or were and keep their home.
+    /// The machines that are on, or off with a home.
     pub(super) fn machines(&mut self) -> Vec<MachineView> {
         self.settle();
         self.machines.as_ref().map(Machines::view).unwrap_or_default()
@@ -269,7 +269,7 @@ impl Service {
         Processed { account: Some(account), outcome: Outcome::Enveloped(result), created, released }
     }
 
-    /// The account of the token, when the timestamp is near enough (service API, Authentication).
+    /// The account of the token, if the timestamp is close enough (service API, Authentication).
     fn authenticate(&self, incoming: &Incoming<'_>) -> Result<String, Refusal> {
         let account = incoming
             .token

@@ -1,7 +1,7 @@
-//! The import block and configuration of one object, as HCL that is laid out as `terraform fmt` lays it out.
+//! The import block and configuration of one object, as HCL in the layout of `terraform fmt`.
 //!
-//! hcl-edit reads HCL for `install`, but is not used here: it leaves the `${` of `${a}%${b}` to be evaluated, and
-//! aligns nothing.
+//! hcl-edit, which reads HCL for `install`, is not used here: it leaves a `${` of `${a}%${b}` unescaped, and does not
+//! align arguments.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,13 +19,13 @@ pub(super) struct Draft {
     pub(super) kind: Adoptable,
     /// The import id.
     pub(super) id: String,
-    /// What the operator knows it by.
+    /// The object's name.
     pub(super) name: String,
-    /// What the configuration calls it.
+    /// The label of its resource.
     pub(super) label: String,
-    /// What is said of it, in the order of the schema.
+    /// Its arguments, in the order of the schema.
     pub(super) arguments: Vec<(String, Value)>,
-    /// What has to be said and the service never tells: a guess that the plan passes over.
+    /// Required arguments that the service never reports: guesses whose changes the plan ignores.
     pub(super) untold: Vec<(String, Value)>,
 }
 
@@ -62,10 +62,10 @@ pub(super) fn arguments(arguments: &[(String, Value)]) -> String {
     arguments.iter().map(|(name, value)| format!("  {name:width$} = {}\n", expression(value))).collect()
 }
 
-/// A text that HCL reads back as it is, and evaluates nothing of (HCL, string literals and template literals).
+/// A text as an HCL string without templates, which reads back unchanged (HCL, string literals and template literals).
 ///
-/// What cannot be seen, or changes the direction of what is seen, is written by number, so that no reader is
-/// deceived.
+/// Invisible characters and those that change the text direction are written by number, so that they cannot mislead
+/// readers.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -109,22 +109,22 @@ fn object<'a>(members: impl Iterator<Item = (String, &'a Value)>) -> String {
     if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
-/// Control characters, the separators and marks that no editor shows, and what turns the direction of a text. All are
-/// below 65,536.
+/// Whether this is a control character, an invisible separator or mark, or changes the text direction. All are below
+/// 65,536.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Longest label made of a name.
+/// The longest label that is derived from a name.
 const LONGEST: usize = 60;
 
-/// Gives every draft a label that no other of its kind has, nor anything that is configured already (resource types
-/// with labels). Objects of the same name are told apart by their ids, so that a label does not depend on what else is
-/// adopted with which filter, as long as names differ.
+/// Gives every draft a label that is unique in its kind and not configured already (`configured`: resource types with
+/// labels). Objects of the same name get labels with their ids. If names differ, a label thus does not depend on the
+/// filters.
 ///
-/// Returns the addresses that would have been given and are taken, beside those that were given instead.
+/// Returns the addresses that are in use already, with the addresses given instead.
 pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
     let is_configured =
         |kind: Adoptable, label: &str| configured.contains(&(kind.type_name().to_owned(), label.to_owned()));
@@ -156,7 +156,7 @@ pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>
     namesakes
 }
 
-/// An object whose name is that of something which is configured already. It may be the same object.
+/// An object with the name of a configured resource, which may be the same object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Namesake {
     pub(super) given: String,
@@ -164,7 +164,7 @@ pub(super) struct Namesake {
     pub(super) id: String,
 }
 
-/// A name in the manner of the field: lower case with underscores. What has no such form is called by its id.
+/// A name in Terraform's form: lower case with underscores. A name without such a form is replaced by the id.
 fn label(kind: Adoptable, name: &str, id: &str) -> String {
     let of_name = words(name);
     let label = if of_name.is_empty() { words(id) } else { of_name };
@@ -175,8 +175,8 @@ fn label(kind: Adoptable, name: &str, id: &str) -> String {
     }
 }
 
-/// The letters and digits of ASCII in a text, or of what it is made of (an é is an e), with one underscore for all
-/// between.
+/// The ASCII letters and digits of a decomposed text (é becomes e), with one underscore for all characters between
+/// them.
 fn words(text: &str) -> String {
     let mut words = String::new();
     for character in text.nfkd().filter(|character| !is_mark(*character)) {

@@ -1,4 +1,4 @@
-//! The folder of a configuration.
+//! The folder of a configuration: its resources, and the files that are added to it.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{framework::Value, provider::ADDRESS};
 
-/// What Terraform and OpenTofu read, in the syntax of each.
+/// The endings of the files that Terraform and OpenTofu read, by syntax.
 const NATIVE: [&str; 2] = [".tf", ".tofu"];
 const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
 const IMPORTS: &str = "imports.tf";
@@ -29,7 +29,7 @@ static PROVIDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?m)^\
 static RESOURCE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?m)^\s*resource\s+"?(damodel_\w+)"?\s+"?([\w-]+)"#).ok());
 
-/// The folder, and what its configuration has already.
+/// The folder with the relevant parts of its configuration.
 #[derive(Debug)]
 pub(super) struct Folder {
     directory: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Reads what is there; there may be no folder yet.
+    /// Reads the configuration; the folder may be missing.
     pub(super) fn open(directory: &Path) -> Result<Self, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -86,8 +86,8 @@ impl Folder {
         }));
     }
 
-    /// The same of the JSON syntax, where every body of blocks may be a list of such (configuration language, JSON
-    /// syntax).
+    /// The same for the JSON syntax, in which every body of blocks may be a list of bodies (configuration language,
+    /// JSON syntax).
     fn take_json(&mut self, text: &str, root: &Json) {
         self.requires_providers |= members(root)
             .filter(|(name, _)| *name == "terraform")
@@ -102,7 +102,7 @@ impl Folder {
         );
     }
 
-    /// The types and labels of the resources that are there.
+    /// The types and labels of the configured resources.
     pub(super) fn resources(&self) -> &BTreeSet<(String, String)> {
         &self.resources
     }
@@ -122,7 +122,7 @@ impl Folder {
         Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
     }
 
-    /// Whether a configuration is there that requires providers, and this one not: the core would look for another one.
+    /// Whether the configuration requires providers but not this one: the core would look for another one.
     pub(super) fn lacks_requirement(&self) -> bool {
         self.requires_providers && !self.names_source
     }
@@ -163,7 +163,7 @@ fn members(body: &Json) -> impl Iterator<Item = (&str, &Json)> {
     bodies.iter().filter_map(Json::as_object).flatten().map(|(name, value)| (name.as_str(), value))
 }
 
-/// Writes files that must not be there, not even since somebody looked; all or none.
+/// Creates all files or none. A file that exists, even one created since the check, is an error.
 fn write_all(files: &[(PathBuf, &str)]) -> Result<(), Error> {
     let mut begun = Vec::new();
     for (path, text) in files {

@@ -1,4 +1,4 @@
-//! What the account has, asked of the provider as a core asks it.
+//! The objects of the account, from the provider's own list resources.
 
 use std::path;
 
@@ -14,14 +14,14 @@ use crate::{
     provider::{Damodel, Environment},
 };
 
-/// How many objects may be on their way from a list.
+/// The number of objects that may wait between list and reader.
 const ON_THEIR_WAY: usize = 16;
 
-/// The provider, configured.
+/// The configured provider.
 #[derive(Debug)]
 pub(super) struct Inventory {
     server: Server<Damodel>,
-    /// What the provider was told beside its environment: whoever plans must tell it too.
+    /// The provider's arguments, which later plans need too; the rest comes from the environment.
     arguments: Vec<(&'static str, Value)>,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Thing {
     state: Value,
 }
 
-/// What a list found.
+/// The result of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListedThings {
     pub(super) things: Vec<Thing>,
-    /// How many were passed over because a region was asked for, and their kind has none.
+    /// The number of objects skipped by the region filter because they have no region.
     pub(super) without_region: usize,
 }
 
@@ -76,7 +76,7 @@ impl Inventory {
         Ok(Self { server, arguments: told })
     }
 
-    /// What the provider block has to say.
+    /// The arguments of the provider block.
     pub(super) fn provider_arguments(&self) -> Vec<(String, Value)> {
         self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
@@ -104,10 +104,10 @@ impl Inventory {
         Ok(found)
     }
 
-    /// The configuration of an object that its own plan leaves as it is, or why not.
+    /// The configuration of an object whose plan has no changes, or the reason why there is none.
     ///
-    /// What the provider refuses in a configuration, although the service reports it, is left to the service where it
-    /// can be.
+    /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
+    /// it.
     pub(super) fn draft(&self, kind: Adoptable, thing: &Thing) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));
@@ -135,7 +135,7 @@ impl Inventory {
             }
         }
         let said = schema.attributes.iter().filter(|attribute| !config.attribute(&attribute.name).is_null());
-        // The core compares an argument that the provider may not set with the state: it would be an update.
+        // The core compares an argument that is not computed with the state: a difference would be an update.
         let (arguments, untold) = said.partition::<Vec<_>, _>(|attribute| {
             attribute.is_computed() || config.attribute(&attribute.name) == thing.state.attribute(&attribute.name)
         });
@@ -172,7 +172,7 @@ impl ListedThings {
     }
 }
 
-/// The arguments that are refused and that the service says anyway.
+/// The refused arguments that may be omitted because the service sets them.
 fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String> {
     let blamed = judged.iter().filter(|said| said.is_error()).filter_map(|said| said.path.as_ref()?.steps().first());
     let may_go = |name: &str| {
@@ -187,7 +187,7 @@ fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String>
         .collect()
 }
 
-/// A configuration with every argument left out.
+/// A configuration without any argument.
 fn nothing_said(schema: &Schema) -> Value {
     Value::object(schema.attributes.iter().map(|attribute| (attribute.name.as_str(), Value::Null)))
 }
@@ -229,7 +229,7 @@ mod tests {
         };
         assert_eq!(names(&disk("/data", 20).unwrap().arguments), ["size_gb", "spec_id", "mount_path"]);
         assert_eq!(names(&disk("/etc", 20).unwrap().arguments), ["size_gb", "spec_id"]);
-        // What must be said cannot be left out.
+        // A required argument cannot be omitted.
         assert!(disk("/data", 19).unwrap_err().contains("20"));
     }
 

@@ -1,8 +1,7 @@
-//! `terraform-provider-damodel adopt`: import blocks and the configuration of what the account already has.
+//! `terraform-provider-damodel adopt`: import blocks and configuration for existing objects of the account.
 //!
-//! It is made of the provider's own pieces, in this process: the list resources find what there is, what generates a
-//! configuration for a core generates it here, and the checks that judge every configuration judge it before it is
-//! written.
+//! It uses the provider in this process: list resources find the objects, the framework generates their configuration
+//! as it does for a core, and the provider's validation checks the configuration before it is written.
 
 mod draft;
 mod folder;
@@ -54,11 +53,11 @@ pub struct Arguments {
     pub ca_certificate_file: Option<PathBuf>,
 }
 
-/// Why nothing could be written.
+/// The reason why no file was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Files that would have to be written are there.
+    /// Files to be written exist already.
     #[error(
         "{} already there, and no file is overwritten: {}. Nothing was written. Move them away, or name another \
          folder with --out",
@@ -69,35 +68,35 @@ pub enum Error {
         /// The files.
         files: Vec<PathBuf>,
     },
-    /// A file or folder is out of reach.
+    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The provider or the service refused.
+    /// The provider or the service returned an error.
     #[error("{told}\nNothing was written")]
     Refused {
-        /// What it said.
+        /// The messages.
         told: String,
     },
-    /// Standard output is out of reach.
+    /// Standard output cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
-    /// A file cannot be written. Nothing of this run is left.
+    /// A file cannot be written. All files of this run were removed.
     #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Where other kinds could be listed, it is this one that the account may not see.
+    /// If other kinds could be listed before, names this kind as the one that the account may not list.
     fn of_kind(self, kind: Adoptable, listed_before: usize) -> Self {
         match self {
             Self::Refused { told } if listed_before > 0 => {
@@ -109,18 +108,18 @@ impl Error {
     }
 }
 
-/// Writes what the account has, and says what was written and what to do next.
+/// Writes the account's objects, and prints the written files and the next steps.
 ///
 /// # Errors
 ///
-/// When the service cannot be asked, or a file is there already or cannot be written. Nothing is written then.
+/// If the service does not answer, or a file exists already or cannot be written. No file is written then.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     let said = adopt(&arguments, Environment::of_process(), |_, _| true).await?;
     let mut out = io::stdout();
     out.write_all(said.to_string().as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
 }
 
-/// Writes only what is meant of what the account has. Returns what is to be said of it.
+/// Writes only the objects that `is_meant` selects. Returns the summary.
 ///
 /// # Errors
 ///
@@ -161,24 +160,24 @@ async fn adopt(
     Ok(summary)
 }
 
-/// What was written, and what to do next.
+/// The written objects and files, and the next steps.
 #[derive(Debug)]
 struct Summary {
     directory: PathBuf,
     drafts: Vec<Draft>,
     /// The names of the files.
     files: Vec<String>,
-    /// Whether the configuration there requires providers, and this one not.
+    /// Whether the existing configuration requires providers but not this one.
     lacks_requirement: bool,
-    /// Objects that are called like what is configured there already.
+    /// Objects with the names of configured resources.
     namesakes: Vec<Namesake>,
     left_out: Vec<LeftOut>,
-    /// How many objects were left out because they have no region.
+    /// The number of objects left out because they have no region.
     without_region: usize,
 }
 
 impl Summary {
-    /// Of nothing yet.
+    /// An empty summary.
     fn new(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -248,7 +247,7 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// What a service says may hold what a terminal obeys.
+/// A text of the service without control characters for the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -266,7 +265,7 @@ pub enum Adoptable {
 }
 
 impl Adoptable {
-    /// Those that are asked for, each once; all where none is named.
+    /// The requested kinds without duplicates; all if none is named.
     pub(in crate::commands) fn asked(named: &[Self]) -> Vec<Self> {
         let all = Self::value_variants().iter().copied();
         all.filter(|kind| named.is_empty() || named.contains(kind)).collect()
@@ -281,7 +280,7 @@ impl Adoptable {
         }
     }
 
-    /// The file that they are written to.
+    /// The file for objects of this kind.
     fn file(self) -> &'static str {
         match self {
             Self::CloudDisk => "cloud_disks.tf",
@@ -290,7 +289,7 @@ impl Adoptable {
         }
     }
 
-    /// One of them, in words.
+    /// The noun for one object.
     pub(in crate::commands) fn noun(self) -> &'static str {
         match self {
             Self::CloudDisk => "cloud disk",
@@ -299,7 +298,7 @@ impl Adoptable {
         }
     }
 
-    /// What stands before a label that must not begin with a digit.
+    /// The prefix of a label that would begin with a digit.
     fn prefix(self) -> &'static str {
         match self {
             Self::CloudDisk => "disk",

@@ -1,4 +1,4 @@
-//! What the account has, and what it costs: the one place that asks the service.
+//! The objects of the account and their prices: the only file of `audit` that sends requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use crate::{
     commands::adopt::Adoptable,
 };
 
-/// A month, in hours.
+/// The hours of a month.
 const HOURS_A_MONTH: i32 = 730;
 
-/// Everything that the lists of the service show.
+/// The objects and specifications in the service's lists.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// What is billed.
+    /// The billed objects.
     pub(super) billed: Vec<Billed>,
-    /// Everything that was listed, what is released included: proof that it is of this account.
+    /// All listed objects, released ones included: proof that an object belongs to this account.
     pub(super) listed: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
     pub(super) specs: BTreeMap<(String, i64), Spec>,
 }
 
-/// Something that is billed.
+/// A billed object.
 #[derive(Clone, Debug)]
 pub(super) struct Billed {
     pub(super) kind: Adoptable,
@@ -33,13 +33,13 @@ pub(super) struct Billed {
     pub(super) name: Option<String>,
     pub(super) region: Option<String>,
     pub(super) status: Option<String>,
-    /// When it was made, in Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub(super) since: Option<i64>,
-    /// By what an instance is priced.
+    /// The basis of an instance's price.
     pub(super) order: Option<Order>,
 }
 
-/// By what an instance is priced.
+/// The basis of an instance's price.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) payment_type: String,
@@ -48,7 +48,7 @@ pub(super) struct Order {
 }
 
 impl Account {
-    /// Lists everything: one list for each kind, and one of specifications for each region.
+    /// Reads one list for each kind, and one of specifications for each region.
     pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Error> {
         let list = |kind: Adoptable| move |source| Error::List { kind: kind.noun(), source };
         let instances = client.instances().fresh(context).await.map_err(list(Adoptable::Instance))?;
@@ -68,7 +68,7 @@ impl Account {
         Ok(account)
     }
 
-    /// Takes a list in, if it is whole.
+    /// Adds a list, if it is complete.
     fn take<T: Record>(
         &mut self,
         kind: Adoptable,
@@ -90,7 +90,7 @@ impl Account {
         Ok(())
     }
 
-    /// What an instance costs by the hour, with so much extra local disk in GB; none where the service names no price.
+    /// The hourly price of an instance with extra local disk in GB; `None` if the service has no price.
     pub(super) fn hourly(&self, billed: &Billed, extra_disk: i64) -> Option<BigDecimal> {
         let order = billed.order.as_ref()?;
         let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
@@ -108,7 +108,7 @@ impl Account {
     }
 }
 
-/// A price by the hour as one by the month.
+/// An hourly price as a monthly one.
 pub(super) fn monthly(hourly: &BigDecimal) -> BigDecimal {
     hourly * BigDecimal::from(HOURS_A_MONTH)
 }

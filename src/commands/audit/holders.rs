@@ -1,4 +1,4 @@
-//! Who holds what is billed, and what is held and is not there.
+//! The holders of billed objects, and the objects in states that do not exist in the account.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +13,26 @@ use super::{
 };
 use crate::commands::adopt::Adoptable;
 
-/// The version of the JSON form. A new field is no new version.
+/// The version of the JSON format. A new field does not change it.
 const FORMAT: &str = "1.0";
 
-/// Digits behind the point of a price.
+/// The decimal places of a price.
 const DIGITS: i64 = 6;
 
-/// What is billed, and who holds it.
+/// The billed objects and their holders.
 #[derive(Debug, Serialize)]
 pub(super) struct Audit {
     format_version: &'static str,
-    /// What is billed, by kind and id.
+    /// The billed objects, by kind and id.
     pub(super) objects: Vec<Object>,
-    /// What a state holds and the account lacks.
+    /// Objects that are in a state and not in the account.
     pub(super) missing: Vec<Missing>,
-    /// What several addresses hold.
+    /// Objects that several addresses hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) duplicates: Vec<Duplicate>,
 }
 
-/// Something that is billed.
+/// A billed object.
 #[derive(Debug, Serialize)]
 pub(super) struct Object {
     #[serde(serialize_with = "kind")]
@@ -51,19 +51,19 @@ pub(super) struct Object {
     pub(super) address: Option<String>,
 }
 
-/// Who holds an object.
+/// The holder of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Holder {
-    /// Neither a state nor a note.
+    /// Neither a state nor a pending record.
     Nobody,
-    /// A note in a pending directory.
+    /// A pending record.
     Pending,
     /// An address in a state.
     State,
 }
 
-/// Something that a state holds and the account lacks.
+/// An object that is in a state and not in the account.
 #[derive(Debug, Serialize)]
 pub(super) struct Missing {
     #[serde(serialize_with = "kind")]
@@ -73,7 +73,7 @@ pub(super) struct Missing {
     pub(super) source: String,
 }
 
-/// Something that several addresses hold.
+/// An object that several addresses hold.
 #[derive(Debug, Serialize)]
 pub(super) struct Duplicate {
     #[serde(serialize_with = "kind")]
@@ -90,7 +90,7 @@ pub(super) struct Place {
 }
 
 impl Audit {
-    /// Matches an account with states and notes, at a time in Unix seconds.
+    /// Matches an account with states and pending records, at a time in Unix seconds.
     pub(super) fn new(account: &Account, states: &[AuditedState], notes: &[Note], now: i64) -> Result<Self, Error> {
         belongs_together(account, states)?;
         let mut held: BTreeMap<(Adoptable, &str), Vec<(&AuditedState, &Held)>> = BTreeMap::new();
@@ -143,7 +143,7 @@ impl Audit {
         })
     }
 
-    /// Leaves out what is younger.
+    /// Removes younger objects.
     pub(super) fn only_older_than(&mut self, seconds: i64) {
         self.objects.retain(|object| object.age_seconds.is_none_or(|age| age >= seconds));
     }
@@ -154,13 +154,13 @@ impl Audit {
         nobodys.map(|object| (object.kind, object.id.clone())).collect()
     }
 
-    /// As data.
+    /// The audit as JSON.
     pub(super) fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
 
-/// Whether the lists can be of the account that the states are of.
+/// Checks that the states can belong to the listed account.
 fn belongs_together(account: &Account, states: &[AuditedState]) -> Result<(), Error> {
     for state in states {
         let is_listed = |held: &Held| account.listed.contains(&(held.kind, held.id.clone()));
@@ -305,7 +305,7 @@ mod tests {
             error.starts_with("the account has no cloud disk at all, but prod holds damodel_cloud_disk.a"),
             "{error}"
         );
-        // What is released is proof that it is this account.
+        // A released object proves that it is this account.
         released.billed.clear();
         let found = audit(&released, &held("ins-1"), &[]).unwrap();
         assert_eq!((found.objects.len(), found.missing.len()), (0, 1));
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(ids, ["ins-1", "7"]);
     }
 
-    /// 10,000 objects of every kind, some of them in each of 20 states, 300 held by nobody: found exactly.
+    /// 10,000 objects of every kind in 20 states, 300 of them without a holder, which are found exactly.
     #[test]
     fn orphans_are_found_among_ten_thousand() {
         let kinds = [Adoptable::Instance, Adoptable::CloudDisk, Adoptable::PrivateImage];

@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel audit`: everything that is billed in the account, and who holds it.
+//! `terraform-provider-damodel audit`: the billed objects of the account and their holders.
 
 mod account;
 mod holders;
@@ -33,10 +33,10 @@ use crate::{
 
 pub use self::states::NotAState;
 
-/// The exit code when somebody asked to be stopped by what was found.
+/// The exit code for unmanaged objects with --fail-on.
 const FOUND: u8 = 3;
 
-/// How long the service is asked, in all.
+/// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Lists everything that the account bills, and which state or pending record holds it.
@@ -92,26 +92,26 @@ pub enum FailOn {
     Unmanaged,
 }
 
-/// How an audit ended.
+/// The outcome of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing that was asked for was found.
+    /// No unmanaged object, or no --fail-on.
     Clear,
     /// An object is unmanaged, and --fail-on unmanaged was given.
     Unmanaged,
 }
 
-/// Why there is no list.
+/// The reason why there is no list.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The configuration of unmanaged objects could not be written.
     #[error("cannot adopt the unmanaged objects")]
     Adopt(#[source] Box<adopt::Error>),
-    /// The base address is none.
+    /// The base address is invalid.
     #[error("cannot use the base address")]
     BaseUrl(#[from] InvalidBaseUrl),
-    /// The service lists nothing of a kind that a state holds. Usual cause: another account, or a fault of the service.
+    /// The service lists no object of a kind that a state has. Usual cause: another account, or a fault of the service.
     #[error(
         "the account has no {kind} at all, but {source_name} holds {address}. Check DAMODEL_BASE_URL and \
          DAMODEL_API_TOKEN: it may be another account"
@@ -124,33 +124,33 @@ pub enum Error {
         /// An object in it.
         address: String,
     },
-    /// A list is not whole. Usual cause: it changed while it was read, or the service left records out.
+    /// A list is incomplete. Usual cause: it changed while it was read, or the service omitted records.
     #[error("the list of {kind}s is not complete: {seen} of {total} could be read. Run it again")]
     Incomplete {
         /// The kind of objects.
         kind: &'static str,
-        /// How many were read.
+        /// The number of records read.
         seen: usize,
-        /// How many there are.
+        /// The total number.
         total: String,
     },
-    /// The service could not be asked.
+    /// A list could not be read.
     #[error("cannot list the {kind}s of the account")]
     List {
         /// The kind of objects.
         kind: &'static str,
-        /// Why.
+        /// The cause.
         source: ApiError,
     },
-    /// The pending directory that was named is none. Usual cause: a slip in the name.
+    /// The named pending directory does not exist. Usual cause: a misspelled name.
     #[error("no pending directory at {}", .0.display())]
     NoDirectory(PathBuf),
-    /// The notes of a pending directory cannot be read.
+    /// The records of a pending directory cannot be read.
     #[error("cannot read the pending directory {}: {reason}", path.display())]
     Notes {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// None of the objects of a state is in the account.
@@ -161,35 +161,35 @@ pub enum Error {
     OtherAccount {
         /// The state.
         source_name: String,
-        /// How many objects it holds.
+        /// The number of its objects.
         count: usize,
     },
-    /// A file is out of reach.
+    /// A file cannot be read.
     #[error("cannot read {place}")]
     Read {
-        /// Where it is.
+        /// The file.
         place: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A state is none.
+    /// A document is not a state.
     #[error("cannot read {place} as a state")]
     State {
-        /// Where it came from.
+        /// Its file or stream.
         place: String,
-        /// What it is instead.
+        /// What the document is.
         source: NotAState,
     },
-    /// Standard output is out of reach.
+    /// Standard output cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 
-/// Lists what is billed, and who holds it.
+/// Lists the billed objects and their holders.
 ///
 /// # Errors
 ///
-/// When the account or a state cannot be read whole, or they do not belong together. Nothing is written then.
+/// If the account or a state cannot be read completely, or they do not belong together. Nothing is written then.
 pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
     let environment = Environment::of_process();
     audit(&arguments, &environment, &mut io::stdin(), &mut io::stdout(), &mut io::stderr()).await
@@ -285,13 +285,13 @@ impl Termination for Outcome {
 
 const TITLES: [&str; 9] = ["KIND", "ID", "NAME", "REGION", "STATUS", "AGE", "HOURLY", "MONTHLY", "HELD BY"];
 
-/// The columns that are numbers.
+/// The columns of numbers.
 const NUMBERS: [usize; 2] = [6, 7];
 
 /// The longest text in a cell, in characters.
 const LONGEST: usize = 100;
 
-/// For a terminal.
+/// The table for a terminal.
 fn plain(audit: &Audit) -> String {
     let mut rows = vec![TITLES.map(str::to_owned)];
     rows.extend(sorted(audit).into_iter().map(|object| row(object, |text| visible(text, LONGEST))));
@@ -321,7 +321,7 @@ fn plain(audit: &Audit) -> String {
     text
 }
 
-/// For a comment.
+/// The table for a comment.
 fn markdown(audit: &Audit) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut text = format!("## Account audit\n\n{}\n\n", summary(audit));
@@ -343,7 +343,7 @@ fn markdown(audit: &Audit) -> String {
     text
 }
 
-/// What several addresses hold, a line each.
+/// The objects that several addresses hold, one per line.
 fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     audit.duplicates.iter().map(|duplicate| {
         let place = |place: &holders::Place| {
@@ -355,7 +355,7 @@ fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     })
 }
 
-/// Unmanaged objects first.
+/// The objects, unmanaged ones first.
 fn sorted(audit: &Audit) -> Vec<&Object> {
     let mut objects: Vec<&Object> = audit.objects.iter().collect();
     objects.sort_by_key(|object| object.holder);

@@ -1,4 +1,4 @@
-//! States, as far as they say what they hold. Nothing else of them is kept: they are full of secrets.
+//! The objects in states and pending records. Other parts of a state are not kept, because they have secrets.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -14,15 +14,15 @@ use crate::{
 /// The newest format of state files.
 const NEWEST: u64 = 4;
 
-/// What a state holds.
+/// The objects of a state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AuditedState {
-    /// Its path, or what it is.
+    /// Its path, or the name of the stream.
     pub(super) source: String,
     pub(super) held: Vec<Held>,
 }
 
-/// An object that a state holds.
+/// An object in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) kind: Adoptable,
@@ -31,11 +31,11 @@ pub(super) struct Held {
     pub(super) address: String,
     /// Extra local disk of an instance in GB, which is billed with it.
     pub(super) extra_disk: i64,
-    /// Whether it comes with an instance (`new_disks`), and is no resource of its own.
+    /// Whether it was created with an instance (`new_disks`) instead of as its own resource.
     pub(super) is_part: bool,
 }
 
-/// Why something is not a state that this program reads.
+/// The reason why a document is not a readable state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAState {
@@ -45,16 +45,16 @@ pub enum NotAState {
     /// It is empty. Usual cause: the backend has no state in this workspace.
     #[error("it is empty")]
     Empty,
-    /// It lacks what every state has.
+    /// A required part is missing or malformed.
     #[error("it is unreadable at {0}")]
     Odd(String),
-    /// It is some other document.
+    /// It is another document.
     #[error("it is JSON, and not what `terraform state pull` or `terraform show -json` writes")]
     Other,
     /// It is a plan.
     #[error("it is a plan, not a state")]
     Plan,
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("it is not JSON ({0})")]
     Syntax(String),
     /// Its format is newer than this program.
@@ -63,7 +63,7 @@ pub enum NotAState {
 }
 
 impl AuditedState {
-    /// Reads a state file of any version, or what `show -json` writes of one.
+    /// Reads a state file of any version, or the output of `show -json` for one.
     pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
         let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
         if document.iter().all(u8::is_ascii_whitespace) {
@@ -72,7 +72,7 @@ impl AuditedState {
         if document.starts_with(b"PK\x03\x04") {
             return Err(NotAState::Plan);
         }
-        // What serde says of an error is of its place alone, and never of the text.
+        // The error has only line and column, never a part of the document.
         let root: Value = serde_json::from_slice(document)
             .map_err(|error| NotAState::Syntax(format!("line {}, column {}", error.line(), error.column())))?;
         if root.get("encrypted_data").is_some() {
@@ -98,7 +98,7 @@ impl AuditedState {
             }
             (None, None) => return Err(NotAState::Other),
         };
-        // A disk that is a resource of its own is held by that.
+        // A disk with its own resource is held by that resource.
         let own: BTreeSet<(Adoptable, String)> =
             held.iter().filter(|held| !held.is_part).map(|held| (held.kind, held.id.clone())).collect();
         held.retain(|held| !held.is_part || !own.contains(&(held.kind, held.id.clone())));
@@ -156,7 +156,7 @@ fn old_file(root: &Value) -> Result<Vec<Held>, NotAState> {
     Ok(held)
 }
 
-/// A module as `show -json` writes it, and those within.
+/// A module in the form of `show -json`, and its child modules.
 fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
     for resource in list(module, "resources")? {
         let odd = || NotAState::Odd("values".to_owned());
@@ -172,8 +172,7 @@ fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
     list(module, "child_modules")?.iter().try_for_each(|module| shown(module, held))
 }
 
-/// Takes an object in, and the disks that come with it; none when it has no id. What this program does not bill is
-/// passed over.
+/// Adds an object and the disks created with it; `None` if it has no id. Types that are not billed are skipped.
 fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> Option<()> {
     let Some(kind) = kind_of(kind) else { return Some(()) };
     let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;
@@ -192,7 +191,7 @@ fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> 
     Some(())
 }
 
-/// The cloud disks that were made with an instance: those that are mounted, without those that were there before.
+/// The cloud disks that were created with an instance: the mounted ones without those that existed before.
 fn parts(instance: &Value) -> Vec<String> {
     let elements = |name: &str| instance[name].as_array().map(Vec::as_slice).unwrap_or_default();
     if elements("new_disks").is_empty() {
@@ -211,7 +210,7 @@ fn kind_of(kind: &str) -> Option<Adoptable> {
     Adoptable::asked(&[]).into_iter().find(|known| known.type_name() == kind)
 }
 
-/// A list that may be left out.
+/// A list that may be missing.
 fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
     match within.get(key) {
         None | Some(Value::Null) => Ok(&[]),
@@ -220,19 +219,19 @@ fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
     }
 }
 
-/// A create that is written down.
+/// A pending record of a create.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
     pub(super) kind: Adoptable,
-    /// Its import id, once the service told it.
+    /// Its import id, once it is known.
     pub(super) id: Option<String>,
-    /// The name that was sent.
+    /// The name under which the create was sent.
     pub(super) marker: String,
-    /// The pending directory, as it was named.
+    /// The pending directory, as named by the user.
     pub(super) source: String,
 }
 
-/// Reads the notes of every directory, all or none.
+/// Reads the pending records of all directories; one failure fails all.
 pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Error> {
     let mut notes = Vec::new();
     for directory in directories {
@@ -309,7 +308,7 @@ mod tests {
                 "damodel_cloud_disk 8 module.a.damodel_cloud_disk.d.0"
             ]
         );
-        // An empty state is a state.
+        // An empty state is valid.
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
     }
 

@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel demo`: from nothing to a served model and back, on the sandbox, driven by a real
+//! `terraform-provider-damodel demo`: creates and destroys an instance with a model server on the sandbox, with a real
 //! Terraform.
 
 mod story;
@@ -41,7 +41,7 @@ pub struct Arguments {
     pub verbose: bool,
 }
 
-/// Why the demo did not come to its end.
+/// The reason why the demo did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,23 +51,23 @@ pub enum Error {
     /// The sandbox did not start.
     #[error("cannot start the sandbox")]
     Sandbox(#[from] SandboxError),
-    /// Standard output or the signals are out of reach.
+    /// Standard output cannot be written, or signals not handled.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
-    /// A step ended well and did not do what it should. Usual cause: a defect of this program.
+    /// A step succeeded with an unexpected result. Usual cause: a defect of this program.
     #[error("{expected}\n\n{instead}")]
     Unexpected {
-        /// What should have been, as a sentence.
+        /// The expected result, as a sentence.
         expected: String,
-        /// What was.
+        /// The actual result.
         instead: String,
     },
-    /// The working directory could not be made.
+    /// The working directory could not be created.
     #[error("cannot prepare a working directory")]
     Workspace(#[source] io::Error),
 }
 
-/// Runs the demo until its end or a signal. However it ends, nothing is left on the computer.
+/// Runs the demo until its end or a signal. In every case its files are removed and its processes ended.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<(),
     run_until(arguments, surroundings, &mut io::stdout(), told_to_end()).await
 }
 
-/// Runs the demo until its end, or until this future is ready. What it tells goes to `out`.
+/// Runs the demo until its end, or until `end` is ready. Its text is written to `out`.
 ///
 /// # Errors
 ///
@@ -91,11 +91,11 @@ pub async fn run_until(
     let told = tell(arguments, surroundings, Narrator::new(out), stop.clone());
     tokio::pin!(told, end);
     tokio::select! {
-        // First, so that signals are listened for before anything is made that must be removed.
+        // First, so that signals are handled before files are created.
         biased;
         ended = &mut end => {
             stop.cancel();
-            // Ends with an error of its own, after what it runs.
+            // It ends with its own error, after the command it runs.
             told.await?;
             ended.map_err(Error::Terminal)
         }
@@ -103,7 +103,7 @@ pub async fn run_until(
     }
 }
 
-/// Sets the stage, tells the story, and clears the stage away.
+/// Prepares a workspace and a sandbox, runs the steps, and removes both.
 async fn tell(
     arguments: Arguments,
     surroundings: Surroundings,
@@ -139,14 +139,14 @@ async fn tell(
     narrator.end()
 }
 
-/// The example that is run, as it is in the repository.
+/// The example of the repository that is run.
 const QUICKSTART: [(&str, &str); 3] = [
     ("main.tf", include_str!("../../../examples/quickstart/main.tf")),
     ("outputs.tf", include_str!("../../../examples/quickstart/outputs.tf")),
     ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
 ];
 
-/// What the instance is to serve: a model of the sandbox's public storage.
+/// The served model, from the sandbox's public storage.
 const MODEL: &str = "~/public-storage/model/tiny.gguf";
 
 /// A temporary folder with the example and a mirror. Removed when dropped.
@@ -172,12 +172,12 @@ impl Workspace {
         self.folder.path()
     }
 
-    /// Where the example is.
+    /// The folder of the example.
     fn configuration(&self) -> PathBuf {
         self.folder.path().join("quickstart")
     }
 
-    /// What makes a run mean this mirror and this service.
+    /// The environment for a run with this mirror and this service.
     fn environment(&self, environment: Environment, service: &Running) -> Environment {
         environment
             .with("TF_CLI_CONFIG_FILE", &self.mirror.cli_config)
@@ -190,7 +190,7 @@ impl Workspace {
             .with("TF_VAR_model", MODEL)
     }
 
-    /// Removes everything, and says when that is not possible.
+    /// Removes the folder, with an error if that fails.
     fn remove(self) -> io::Result<()> {
         self.folder.close()
     }

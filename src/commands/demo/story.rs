@@ -1,4 +1,4 @@
-//! The steps of the demo (create, chat, an empty plan, destroy), and how each is shown.
+//! The steps of the demo (create, chat, an empty plan, destroy), and their output.
 
 use std::{io::Write, time::Duration};
 
@@ -20,14 +20,14 @@ use crate::{
 /// The instance of the example.
 const MACHINE: &str = "damodel_instance.first";
 
-/// The inference server in it.
+/// The model server in it.
 const SERVER: &str = "damodel_llama_server.chat[0]";
 
-/// How often it is looked what a command waits for.
+/// The interval between looks at the waits of a command.
 const LOOKS: Duration = Duration::from_millis(200);
 
-/// The life of one instance and the model that it serves, each step proved by what Terraform says and by what the
-/// service has.
+/// The steps for one instance and its model server. Each is verified with Terraform's output and the objects of the
+/// service.
 #[derive(Debug)]
 pub(super) struct Story<'a, 'out, W> {
     pub(super) cli: &'a Cli,
@@ -35,7 +35,7 @@ pub(super) struct Story<'a, 'out, W> {
     pub(super) service: &'a Running,
     pub(super) narrator: &'a mut Narrator<'out, W>,
     pub(super) stop: CancellationToken,
-    /// What the provider tells of its waits.
+    /// The provider's progress events.
     pub(super) follower: Follower,
 }
 
@@ -86,7 +86,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     async fn plan_again(&mut self) -> Result<(), Error> {
-        // Ends with 2 when there is anything to do.
+        // The exit code is 2 if the plan has changes.
         let output = self.step(&["plan", "-detailed-exitcode"]).await?;
         self.quote(&output, "No changes.")?;
         self.narrator.proves("Everything was read anew, and the state is what the service and the instance report.")
@@ -120,13 +120,13 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.narrator.proves("The service's own ledger: 1 created, 1 released, 0 left.")
     }
 
-    /// Tells and runs a command.
+    /// Shows and runs a command.
     async fn step(&mut self, arguments: &[&str]) -> Result<Output, Error> {
         self.narrator.step(&format!("{} {}", self.cli.name(), arguments.join(" ")))?;
         self.run(arguments).await
     }
 
-    /// Runs a command, and shows what it waits for meanwhile, and what it says to who wants to see it.
+    /// Runs a command, shows its waits meanwhile, and with --verbose its output.
     async fn run(&mut self, arguments: &[&str]) -> Result<Output, Error> {
         let (cli, folder, stop) = (self.cli, self.workspace.configuration(), self.stop.clone());
         let arguments = plain(arguments);
@@ -149,14 +149,14 @@ impl<W: Write + Send> Story<'_, '_, W> {
         Ok(self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await?)
     }
 
-    /// Shows what the provider tells of its waits, as `watch` does.
+    /// Shows the provider's progress events, as `watch` does.
     fn waits(&mut self) -> Result<(), Error> {
-        // Without them the story is as true.
+        // The demo does not fail without them.
         let news = self.follower.look().unwrap_or_default().told;
         news.iter().try_for_each(|told| self.narrator.proves(&watch::line(told, told.event.at)))
     }
 
-    /// Shows the line that begins like this, which must be there.
+    /// Shows the line with this beginning, which must exist.
     fn quote(&mut self, output: &Output, beginning: &str) -> Result<(), Error> {
         match output.line(beginning) {
             Some(line) => self.narrator.proves(line),
@@ -171,7 +171,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.json(&["output", "-json"]).await
     }
 
-    /// Shows what the model in the instance answers.
+    /// Shows the answer of the model in the instance.
     fn answer(&mut self, outputs: &Value) -> Result<(), Error> {
         match outputs["answer"]["value"].as_str() {
             Some(answer) if !answer.is_empty() => self.narrator.proves(&format!("The model in it answers: {answer:?}")),
@@ -190,13 +190,13 @@ impl<W: Write + Send> Story<'_, '_, W> {
         })
     }
 
-    /// So many instances exist in the service.
+    /// Checks the number of instances in the service.
     fn expect_instances(&self, count: usize) -> Result<(), Error> {
         let live = self.service.sandbox.ledger().live(Thing::Instance);
         expect("the service has so many instances", &json!(count), &json!(live.len()))
     }
 
-    /// The service's only instance runs under this name. Returns its UID.
+    /// Checks that the service's only instance runs under this name. Returns its UID.
     fn expect_instance(&self, name: &str) -> Result<String, Error> {
         let state = self.service.sandbox.state();
         let instance = &state["instances"][0];
@@ -212,7 +212,7 @@ fn plain<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [command, &["-no-color"], rest].concat()
 }
 
-/// What a plan does to a resource must be this.
+/// Checks the planned action for a resource.
 fn expect_actions(plan: &Value, address: &str, action: &str) -> Result<(), Error> {
     let mut changes = plan["resource_changes"].as_array().into_iter().flatten();
     let planned = changes.find(|change| change["address"] == address).map(|change| &change["change"]["actions"]);
@@ -226,23 +226,22 @@ fn expect(what: &str, expected: &Value, seen: &Value) -> Result<(), Error> {
     Err(Error::Unexpected { expected: format!("{what}: {expected}"), instead: format!("instead: {seen}") })
 }
 
-/// How many steps the story has.
+/// The number of steps.
 const STEPS: usize = 8;
 
-/// How the bar below the story looks on a terminal.
+/// The template of the bar below the text on a terminal.
 const BAR: &str = "{spinner} [{bar:24}] {pos}/{len} {elapsed} {wide_msg}";
 
-/// How often its spinner turns.
+/// The interval of its spinner.
 const TURN: Duration = Duration::from_millis(120);
 
-/// Tells the story as it goes: a line for each step, and below it what it proves. On a terminal a bar below it shows
-/// how far it is.
+/// Prints a line for each step, and its results below. On a terminal a bar shows the progress.
 #[derive(Debug)]
 pub(super) struct Narrator<'a, W> {
     out: &'a mut W,
     step: usize,
     start: Instant,
-    /// Draws on standard error, and nothing where that is no terminal.
+    /// Drawn on standard error, if that is a terminal.
     bar: ProgressBar,
     /// Whether the whole output of each step is shown.
     pub(super) verbose: bool,
@@ -250,7 +249,7 @@ pub(super) struct Narrator<'a, W> {
 
 impl<'a, W: Write> Narrator<'a, W> {
     pub(super) fn new(out: &'a mut W) -> Self {
-        // A template that could not be read leaves the bar as the library has it.
+        // With an invalid template the library's default is used.
         let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(STEPS as u64).with_style(style).with_finish(ProgressFinish::AndClear);
         Self { out, step: 0, start: Instant::now(), bar, verbose: false }
@@ -260,7 +259,7 @@ impl<'a, W: Write> Narrator<'a, W> {
         self.line(title)
     }
 
-    /// Says what is done next.
+    /// Prints the title of the next step.
     pub(super) fn step(&mut self, title: &str) -> Result<(), Error> {
         self.bar.set_position(self.step as u64);
         self.bar.set_message(title.to_owned());
@@ -269,7 +268,7 @@ impl<'a, W: Write> Narrator<'a, W> {
         self.line(&format!("\n[{}/{STEPS}] {title}", self.step))
     }
 
-    /// Shows what a step said.
+    /// Prints the output of a step, with --verbose.
     pub(super) fn said(&mut self, output: &Output) -> Result<(), Error> {
         if self.verbose {
             for line in output.to_string().lines() {
@@ -279,7 +278,7 @@ impl<'a, W: Write> Narrator<'a, W> {
         Ok(())
     }
 
-    /// Says what came of a step.
+    /// Prints a result of a step.
     pub(super) fn proves(&mut self, text: &str) -> Result<(), Error> {
         self.line(&format!("      {text}"))
     }

@@ -1,8 +1,8 @@
-//! `terraform-provider-damodel docs`: docs/ in the layout of the registry, made from the schemas and the examples
+//! `terraform-provider-damodel docs`: generates docs/ in the registry's layout from the schemas and the examples
 //! (plugin protocol, documentation layout).
 //!
-//! A page is a list of paragraphs; what stands in them comes from the schema that the core gets too, so that a new
-//! resource needs nothing here. Guides are written by hand and left alone.
+//! A page is a list of paragraphs. Their content comes from the schema that the core gets too, so a new resource needs
+//! no code here. Guides are written by hand and not changed.
 
 mod page;
 mod schema;
@@ -42,26 +42,26 @@ pub struct Arguments {
     pub examples: PathBuf,
 }
 
-/// Why the documentation could not be written, or is not current.
+/// The reason why the documentation could not be written, or is not current.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file is out of reach. Usual cause: another directory than the root of the repository, or a thing without its
+    /// A file cannot be read. Usual cause: another directory than the root of the repository, or a resource without an
     /// example.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The documentation is not what the schemas and examples make.
+    /// The documentation differs from the schemas and examples.
     #[error("the documentation is not current: {}. Run `terraform-provider-damodel docs`", listed(differences))]
     Stale {
-        /// The files that differ, with how.
+        /// The files that differ, with the kind of difference.
         differences: Vec<String>,
     },
-    /// Standard output is out of reach.
+    /// Standard output cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
     /// A file cannot be written or removed.
@@ -69,7 +69,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -78,7 +78,7 @@ pub enum Error {
 ///
 /// # Errors
 ///
-/// When a file is out of reach; and when the documentation is checked, and is not current.
+/// If a file cannot be read or written, or if checked documentation is not current.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     let server = Server::new(Damodel::new(Environment::default()), Ends::default());
     let pages = pages(&server, &Examples::new(arguments.examples))?;
@@ -122,14 +122,14 @@ fn listed(differences: &[String]) -> String {
 #[derive(Debug)]
 struct Folder(PathBuf);
 
-/// How a file of the folder is not what it should be.
+/// A difference of a file in the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Difference {
-    /// It holds something else.
+    /// Its content differs.
     Changed(PathBuf),
-    /// It is not there.
+    /// It is missing.
     Missing(PathBuf),
-    /// It was made once, and nothing makes it any more.
+    /// It was generated, and no schema generates it now.
     Orphaned(PathBuf),
 }
 
@@ -138,7 +138,7 @@ impl Folder {
         Self(path)
     }
 
-    /// What is not as it should be. Files that were never made by this program are none of its business.
+    /// All differences. Files that this program did not generate are ignored.
     fn differences(&self, pages: &BTreeMap<PathBuf, String>) -> Result<Vec<Difference>, Error> {
         let mut differences = Vec::new();
         for (path, page) in pages {
@@ -160,7 +160,7 @@ impl Folder {
         Ok(differences)
     }
 
-    /// Makes it as it should be.
+    /// Corrects a difference.
     fn settle(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
         let path = self.0.join(difference.path());
         let settled = match pages.get(difference.path()) {

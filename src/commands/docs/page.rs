@@ -1,5 +1,4 @@
-//! The pages: the first one, a function's, and that of a resource, data source, ephemeral resource, list resource or
-//! action.
+//! The pages: the index, functions, resources, data sources, ephemeral resources, list resources and actions.
 
 use std::{
     collections::BTreeMap,
@@ -16,33 +15,33 @@ use crate::{
     provider::ADDRESS,
 };
 
-/// In every page that is made, and in none that is written by hand.
+/// The mark of every generated page, which handwritten pages do not have.
 pub(super) const MARK: &str =
     "<!-- Made by `terraform-provider-damodel docs` from the schema. Change the texts there. -->";
 
-/// A kind of offer, each of which has a page.
+/// A kind of offer whose offers have pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageKind {
-    /// What it is for the framework.
+    /// The framework's kind.
     pub(super) offered: framework::OfferKind,
-    /// Where its pages are, and its examples.
+    /// The folder of its pages and its examples.
     pub(super) folder: &'static str,
-    /// What one is called in a heading.
+    /// The singular in headings.
     pub(super) title: &'static str,
-    /// What several are called in a heading.
+    /// The plural in headings.
     pub(super) plural: &'static str,
     /// The file of its example.
     example: &'static str,
-    /// What language that is; "terraform" is a configuration.
+    /// The language of the example; "terraform" is a configuration.
     language: &'static str,
-    /// Whether what exists can be taken over.
+    /// Whether existing objects can be imported.
     is_imported: bool,
-    /// The cores that know it; none for what all do.
+    /// The cores that support it; `None` if all do.
     needs: Option<&'static str>,
 }
 
 impl PageKind {
-    /// What the core manages.
+    /// Resources.
     pub(super) const RESOURCE: Self = Self {
         offered: framework::OfferKind::Resource,
         folder: "resources",
@@ -94,7 +93,7 @@ impl PageKind {
         needs: Some("Terraform 1.14 or newer"),
     };
 
-    /// All kinds, in the order of the first page.
+    /// All kinds, in the order of the index page.
     pub(super) const ALL: [Self; 5] =
         [Self::RESOURCE, Self::DATA_SOURCE, Self::EPHEMERAL_RESOURCE, Self::LIST_RESOURCE, Self::ACTION];
 
@@ -130,19 +129,19 @@ pub(super) fn page(
     Ok(text(&paragraphs))
 }
 
-/// The provider's name, with which every type begins.
+/// The provider's name, which is the prefix of every type.
 pub(super) fn provider_name() -> &'static str {
     ADDRESS.rsplit('/').next().unwrap_or(ADDRESS)
 }
 
-/// What the registry's navigation and search show (plugin protocol, documentation layout). It is plain text, so that
-/// code is not marked there.
+/// The front matter for the registry's navigation and search (plugin protocol, documentation layout). It is plain text,
+/// so code marks are removed.
 pub(super) fn front_matter(title: &str, description: &str) -> String {
     let first = first_paragraph(description).replace('`', "");
     format!("---\npage_title: \"{title}\"\nsubcategory: \"\"\ndescription: |-\n  {first}\n---")
 }
 
-/// What it is, in a paragraph.
+/// The first paragraph of a description.
 pub(super) fn first_paragraph(description: &str) -> &str {
     description.split("\n\n").next().unwrap_or(description)
 }
@@ -169,7 +168,7 @@ fn import(folder: &Path, identity: Option<&IdentitySchema>, examples: &Examples)
     Ok(paragraphs)
 }
 
-/// What an identity is made of, in the registry's form.
+/// The section of an identity's attributes, in the registry's form.
 fn identity_section(identity: &IdentitySchema) -> Vec<String> {
     let mut paragraphs = vec!["### Identity Schema".to_owned()];
     for (group, required) in [("Required", true), ("Optional", false)] {
@@ -183,7 +182,7 @@ fn identity_section(identity: &IdentitySchema) -> Vec<String> {
     paragraphs
 }
 
-/// The folder of the examples, in the layout that the registry's own tools read.
+/// The folder of the examples, in the layout of the registry's tools.
 #[derive(Debug)]
 pub(super) struct Examples(PathBuf);
 
@@ -202,10 +201,10 @@ impl Examples {
     }
 }
 
-/// What is written by hand in the first page.
+/// The handwritten part of the index page.
 const PROSE: &str = include_str!("index.md");
 
-/// The first page: what the provider is, what it is configured with, and what it offers.
+/// The index page: the provider, its configuration, and its offers.
 pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Error> {
     let (name, description) = (provider_name(), &server.schema().description);
     let mut paragraphs = vec![
@@ -235,12 +234,12 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
     Ok(text(&paragraphs))
 }
 
-/// A section with these lines; none without any.
+/// A section with these lines; empty without lines.
 fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
     if lines.is_empty() { Vec::new() } else { vec![format!("## {heading}"), lines.join("\n")] }
 }
 
-/// The variables that descriptions name, each with the argument that it is described at.
+/// The environment variables in descriptions, each with its argument.
 fn variables<P: Provider>(server: &Server<P>) -> String {
     let mut named: BTreeMap<&str, String> = BTreeMap::new();
     for resource in server.registry().of(framework::OfferKind::Resource) {
@@ -266,17 +265,17 @@ fn variables_of(schema: &Schema) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Up to the first full stop or colon that ends a sentence.
+/// The text up to the first full stop or colon that ends a sentence.
 fn first_sentence(description: &str) -> String {
     let paragraph = first_paragraph(description);
     let sentence = paragraph.split_once(". ").map_or(paragraph, |(first, _)| first);
     format!("{}.", sentence.trim_end_matches('.'))
 }
 
-/// The cores that know functions.
+/// The cores that support functions.
 const NEEDS: &str = "-> It needs Terraform 1.8 or newer, or OpenTofu 1.7 or newer.";
 
-/// Where the page of a function is.
+/// The path of a function's page.
 pub(super) fn function_path(name: &str) -> PathBuf {
     Path::new("functions").join(name).with_extension("md")
 }
@@ -306,7 +305,7 @@ pub(super) fn function_page(name: &str, signature: &Signature, examples: &Exampl
     Ok(text(&paragraphs))
 }
 
-/// The signature in a line, in the words of type constraints.
+/// The signature in one line, with type constraints.
 fn line(name: &str, signature: &Signature) -> String {
     let parameter = |parameter: &Parameter| format!("{} {}", parameter.name, constraint(&parameter.ty));
     let variadic = signature.variadic.iter().map(|it| format!("{}...", parameter(it)));

@@ -7,27 +7,27 @@ use crate::framework::{
     schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, Validator},
 };
 
-/// What replacement means, for those who meet it in the lists below it.
+/// The explanation of replacement, above the lists that mention it.
 const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys the resource and creates a new one. \
                            Setting an argument that is null in the state (for example after an import) does not, \
                            unless noted.";
 
-/// The groups of a list, in the registry's order and words.
+/// The groups of a list, in the registry's order and wording.
 const GROUPS: [(&str, &[Requirement]); 3] = [
     ("Required", &[Requirement::Required]),
     ("Optional", &[Requirement::Optional, Requirement::OptionalComputed]),
     ("Read-Only", &[Requirement::Computed]),
 ];
 
-/// A list within the schema that has a section of its own.
+/// A nested attribute with its own section.
 struct Nested<'a> {
-    /// Its own name last.
+    /// The names of its parents, then its own.
     path: Vec<&'a str>,
     attributes: &'a [Attribute],
     is_block: bool,
 }
 
-/// The section of a page that lists what a schema has.
+/// The section of a page that lists the attributes and blocks of a schema.
 pub(super) fn section(schema: &Schema) -> Vec<String> {
     let mut paragraphs = vec!["## Schema".to_owned()];
     if schema.attributes.iter().any(|attribute| attribute.replacement != Replacement::Never) {
@@ -101,12 +101,12 @@ fn path<'a>(parents: &[&'a str], name: &'a str) -> Vec<&'a str> {
     parents.iter().copied().chain([name]).collect()
 }
 
-/// The anchor as the registry's own generator names it, so that links from outside are the expected ones.
+/// The anchor in the form of the registry's generator, so that external links work.
 fn anchor(is_block: bool, path: &[&str]) -> String {
     format!("{}--{}", if is_block { "nestedblock" } else { "nestedatt" }, path.join("--"))
 }
 
-/// What is said of a value behind its type.
+/// A property that is shown after the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Optional,
@@ -114,8 +114,8 @@ pub(super) enum Flag {
     WriteOnly,
 }
 
-/// The line of an attribute in the registry's form: name, type, description, and what the description leaves to the
-/// schema.
+/// The line of an attribute in the registry's form: name, type, description, and the facts of the schema that the
+/// description omits.
 pub(super) fn line(attribute: &Attribute) -> String {
     let flags: Vec<Flag> = [(attribute.sensitive, Flag::Sensitive), (attribute.write_only, Flag::WriteOnly)]
         .into_iter()
@@ -125,7 +125,7 @@ pub(super) fn line(attribute: &Attribute) -> String {
     named(&attribute.name, &attribute_type(&attribute.ty), &flags, &text)
 }
 
-/// A line of a list. Further paragraphs of the text are indented, so that they stay in it.
+/// A line of a list. Further paragraphs of the text are indented, so that they belong to the line.
 pub(super) fn named(name: &str, ty: &str, flags: &[Flag], text: &str) -> String {
     let flags: String = flags.iter().map(|flag| format!(", {}", flag.word())).collect();
     format!("- `{name}` ({ty}{flags}) {}", text.replace("\n", "\n  ").replace("\n  \n", "\n\n"))
@@ -143,7 +143,7 @@ impl Flag {
     }
 }
 
-/// What the schema knows and the description does not say.
+/// The facts of the schema that the description omits.
 fn facts(attribute: &Attribute) -> Vec<String> {
     let description = &attribute.description;
     let default = attribute.default.as_ref().filter(|_| !description.contains("Default"));
@@ -151,7 +151,7 @@ fn facts(attribute: &Attribute) -> Vec<String> {
     let is_collection = matches!(&attribute.ty, AttributeType::Plain(Type::List(_) | Type::Set(_) | Type::Map(_)));
     let rules = rules(&attribute.validators, description, is_collection);
     let replacement = match attribute.replacement {
-        // Never null, so never set for the first time.
+        // It is never null, so the exception for a first value does not apply.
         Replacement::Always if attribute.requirement == Requirement::Required || attribute.default.is_some() => {
             Some("Forces replacement.")
         }
@@ -162,14 +162,14 @@ fn facts(attribute: &Attribute) -> Vec<String> {
     default.into_iter().chain(rules).chain(replacement.map(str::to_owned)).collect()
 }
 
-/// The rules that a description leaves out, in sentences.
+/// The rules that a description omits, in sentences.
 pub(super) fn rules(validators: &[Arc<dyn Validator>], description: &str, is_collection: bool) -> Vec<String> {
     let subject = if is_collection { "Each must be" } else { "Must be" };
     let rules = validators.iter().map(|validator| validator.rule()).filter(|rule| !is_said(rule, description));
     rules.map(|rule| format!("{subject} {}.", rule.replace('"', "`"))).collect()
 }
 
-/// Whether a description has a rule in it already: as it is, or all the words that the rule quotes, as code.
+/// Whether a description already has a rule: literally, or all its quoted words as code.
 fn is_said(rule: &str, description: &str) -> bool {
     let mut quoted = rule.split('"').skip(1).step_by(2).peekable();
     description.contains(rule)
@@ -184,7 +184,7 @@ fn attribute_type(ty: &AttributeType) -> String {
     }
 }
 
-/// A type in the registry's words.
+/// A type in the registry's wording.
 pub(super) fn plain_type(ty: &Type) -> String {
     match ty {
         Type::Bool => "Boolean".to_owned(),
@@ -199,7 +199,7 @@ pub(super) fn plain_type(ty: &Type) -> String {
     }
 }
 
-/// A default as one would write it, but for the quotes around a text.
+/// A default in HCL, without the quotes around a text.
 fn literal(value: &Value) -> String {
     let listed = |elements: &[Value]| format!("[{}]", elements.iter().map(literal).collect::<Vec<_>>().join(", "));
     match value {

@@ -1,4 +1,4 @@
-//! The command lines' own configuration, as far as it says where providers come from (CLI configuration, provider
+//! The installation methods in the CLI configuration of Terraform and OpenTofu (CLI configuration, provider
 //! installation).
 
 use std::{
@@ -20,23 +20,23 @@ use crate::{
     provider::ADDRESS,
 };
 
-/// The ending of a file of a configuration directory that is written in JSON.
+/// The ending of JSON files in a configuration directory.
 const JSON: &str = ".tfrc.json";
 
-/// Something that stands between a command line and what was installed.
+/// A setting that keeps a command line from using the installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// The provider is taken from where it is built.
+    /// dev_overrides name another directory for the provider.
     Overridden { file: PathBuf, address: String, directory: String },
-    /// Nothing says that the command lines should look into a place that they do not know.
+    /// No configuration names the directory, which is not a default one.
     NotLookedInto,
-    /// Providers come from elsewhere.
+    /// The methods take this provider from elsewhere.
     TurnedOff { file: PathBuf, address: String },
-    /// It is not known what it says.
+    /// The file cannot be parsed.
     Unreadable { file: PathBuf, reason: String },
 }
 
-/// What the configurations of both command lines say of what is installed in a place.
+/// The findings in the configurations of both command lines about a place.
 pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut silent = HOSTS.to_vec();
@@ -64,8 +64,8 @@ pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Findin
     findings
 }
 
-/// The files that each command line reads, with the hosts of those that read them. A file that is named is all that is
-/// read; else there is one in the home directory, and those of a directory beside it (CLI configuration, locations).
+/// The files of each command line, with the hosts of those that read them. A file named by a variable is the only one.
+/// Otherwise one in the home directory and those of a directory beside it are read (CLI configuration, locations).
 fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     let named = surroundings.path("TF_CLI_CONFIG_FILE").or_else(|| surroundings.path("TERRAFORM_CONFIG"));
     if let Some(file) = named {
@@ -80,7 +80,7 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     let home = home.unwrap_or_default();
     let [old, new] = names.map(|name| home.join(name));
     let xdg = surroundings.path("XDG_CONFIG_HOME").map(|xdg| xdg.join("opentofu"));
-    // OpenTofu takes its own file, then Terraform's, and looks elsewhere where there is neither.
+    // OpenTofu reads its own file, else Terraform's, else the one in the XDG directory.
     let mut files = if new.exists() {
         vec![(old, vec![terraform]), (new, vec![tofu])]
     } else if old.exists() {
@@ -88,7 +88,7 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     } else {
         vec![(old, vec![terraform]), (xdg.as_ref().map_or(new, |xdg| xdg.join("tofurc")), vec![tofu])]
     };
-    // As with the directory.
+    // The same order applies to the directory.
     let directory = home.join(directory);
     let of_tofu = xdg.filter(|_| !directory.is_dir());
     let is_shared = of_tofu.is_none();
@@ -99,7 +99,7 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     files
 }
 
-/// What is read of a configuration directory: files of these endings that are not hidden and no editor's copies.
+/// The files of a configuration directory: those with these endings, without hidden files and copies of editors.
 fn within(directory: &Path) -> Vec<PathBuf> {
     let is_read = |name: &str| {
         let is_ignored = name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
@@ -113,13 +113,13 @@ fn within(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a configuration file; one that is not there says nothing.
+/// Reads a configuration file; a missing one is empty.
 fn parse(file: &Path) -> Result<Body, String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     if file.to_string_lossy().ends_with(JSON) { json(&text) } else { native(&text) }
 }
 
-/// The part of a JSON configuration that is judged, in the other syntax: literals are the same in both.
+/// Translates the relevant part of a JSON configuration to HCL, whose literals are the same.
 fn json(text: &str) -> Result<Body, String> {
     let root: Value = serde_json::from_str(text).map_err(|error| format!("line {}", error.line()))?;
     let mut text = String::new();
@@ -141,7 +141,7 @@ fn json(text: &str) -> Result<Body, String> {
     native(&text)
 }
 
-/// A block of JSON stands alone or in a list.
+/// The blocks of a JSON value, which is one block or a list of blocks.
 fn each(value: Option<&Value>) -> Vec<&Value> {
     match value {
         Some(Value::Array(elements)) => elements.iter().collect(),
@@ -149,8 +149,8 @@ fn each(value: Option<&Value>) -> Vec<&Value> {
     }
 }
 
-/// Reads a configuration. It is written in the older HCL, where the keys of a block may be quoted; dev_overrides has
-/// such keys, and is an object to the HCL of today.
+/// Parses a configuration. The format is an older HCL, in which the keys of a block may be quoted. dev_overrides has
+/// such keys, so it is rewritten as an object of today's HCL.
 fn native(text: &str) -> Result<Body, String> {
     static OVERRIDES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^(\s*)dev_overrides\s*\{").ok());
     let text = match &*OVERRIDES {
@@ -182,7 +182,7 @@ fn overridden(installation: &Block, address: &str, host: &str) -> Option<String>
     directory.expr().as_str().map(str::to_owned)
 }
 
-/// Whether a method takes this provider of a host.
+/// Whether a method applies to this provider of a host.
 fn takes(method: &Block, host: &str) -> bool {
     let patterns = |name: &str| {
         let list = method.body.get_attribute(name).and_then(|list| list.value.as_array());
@@ -191,8 +191,8 @@ fn takes(method: &Block, host: &str) -> bool {
     patterns("include").unwrap_or(true) && !patterns("exclude").unwrap_or(false)
 }
 
-/// Whether a pattern for source addresses means this provider; one without a host means the registry of the command
-/// line itself.
+/// Whether a pattern for source addresses matches this provider; one without a host means the command line's own
+/// registry.
 fn matches(pattern: &str, host: &str) -> bool {
     let parts: Vec<&str> = pattern.split('/').collect();
     let address: Vec<&str> = [host].into_iter().chain(ADDRESS.split('/')).collect();

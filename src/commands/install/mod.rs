@@ -1,7 +1,7 @@
-//! `terraform-provider-damodel install`: puts this program where `terraform init` and `tofu init` find it.
+//! `terraform-provider-damodel install`: copies this program to where `terraform init` and `tofu init` find it.
 //!
-//! Both look into some directories by themselves, laid out as mirrors (plugin protocol, local installation), unless
-//! their own configuration says where providers come from.
+//! Both read some directories in the layout of mirrors by default (plugin protocol, local installation), unless the CLI
+//! configuration sets installation methods.
 
 mod cli_config;
 
@@ -43,48 +43,48 @@ pub struct Arguments {
     pub dir: Option<PathBuf>,
 }
 
-/// Why the program could not be installed.
+/// The reason why the program could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no home directory to install into.
+    /// The home directory is unknown.
     #[error("cannot find the home directory: {0} is not set. Name a directory with --dir")]
     NoHome(&'static str),
     /// The running program cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Where it is.
+        /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Standard output is out of reach.
+    /// Standard output cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
-    /// The file system said no.
+    /// A file or directory cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
-        /// What was to be written.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Installs the running program, and says what to write into a configuration and what stands in the way.
+/// Installs the running program, and prints the block for a configuration and the settings that prevent its use.
 ///
 /// # Errors
 ///
-/// When there is no place, or it cannot be written.
+/// If the directory is unknown or cannot be written.
 pub fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Error> {
     run_to(arguments, surroundings, Path::new("."), &mut io::stdout())
 }
 
-/// The same in another folder than the current one, with what it says going to `out`.
+/// The same in another folder than the current one, with its text written to `out`.
 ///
 /// # Errors
 ///
-/// When there is no place, or it cannot be written.
+/// If the directory is unknown or cannot be written.
 pub fn run_to(
     arguments: &Arguments,
     surroundings: &Surroundings,
@@ -119,7 +119,7 @@ fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surrounding
     let mut hindrances: Vec<String> = installed.iter().filter_map(Installed::shadow).collect();
     hindrances.extend(cli_config::findings(place, surroundings).iter().map(|finding| hindrance(finding, place)));
     hindrances.extend(differences(folder, installed));
-    // Both command lines may have the same to say.
+    // Both command lines may have the same finding.
     hindrances.dedup();
     hindrances
 }
@@ -164,7 +164,7 @@ fn provider_installation(directory: &Path) -> String {
     format!("provider_installation {{\n{methods}}}\n")
 }
 
-/// The methods that take this provider from a directory, and every other one from its registry.
+/// The methods that install this provider from a directory, and every other one from its registry.
 fn methods(directory: &Path) -> String {
     let path = super::terraform::quoted(directory);
     let addresses = HOSTS.map(|host| format!("\"{host}/{ADDRESS}\"")).join(", ");
@@ -177,11 +177,11 @@ fn methods(directory: &Path) -> String {
 /// The variable that names the home directory of the command lines.
 const HOME: &str = if cfg!(windows) { "APPDATA" } else { "HOME" };
 
-/// A directory that is laid out as a mirror.
+/// A directory in the layout of a mirror.
 #[derive(Clone, Debug)]
 struct Place {
     directory: PathBuf,
-    /// Whether both command lines look there by themselves.
+    /// Whether both command lines read it by default.
     is_implied: bool,
 }
 
@@ -191,14 +191,14 @@ struct Installed {
     host: &'static str,
     /// The program.
     file: PathBuf,
-    /// Whether it was not there before as it is now.
+    /// Whether the file is new or changed.
     is_new: bool,
-    /// The hash by which lock files know it.
+    /// The hash in lock files.
     hash: String,
 }
 
 impl Place {
-    /// The directory that was asked for, or else the one that both command lines know. It is made where it is missing.
+    /// The requested directory, or else the default one of both command lines. It is created if it is missing.
     fn make(wanted: Option<&Path>, surroundings: &Surroundings, folder: &Path) -> Result<Self, Error> {
         let home = surroundings.path(HOME);
         let implied =
@@ -215,7 +215,7 @@ impl Place {
         Ok(Self { directory: if wanted.is_some() { real } else { directory }, is_implied })
     }
 
-    /// Puts a program into the packages of all hosts.
+    /// Copies a program into the packages of all hosts.
     fn install(&self, executable: &Path) -> Result<Vec<Installed>, Error> {
         let name = format!("terraform-provider-damodel_v{VERSION}{EXE_SUFFIX}");
         let read = |source| Error::Read { path: executable.to_owned(), source };
@@ -231,8 +231,8 @@ impl Place {
         HOSTS.into_iter().map(install).collect()
     }
 
-    /// Writes beside and renames: what runs from there keeps its file, and what starts finds a whole one. Answers
-    /// whether it was another one before.
+    /// Writes a temporary file and renames it: running processes keep the old file, and new ones find a complete one.
+    /// Returns whether the file was missing or different.
     fn put(&self, program: &[u8], file: &Path) -> io::Result<bool> {
         if fs::read(file).is_ok_and(|there| there == program) {
             make_executable(&File::open(file)?)?;
@@ -241,7 +241,7 @@ impl Place {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        // Not in the package, whose every file counts for its hash.
+        // Not in the package, whose hash covers all its files.
         let mut copy = NamedTempFile::new_in(&self.directory)?;
         copy.write_all(program)?;
         make_executable(copy.as_file())?;
@@ -252,7 +252,7 @@ impl Place {
 }
 
 impl Installed {
-    /// What the command lines would take instead: the first file of the package whose name fits.
+    /// A warning if the command lines would run another file, because they take the first matching one of the package.
     fn shadow(&self) -> Option<String> {
         let entries = fs::read_dir(self.file.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
         let fits = |path: &PathBuf| {
@@ -279,13 +279,13 @@ fn make_executable(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The hash of an unpacked package with one file, as lock files write it (Go's dirhash, "h1:").
+/// The hash of an unpacked package with one file, in the form of lock files (Go's dirhash, "h1:").
 fn package_hash(name: &str, program: &[u8]) -> String {
     let digest: String = Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("h1:{}", STANDARD.encode(Sha256::digest(format!("{digest}  {name}\n"))))
 }
 
-/// What the lock file of a folder has against what was installed, and what to do.
+/// The conflicts between the lock file of a folder and the installed package, each with advice.
 fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
     let file = folder.join(".terraform.lock.hcl");
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };

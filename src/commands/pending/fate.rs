@@ -1,4 +1,4 @@
-//! What became of a create that a run left behind.
+//! The outcome of a create that an earlier run did not finish.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use crate::api::{
     PrivateImage,
 };
 
-/// The status of what the service shows as gone.
+/// The status of released objects.
 const RELEASED: &str = "Released";
 
-/// What became of a create.
+/// The outcome of a create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The service has what it made: UID and status.
+    /// Its object exists: UID and status.
     Alive { uid: String, status: String },
-    /// What it made is gone for good; its last status.
+    /// Its object no longer exists; its last status.
     Gone { status: String },
-    /// A run of this moment is at it.
+    /// A current run is working on it.
     Owned,
-    /// Nothing carries the name that was sent.
+    /// No object has the name that was sent.
     Nothing,
-    /// It is not known, why, and what would have to be otherwise.
+    /// Unknown, with the reason and what is needed to find out.
     Unknown { why: String, lacking: Lacking },
 }
 
-/// What it would take to learn more.
+/// The condition under which more can be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lacking {
-    /// A way to the service, and trust in what answers there.
+    /// A trusted connection to the service.
     Connection,
     /// The address and the token that the create was sent with.
     Credentials,
-    /// A decision of a person: more than one object bears the name.
+    /// A decision of a person: several objects have the name.
     Decision,
-    /// A whole answer of the service.
+    /// A complete answer of the service.
     WholeAnswer,
 }
 
@@ -65,7 +65,7 @@ impl Lacking {
     }
 }
 
-/// The service, where it can be asked.
+/// The client of the service, if it is configured.
 #[derive(Debug)]
 pub(super) struct Service {
     client: Client,
@@ -80,7 +80,7 @@ impl Service {
         self.client.check_configured().is_ok()
     }
 
-    /// What became of a create. What cannot be learned is no error: the list shows it.
+    /// The outcome of a create. A failed request is not an error here: the list shows it.
     pub(super) async fn fate_of(&self, listed: &Listed, context: &Context) -> Fate {
         let record = &listed.record;
         if listed.owner_lives {
@@ -121,7 +121,7 @@ impl Service {
         })
     }
 
-    /// By the name that was sent. One list serves all entries: nothing is changed here.
+    /// Finds the object by the name that was sent. One list serves all records, because no object is changed here.
     async fn by_name<K: Object>(&self, marker: &str, context: &Context) -> Result<Fate, Error> {
         let listing = self.client.objects::<K>().snapshot(context).await?;
         let mut found = listing.records.iter().filter(|object| object.name() == Some(marker));
@@ -148,8 +148,8 @@ impl Service {
 }
 
 impl Fate {
-    /// The same, asked with another token than the create's. Tokens are rotated, so what is seen counts; what is not
-    /// seen may be in another account.
+    /// The same outcome, found with another token than the create's. Tokens are rotated, so objects that are found
+    /// count; a missing one may be in another account.
     fn under_another_token(self) -> Self {
         let why = match &self {
             Self::Alive { .. } | Self::Owned => return self,
@@ -168,12 +168,12 @@ impl Fate {
         Self::Unknown { why: error.to_string(), lacking: Lacking::after(error) }
     }
 
-    /// Whether the service has nothing of it.
+    /// Whether the service has no object of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Nothing)
     }
 
-    /// The UID that is known.
+    /// The UID, if it is known.
     pub(super) fn uid<'a>(&'a self, record: &'a PendingRecord) -> Option<&'a str> {
         match self {
             Self::Alive { uid, .. } => Some(uid),
@@ -181,7 +181,7 @@ impl Fate {
         }
     }
 
-    /// What a person may do about it.
+    /// The advice for the user.
     pub(super) fn advice(&self, listed: &Listed, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, Phase::Sent | Phase::Accepted) => {
@@ -212,7 +212,7 @@ impl fmt::Display for Fate {
     }
 }
 
-/// How far a create was, in words.
+/// The phase of a create, in words.
 pub(super) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Accepted => "accepted",

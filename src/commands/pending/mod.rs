@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel pending`: creates that a killed run left behind, and what became of them.
+//! `terraform-provider-damodel pending`: the pending records of creates that a run did not finish, and their outcomes.
 
 mod fate;
 
@@ -22,7 +22,7 @@ use crate::{
     provider::Environment,
 };
 
-/// How long the service is asked, in all.
+/// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists creates that a killed run left behind, and what became of them.
@@ -55,66 +55,65 @@ pub struct Arguments {
     pub force: bool,
 }
 
-/// Why creates could not be listed, or one not be forgotten.
+/// The reason why records could not be listed or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The base address is none.
+    /// The base address is invalid.
     #[error("cannot use the base address")]
     BaseUrl(#[from] InvalidBaseUrl),
-    /// The notes cannot be read or removed.
+    /// The records cannot be read or removed.
     #[error(transparent)]
     Journal(#[from] ApiError),
-    /// Forgetting it now might lose an object that is billed.
+    /// Without the record, a billed object might be lost.
     #[error("{entry} is kept: {status}. --force removes the pending record anyway; the object itself is not touched")]
     Kept {
-        /// The entry.
+        /// The record.
         entry: String,
-        /// What became of it.
+        /// The outcome of the create.
         status: String,
     },
-    /// The directory that was named is none. Usual cause: a slip in the name, or a path that is meant in another
-    /// folder.
+    /// The named directory does not exist. Usual cause: a misspelled name, or a path relative to another folder.
     #[error(
         "no pending directory at {}. Name the provider's pending_dir as seen from here; the first create makes it",
         .0.display()
     )]
     NoDirectory(PathBuf),
-    /// A file that was named cannot be read.
+    /// A named file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Standard output is out of reach.
+    /// Standard output cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
-    /// There is no such entry. Usual cause: another folder.
+    /// The record does not exist. Usual cause: another folder.
     #[error("no pending record {entry} in {}", directory.display())]
     Unknown {
-        /// What was asked for.
+        /// The requested record.
         entry: String,
-        /// Where it is not.
+        /// The directory that was searched.
         directory: PathBuf,
     },
 }
 
-/// Lists creates that were left behind, or forgets one.
+/// Lists the records, or removes one.
 ///
 /// # Errors
 ///
-/// When the notes cannot be read, or one is not to be forgotten.
+/// If the records cannot be read, or a record is kept.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     run_to(arguments, &Environment::of_process(), &mut io::stdout()).await
 }
 
-/// The same in another environment, with what it says going to `out`.
+/// The same in another environment, with its text written to `out`.
 ///
 /// # Errors
 ///
-/// When the notes cannot be read, or one is not to be forgotten.
+/// If the records cannot be read, or a record is kept.
 pub async fn run_to(
     arguments: Arguments,
     environment: &Environment,
@@ -130,7 +129,7 @@ pub async fn run_to(
     let text = match &arguments.forget {
         Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
         None if is_there => list(&notes.journal, &service, &context).await?,
-        // Nothing was created in this folder yet, or it is another one that is meant.
+        // No create has run in this folder, or the user meant another one.
         None => format!(
             "No pending directory at {}: no create has begun here. Run this in the folder of the configuration, or \
              name its pending_dir with --dir.\n",
@@ -194,7 +193,7 @@ fn row(listed: &Listed, fate: &Fate) -> Row {
     ])
 }
 
-/// What an entry is called: its file without the ending.
+/// The name of a record: its file without the ending.
 fn name(listed: &Listed) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -210,7 +209,7 @@ const HEADINGS: [&str; 8] = ["ENTRY", "KIND", "NAME SENT", "PHASE", "AGE", "UID"
 #[derive(Debug)]
 struct Row([String; 8]);
 
-/// The rows below their headings, each column as wide as it must be.
+/// The rows below their headings, with aligned columns.
 fn print(rows: &[Row]) -> String {
     let headings = Row(HEADINGS.map(str::to_owned));
     let lines: Vec<Row> = [&headings].into_iter().chain(rows).map(Row::printable).collect();
@@ -230,7 +229,7 @@ fn print(rows: &[Row]) -> String {
 }
 
 impl Row {
-    /// What a service or a file says may hold what a terminal obeys.
+    /// The row without control characters for the terminal.
     fn printable(&self) -> Self {
         let clean = |cell: &String| cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         Self(self.0.each_ref().map(clean))

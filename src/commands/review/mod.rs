@@ -1,4 +1,4 @@
-//! `terraform-provider-damodel review`: plans as a report for a pull request, and as a gate.
+//! `terraform-provider-damodel review`: a report of plans for a pull request, and a gate.
 
 mod sources;
 
@@ -19,7 +19,7 @@ use crate::review::{
     render,
 };
 
-/// The exit code of plans that violate the gate.
+/// The exit code for a violated gate.
 const VIOLATED: u8 = 3;
 
 /// Reports what plans cost, destroy, replace and buy; with a policy it is a gate.
@@ -96,59 +96,59 @@ pub enum DenyArgument {
     SecretsInState,
 }
 
-/// How a review ended.
+/// The outcome of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The gate is open, or was not asked for.
+    /// The gate is not violated, or there is none.
     Passed,
     /// The gate is violated.
     Violated,
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A folder has no plan in it.
+    /// A folder has no plan.
     #[error("no plan in {0}: it has no file that ends with .json")]
     NoPlans(String),
     /// An input is not a plan.
     #[error("cannot read {place} as a plan")]
     NotAPlan {
-        /// Where it came from.
+        /// Its file or stream.
         place: String,
-        /// What it is instead.
+        /// What the document is.
         source: NotAPlan,
     },
-    /// The policy cannot be used.
+    /// A file is not a policy.
     #[error("cannot read {place} as a policy")]
     NotAPolicy {
-        /// Where it is.
+        /// The file.
         place: String,
-        /// What is wrong with it.
+        /// The fault.
         source: NotAPolicy,
     },
-    /// An input is out of reach.
+    /// An input cannot be read.
     #[error("cannot read {place}")]
     Read {
-        /// Where it is.
+        /// The file or folder.
         place: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The report could not be made.
+    /// The report could not be rendered.
     #[error("cannot write the report")]
     Render(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Standard output or standard error is out of reach.
+    /// Standard output or standard error cannot be written.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 
-/// Reads plans, writes the report to standard output, and what violates the gate to standard error too.
+/// Reads plans, and writes the report to standard output and violations also to standard error.
 ///
 /// # Errors
 ///
-/// When an input is no plan; nothing is on standard output then.
+/// If an input is not a plan; standard output is empty then.
 pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
     let is_terminal = io::stdout().is_terminal();
     let style = Style {
@@ -160,11 +160,11 @@ pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
     review(&arguments, &style, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
 }
 
-/// The same on another day, with other streams.
+/// The same with another day and other streams.
 ///
 /// # Errors
 ///
-/// When an input is no plan; nothing is written then.
+/// If an input is not a plan; nothing is written then.
 pub fn review(
     arguments: &Arguments,
     style: &Style,
@@ -205,7 +205,7 @@ fn baseline(path: &Path) -> Result<Baseline, Error> {
     Baseline::read(&document).map_err(|source| Error::NotAPlan { place, source })
 }
 
-/// A name that cannot end the comment which it stands in.
+/// A name that cannot end the comment around it.
 fn id(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ');
     if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) || name.contains("--") {
@@ -248,10 +248,10 @@ impl Termination for Outcome {
     }
 }
 
-/// The file beside a plan.
+/// The policy file beside a plan.
 const FILE: &str = "review.toml";
 
-/// What the options ask of all plans, and each file of the plans beside it.
+/// The limits of the options, with the policy of --policy or else those beside the plans.
 fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, Error> {
     let mut deny: Vec<_> = arguments.deny.clone();
     deny.sort();
@@ -269,7 +269,7 @@ fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, 
     Ok(whole)
 }
 
-/// The policies that lie beside plans, each for those.
+/// The policies beside plans, each for the plans of its folder.
 fn beside(inputs: &[Input], today: Date) -> Result<Policy, Error> {
     let mut plans_of: BTreeMap<PathBuf, BTreeSet<usize>> = BTreeMap::new();
     for (index, input) in inputs.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What is reviewed, and where it is written: the plans in files and folders or on standard input, and the blocks of a
-//! folder and of its modules, with file and line.
+//! The inputs of a review: plans in files, folders or on standard input, and the location (file and line) of the blocks
+//! of a configuration and its modules.
 
 use std::{
     collections::BTreeMap,
@@ -19,20 +19,20 @@ use crate::{
     review::{Location, names, visible},
 };
 
-/// What Terraform and OpenTofu read in HCL.
+/// The endings of HCL files that Terraform and OpenTofu read.
 const ENDINGS: [&str; 2] = [".tf", ".tofu"];
 
-/// Modules within modules: a folder that has itself for a module ends here.
+/// The deepest nesting of modules, which ends the reading of a folder that calls itself.
 const DEEPEST: usize = 32;
 
-/// Which folders `init` put modules into.
+/// The file in which `init` records the folders of modules.
 const MANIFEST: &str = ".terraform/modules/modules.json";
 
 /// The blocks of a configuration, by their address without keys.
 #[derive(Debug)]
 pub(super) struct Sources {
     blocks: BTreeMap<String, Location>,
-    /// What stands for a module that is not configured, or an object that is not: by the module's address.
+    /// The locations for objects without a block, by the address of the module.
     modules: BTreeMap<String, Location>,
     warnings: Vec<String>,
 }
@@ -63,13 +63,13 @@ impl Sources {
         let installed: BTreeMap<String, PathBuf> =
             manifest.modules.into_iter().map(|module| (module.key, module.directory)).collect();
         let reading = Reading { folder, installed: &installed };
-        // The root is asked for: if it is not there, somebody is mistaken.
+        // The user named the root folder, so it must exist.
         fs::read_dir(folder).map_err(|source| Error::Read { place: folder.display().to_string(), source })?;
         sources.read_module(&reading, folder, &[], None);
         Ok(sources)
     }
 
-    /// Where an object is configured; else its module, else the configuration.
+    /// The location of an object's block, else of its module, else of the configuration.
     pub(super) fn locate(&self, address: Option<&str>) -> Location {
         let steps = address.map(names).unwrap_or_default();
         let whole = self.blocks.get(&steps.join("."));
@@ -147,7 +147,7 @@ impl Sources {
                     }
                     continue;
                 }
-                // Objects that are configured no more.
+                // Objects that are no longer configured.
                 ("removed" | "moved", _) => match from(block) {
                     Some(address) => {
                         let address =
@@ -171,16 +171,16 @@ fn from(block: &Block) -> Option<String> {
     Some(from.value.to_string().trim().to_owned())
 }
 
-/// What does not change from module to module.
+/// The settings that all modules share.
 struct Reading<'a> {
     /// The folder of the root module.
     folder: &'a Path,
-    /// The folders of modules that came from elsewhere, by their keys.
+    /// The folders of installed modules, by their keys.
     installed: &'a BTreeMap<String, PathBuf>,
 }
 
 impl Reading<'_> {
-    /// The folder of a module: the one beside the configuration, or where `init` put it.
+    /// The folder of a module: a local path, or the folder in which `init` installed it.
     fn folder_of(&self, block: &Block, folder: &Path, module: &[String]) -> Option<PathBuf> {
         let source = block.body.get_attribute("source")?.value.as_str()?.to_owned();
         if source.starts_with("./") || source.starts_with("../") {
@@ -191,8 +191,8 @@ impl Reading<'_> {
         Some(self.folder.join(directory))
     }
 
-    /// What a file is called in a report: as seen from the working directory, or from the folder of the configuration
-    /// when that is elsewhere.
+    /// The name of a file in reports: relative to the working directory, or to the folder of the configuration if that
+    /// is absolute or outside.
     fn name(&self, file: &Path) -> String {
         let is_beside = self.folder.is_absolute() || self.folder.starts_with("..");
         let file = if is_beside { file.strip_prefix(self.folder).unwrap_or(file) } else { file };
@@ -222,7 +222,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where the lines of a text begin, in bytes.
+/// The byte offsets of the lines of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -236,18 +236,18 @@ impl Lines {
     }
 }
 
-/// A document that is to be a plan.
+/// A document that should be a plan.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// Its path, or what it is.
+    /// Its path, or the name of the stream.
     pub(super) place: String,
     is_file: bool,
-    /// The folder that it lies in.
+    /// Its folder.
     pub(super) folder: PathBuf,
     pub(super) document: Vec<u8>,
 }
 
-/// Reads what was named, in that order, and folders in the order of their files' names.
+/// Reads the named inputs in their order, and folders in the order of their file names.
 pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl Read) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     let baseline = baseline.and_then(|path| path.canonicalize().ok());
@@ -276,13 +276,13 @@ pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl 
 }
 
 impl Input {
-    /// Its path, where it is a file.
+    /// Its path, if it is a file.
     pub(super) fn file(&self) -> Option<String> {
         self.is_file.then(|| self.place.clone())
     }
 
     fn of_file(path: &Path) -> Result<Self, Error> {
-        // What lies in the working directory is named as seen from there.
+        // Files in the working directory have relative names.
         let environment = Environment::of_process();
         let place = path.strip_prefix(environment.directory()).unwrap_or(path).display().to_string();
         let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
@@ -291,8 +291,7 @@ impl Input {
     }
 }
 
-/// The files in a folder, and in the folders below it, that may be plans. Hidden files and files of a configuration
-/// are left out.
+/// The files in a folder and below that may be plans, without hidden files and files of a configuration.
 fn plans_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Read { place: folder.display().to_string(), source };
     let mut files = Vec::new();
@@ -312,7 +311,7 @@ fn plans_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// What is made of each input, with all processors; the first that fails fails all.
+/// Converts each input, on all processors; the first failure fails all.
 pub(super) fn parallel<T: Send>(
     inputs: &[Input],
     make: impl Fn(&Input) -> Result<T, Error> + Sync,

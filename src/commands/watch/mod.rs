@@ -1,6 +1,6 @@
-//! `terraform-provider-damodel watch`: what the apply that runs in a folder is waiting for, live.
+//! `terraform-provider-damodel watch`: the current waits of the apply in a folder.
 //!
-//! The runs of the provider write what they wait for into files beside the pending directory; this reads them, a few
+//! Provider processes write progress events to files beside the pending directory, which this command reads several
 //! times a second.
 
 mod view;
@@ -27,10 +27,11 @@ use crate::{
 
 pub use self::view::line;
 
-/// How often the files are looked at.
+/// The interval between reads of the files.
 const PACE: Duration = Duration::from_millis(250);
 
-/// An apply may end one process of the provider before it starts another: only after this long without any it is over.
+/// The time without a provider process after which the apply counts as finished: it may end one process before it
+/// starts another.
 const OVER: Duration = Duration::from_secs(2);
 
 /// Shows what the apply that runs in a folder is waiting for.
@@ -64,37 +65,37 @@ pub struct Arguments {
     pub last: bool,
 }
 
-/// Why nothing can be shown.
+/// The reason why the waits cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The pending directory that was named is none. Usual cause: a slip in the name.
+    /// The named pending directory does not exist. Usual cause: a misspelled name.
     #[error(
         "no pending directory at {}. Name the provider's pending_dir as seen from the folder of the configuration",
         .0.display()
     )]
     NoDirectory(PathBuf),
-    /// The folder is none.
+    /// The folder does not exist.
     #[error("cannot read the folder {}: it does not exist", .0.display())]
     NoFolder(PathBuf),
     /// The files cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Where they are.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Standard output or the signals are out of reach.
+    /// Standard output cannot be written, or signals not handled.
     #[error("cannot write to the terminal")]
     Terminal(#[source] io::Error),
 }
 
-/// Shows what is waited for until the apply or the person who looks on ends it.
+/// Shows the waits until the apply ends or the user stops the command.
 ///
 /// # Errors
 ///
-/// When the folder or its files cannot be read.
+/// If the folder or its files cannot be read.
 pub async fn run(arguments: Arguments) -> Result<(), Error> {
     let view = match (arguments.json, arguments.last, io::stdout().is_terminal()) {
         (true, ..) => View::json(io::stdout()),
@@ -104,11 +105,11 @@ pub async fn run(arguments: Arguments) -> Result<(), Error> {
     watch(&arguments, Environment::of_process(), view, told_to_end()).await
 }
 
-/// The same in another environment, with plain lines that go to `out`, until this future is ready.
+/// The same in another environment, with plain lines written to `out`, until `end` is ready.
 ///
 /// # Errors
 ///
-/// When the folder or its files cannot be read.
+/// If the folder or its files cannot be read.
 pub async fn run_to(
     arguments: &Arguments,
     environment: Environment,
@@ -167,7 +168,7 @@ async fn watch(
     }
 }
 
-/// Shows the last run that has ended.
+/// Shows the last finished run.
 fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Error> {
     let directory = follower.directory();
     let told = told(directory).map_err(|source| Error::Read { path: directory.to_owned(), source })?;
@@ -179,7 +180,7 @@ fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) ->
     }
 }
 
-/// The notes of the folder. A path of the environment means what it means in the folder, as it does to the provider.
+/// The pending records of the folder. Paths in the environment are relative to the folder, as in the provider.
 fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Error> {
     if !arguments.dir.is_dir() {
         return Err(Error::NoFolder(arguments.dir.clone()));
@@ -188,8 +189,7 @@ fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Error
     Ok(Notes::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
 }
 
-/// What is to be said where no run of the provider has ever written anything: the first apply may be to come, or it is
-/// another folder that is meant.
+/// A hint if no provider process has written files yet: either no apply has run, or the user meant another folder.
 fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
@@ -201,10 +201,10 @@ fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
     })
 }
 
-/// The version of the events that are read.
+/// The supported version of the events.
 const VERSION: u32 = 1;
 
-/// What the newest run that has ended told; nothing when there is none.
+/// The events of the newest finished run; empty if there is none.
 fn told(directory: &Path) -> io::Result<Vec<Told>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -214,7 +214,7 @@ fn told(directory: &Path) -> io::Result<Vec<Told>> {
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut runs: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
-    // Their names begin with the time.
+    // The names begin with the time.
     runs.sort();
     for run in runs.iter().rev().filter(|run| !is_alive(run)) {
         let events = events(run)?;
@@ -233,7 +233,7 @@ fn events(run: &Path) -> io::Result<Vec<Told>> {
     Ok(events.map(|event| Told { run: name.clone(), event, usual: None }).collect())
 }
 
-/// Whether the run that writes a file goes on: then its lock is held.
+/// Whether the process that writes a file still runs: then it holds the lock.
 fn is_alive(run: &Path) -> bool {
     let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

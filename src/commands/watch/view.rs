@@ -1,4 +1,4 @@
-//! Shows waits on a terminal, in plain lines, or as JSON: what, how far, how long.
+//! Output of waits with their progress and duration: on a terminal, in plain lines, or as JSON.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +15,16 @@ use crate::{
     review::visible,
 };
 
-/// In plain lines only so large a part more is worth a line of its own, in percent.
+/// The progress, in percent, after which plain output gets a new line.
 const WORTH_A_LINE: u8 = 10;
 
-/// Where the lines are shown.
+/// The form of the output.
 pub(super) enum View<W> {
-    /// On a terminal: a line a wait, drawn in place.
+    /// On a terminal: one line for each wait, drawn in place.
     Drawn { lines: MultiProgress, waits: BTreeMap<(String, u64), Drawn> },
     /// For programs: a line of JSON for each step.
     Json { out: W },
-    /// Anywhere else: a line for each change.
+    /// Elsewhere: a line for each change.
     Plain { out: W, last: BTreeMap<(String, u64), Told> },
 }
 
@@ -40,12 +40,12 @@ impl View<io::Sink> {
     }
 }
 
-/// A step as programs read it.
+/// A step as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// The run: a task is one of its numbers.
+    /// The run, in which the task numbers are unique.
     run: &'a str,
-    /// How long such waits took in earlier runs.
+    /// The usual duration of such waits in earlier runs.
     usual_ms: Option<u128>,
     #[serde(flatten)]
     event: &'a ProgressEvent,
@@ -60,7 +60,7 @@ impl<W: Write> View<W> {
         Self::Plain { out, last: BTreeMap::new() }
     }
 
-    /// Shows what is new, and how long all that goes on has taken by now.
+    /// Shows new events, and the time that current waits have taken so far.
     pub(super) fn show(&mut self, news: &[Told]) -> io::Result<()> {
         let now = Timestamp::now().as_millisecond();
         match self {
@@ -70,7 +70,7 @@ impl<W: Write> View<W> {
                     let wait = waits.entry(key).or_insert_with(|| Drawn { bar: lines.add(bar()), told: told.clone() });
                     wait.told = told.clone();
                 }
-                // What has ended scrolls up, and the lines below are those that go on.
+                // Finished waits scroll up, and current ones stay below.
                 let mut over = Vec::new();
                 waits.retain(|_, wait| {
                     let text = line(&wait.told, now);
@@ -106,7 +106,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Says something that is no wait.
+    /// Prints a text that is not a wait.
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         match self {
             Self::Drawn { lines, .. } => above(lines, text),
@@ -116,7 +116,7 @@ impl<W: Write> View<W> {
     }
 }
 
-/// Writes a line above those that are drawn; `MultiProgress::println` would fill it up with spaces and end it nowhere.
+/// Writes a line above the drawn ones; `MultiProgress::println` would pad it with spaces and omit the line break.
 fn above(lines: &MultiProgress, text: &str) -> io::Result<()> {
     lines.suspend(|| writeln!(io::stdout(), "{text}"))
 }
@@ -136,20 +136,19 @@ fn is_worth_a_line(before: &Told, now: &Told) -> bool {
     before.phase != now.phase || now.ended.is_some() || grown >= WORTH_A_LINE
 }
 
-/// The time of day, where the person is.
+/// The local time of day.
 fn clock(at: i64) -> String {
     let time = Timestamp::from_millisecond(at).unwrap_or_default();
     time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
-/// The longest part of a line that others wrote, in characters.
+/// The longest text of an event in a line, in characters.
 const LONGEST: usize = 80;
 
-/// From this percentage on, the time spent so far is enough to estimate the rest.
+/// The percentage from which the elapsed time suffices to estimate the rest.
 const ESTIMATED_FROM: u8 = 5;
 
-/// What is waited for and how far it is, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about
-/// 40s`.
+/// A wait and its progress, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about 40s`.
 #[must_use]
 pub fn line(told: &Told, now: i64) -> String {
     let event = &told.event;
@@ -175,7 +174,7 @@ pub fn line(told: &Told, now: i64) -> String {
     format!("{title}: {}{percent}{detail}, {}{expected}", visible(&event.phase, LONGEST), spoken(elapsed))
 }
 
-/// How long it takes in all: by what is done, or by what earlier ones took while that is not over.
+/// The expected total duration: from the percentage, or else from earlier runs; `None` once it is exceeded.
 fn expected(told: &Told, elapsed: SignedDuration) -> Option<SignedDuration> {
     let by_part = told
         .event
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!(line(None, None, 31_500), format!("{title}: creating, 30s of about 1m 30s"));
         assert_eq!(line(Some(25), None, 31_000), format!("{title}: creating 25 %, 30s of about 2m"));
         assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s of about 1m 30s"));
-        // What takes longer than usual is not said to be over.
+        // No duration is expected for a wait that takes longer than usual.
         assert_eq!(line(None, None, 201_000), format!("{title}: creating, 3m 20s"));
         assert_eq!(line(None, Some(Ending::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(Ending::Stopped), 0);

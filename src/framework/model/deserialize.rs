@@ -87,7 +87,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
         visitor.visit_unit()
     }
 
-    /// A float field takes whole numbers too: a price of 2 is 2.0.
+    /// A float field accepts whole numbers: a price of 2 is 2.0.
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ModelError> {
         match self.0 {
             Value::Number(number) => visitor.visit_f64(number.to_f64()),
@@ -107,7 +107,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     }
 }
 
-/// The elements of a list. An error in one of them says in which.
+/// The elements of a list. An error in one of them names its index.
 struct Elements<'a> {
     rest: slice::Iter<'a, Value>,
     index: usize,
@@ -128,7 +128,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
     }
 }
 
-/// The entries of a map or the attributes of an object. An error in one of them says in which.
+/// The entries of a map or the attributes of an object. An error in one of them names its key.
 struct Entries<'a> {
     rest: btree_map::Iter<'a, String, Value>,
     current: Option<(&'a String, &'a Value)>,

@@ -1,4 +1,4 @@
-//! Typed models: one Rust struct a resource, read from and written to [`Value`]s.
+//! Typed models: one Rust struct for each resource, read from and written to [`Value`]s.
 
 mod deserialize;
 mod serialize;
@@ -18,14 +18,14 @@ pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Model for T {}
 
-/// A model and a value that do not fit each other: a fault of the provider, kept from happening by the comparison of
-/// every model with its schema. Only the arguments of a function come without a schema that excludes it.
+/// A value does not fit its model. This is a fault of the provider, and a test compares every model with its schema.
+/// Only the arguments of a function have no schema that excludes it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{fault}", location(.steps))]
 pub struct ModelError {
     /// From the innermost step outwards.
     steps: Vec<PathStep>,
-    /// What is wrong. It holds no value, which may be a secret.
+    /// The fault. It never repeats a value, which may be a secret.
     fault: String,
 }
 
@@ -34,13 +34,13 @@ impl ModelError {
         Self { steps: Vec::new(), fault: fault.to_string() }
     }
 
-    /// The same, seen from one level further out.
+    /// The same error, with the step of the enclosing level added.
     fn inside(mut self, step: PathStep) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// The attribute at the top that the fault is in, and the fault with the place in that attribute.
+    /// The top-level attribute of the fault, and the fault with its path inside that attribute.
     pub(super) fn by_attribute(mut self) -> (Option<String>, String) {
         let outermost = self.steps.pop();
         let text = self.to_string();
@@ -48,7 +48,7 @@ impl ModelError {
     }
 }
 
-/// The core and the provider disagree about the schema, which only a bug in the provider explains.
+/// A mismatch between the core's value and the provider's schema, which only a bug in the provider can cause.
 impl From<ModelError> for Diagnostics {
     fn from(error: ModelError) -> Self {
         let detail = format!("This is a bug in the provider, please report it: {error}.");
@@ -85,17 +85,17 @@ pub fn from_value<M: DeserializeOwned>(value: &Value) -> Result<M, ModelError> {
     M::deserialize(deserialize::ValueDeserializer(value))
 }
 
-/// Writes a model as a value: structs become objects, maps maps, sequences lists.
+/// Writes a model as a value: structs become objects, maps become maps, sequences become lists.
 pub fn to_value<M: Serialize>(model: &M) -> Result<Value, ModelError> {
     model.serialize(serialize::ValueSerializer)
 }
 
-/// Writes a model as another one, which has some or all of its attributes.
+/// Converts a model to another one that has some or all of its attributes.
 pub fn project<M: Serialize, N: DeserializeOwned>(model: &M) -> Result<N, ModelError> {
     from_value(&to_value(model)?)
 }
 
-/// A model with the attributes that another one has too taken over from that.
+/// A copy of `model` in which the attributes that `over` also has are replaced by those of `over`.
 pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &N) -> Result<M, ModelError> {
     let mut merged = to_value(model)?;
     if let (Value::Object(attributes), Value::Object(over)) = (&mut merged, to_value(over)?) {
@@ -108,7 +108,7 @@ pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &
     from_value(&merged)
 }
 
-/// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration that is whether the
+/// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration this means that the
 /// operator wrote a value for it. Dots lead into objects: `ssh.host`.
 pub fn is_set<M: Serialize>(model: &M, name: &str) -> bool {
     to_value(model).is_ok_and(|value| !name.split('.').fold(&value, Value::attribute).is_null())

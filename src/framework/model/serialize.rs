@@ -24,7 +24,7 @@ macro_rules! whole_numbers {
     };
 }
 
-/// What no model holds.
+/// The error for a type that models do not use.
 fn refused<T>() -> Result<T, ModelError> {
     Err(ModelError::custom("bytes, tuples and variants with data have no form as a value"))
 }

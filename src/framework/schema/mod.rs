@@ -1,5 +1,5 @@
-//! What a configuration may say: attributes with their types, requirements and rules, from which the core's schema, the
-//! checks, the plan and the docs are made.
+//! Schemas: attributes with their types, requirements and rules. The core's schema, the checks, the plan and the docs
+//! are derived from them.
 
 pub mod validator;
 
@@ -9,12 +9,12 @@ pub use validator::Validator;
 
 use super::value::{Type, Value};
 
-/// The schema of the provider, a resource, a data source, or anything else that is configured.
+/// The schema of the provider, a resource, a data source, or another configured object.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// Version of the state's layout, from 0; a state of an older version is upgraded.
+    /// The version of the state's layout, from 0; a state of an older version is upgraded.
     pub version: i64,
-    /// What is configured, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
     /// The attributes, in the order in which the docs list them.
     pub attributes: Vec<Attribute>,
@@ -24,15 +24,15 @@ pub struct Schema {
 
 /// A block that appears once or not at all.
 ///
-/// Lists of objects are nested attributes here, which may be null, computed and have defaults; the only block is the
+/// Lists of objects are nested attributes, which may be null or computed and may have defaults. The only block is the
 /// customary `timeouts`.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The block's name.
     pub name: String,
-    /// What it is, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
-    /// What it holds.
+    /// Its attributes.
     pub attributes: Vec<Attribute>,
 }
 
@@ -68,32 +68,32 @@ fn object_type(attributes: &[Attribute]) -> BTreeMap<String, Type> {
     attributes.iter().map(|attribute| (attribute.name.clone(), attribute.ty.ty())).collect()
 }
 
-/// Who sets an attribute.
+/// Whether the configuration or the provider sets an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// The provider alone.
+    /// Only the provider sets it.
     Computed,
-    /// The configuration; null without it.
+    /// The configuration may set it; otherwise it is null.
     Optional,
-    /// The configuration, or else the provider.
+    /// The configuration may set it; otherwise the provider does.
     OptionalComputed,
-    /// The configuration, always.
+    /// The configuration must set it.
     Required,
 }
 
 /// Whether a changed value needs a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// Any change, from and to null included.
+    /// Every change, including from and to null.
     Always,
-    /// Any change, but for what an import could not know because the service never reports it: saying that is an update
-    /// in place.
+    /// Every change, except of an argument that an import could not read because the service never reports it: setting
+    /// it is an update in place.
     IfKnown,
-    /// None: changes are made in place.
+    /// No change: every change is in place.
     Never,
 }
 
-/// How the objects of a nested attribute are held.
+/// The form of a nested attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
     /// A list of objects.
@@ -102,7 +102,7 @@ pub enum Nesting {
     Single,
 }
 
-/// What an attribute holds.
+/// The type of an attribute.
 #[derive(Clone, Debug)]
 pub enum AttributeType {
     /// Objects whose attributes have requirements and rules of their own.
@@ -138,24 +138,24 @@ impl From<Type> for AttributeType {
 pub struct Attribute {
     /// The name, lower case with underscores.
     pub name: String,
-    /// What it holds.
+    /// The type.
     pub ty: AttributeType,
-    /// Who sets it.
+    /// Whether the configuration or the provider sets it.
     pub requirement: Requirement,
-    /// What it means, in Markdown.
+    /// The description, in Markdown.
     pub description: String,
     /// Whether the core hides the value.
     pub sensitive: bool,
-    /// Whether the value is for the apply alone, and never enters plan or state.
+    /// Whether only the apply sees the value, and plan and state never store it.
     pub write_only: bool,
-    /// The value when the configuration has none.
+    /// The value if the configuration sets none.
     pub default: Option<Value>,
     /// Whether a change needs a replacement.
     pub replacement: Replacement,
     /// Names of top-level attributes: a change of one makes this computed value unknown. In an update in place every
-    /// other computed value stays known, so that what hangs on it is left alone.
+    /// other computed value stays known, so that dependent resources do not change.
     pub follows: Vec<String>,
-    /// What a configured value must obey.
+    /// The rules for a configured value.
     pub validators: Vec<Arc<dyn Validator>>,
 }
 
@@ -175,12 +175,13 @@ impl Attribute {
         Self::new(name, ty.into(), Requirement::Computed, description.into())
     }
 
-    /// An attribute that the configuration may set and the provider otherwise does.
+    /// An attribute that the configuration may set, and the provider sets otherwise.
     pub fn optional_computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Requirement::OptionalComputed, description.into())
     }
 
-    /// An attribute with a default, which shows in plan and state and so is optional and computed on the wire.
+    /// An attribute with a default. The default is shown in plan and state, so the attribute is optional and computed
+    /// for the core.
     pub fn with_default(
         name: &str,
         ty: impl Into<AttributeType>,
@@ -206,7 +207,7 @@ impl Attribute {
         self
     }
 
-    /// Says when a change needs a replacement.
+    /// Sets which changes need a replacement.
     #[must_use]
     pub fn replaces(mut self, replacement: Replacement) -> Self {
         self.replacement = replacement;

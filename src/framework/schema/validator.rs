@@ -1,4 +1,4 @@
-//! Rules for configured values. An unknown value obeys every rule: it may turn out right.
+//! Rules for configured values. An unknown value satisfies every rule, because it may become valid.
 
 use std::{fmt, ops::RangeInclusive};
 
@@ -8,10 +8,10 @@ use crate::framework::value::{Number, Value};
 
 /// A rule for the known, non-null value of an attribute, or for each element of a collection of them.
 pub trait Validator: fmt::Debug + Send + Sync {
-    /// The rule as a phrase for the docs and the error: "must be …".
+    /// The rule as a phrase for the docs and the error, to follow "must be".
     fn rule(&self) -> String;
 
-    /// Whether the value obeys.
+    /// Whether the value satisfies the rule.
     fn accepts(&self, value: &Value) -> bool;
 }
 

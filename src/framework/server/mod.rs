@@ -1,5 +1,5 @@
-//! What each call of the core means, without its wire form: one file a group of calls. The protocol layer decodes,
-//! calls in here, and encodes.
+//! The calls of the core on plain values, one file for each group of calls. The protocol layer decodes a request, calls
+//! this module, and encodes the answer.
 
 mod offers;
 mod resource;
@@ -26,50 +26,49 @@ use super::{
     schema::Schema,
 };
 
-/// How long a step may take whose kind has no timeouts of its own.
+/// The timeout of a step whose kind has no timeouts of its own.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// A provider being served: what it offers, asked for once, and its current configuration.
+/// A served provider: its schema and registry, built once, and its current configuration.
 pub struct Server<P: Provider> {
     provider: P,
     schema: Schema,
     registry: Registry<P::Client>,
     held: Holder,
-    /// Several cores may configure one process in debug mode; the last one counts (plugin protocol, debug mode).
+    /// In debug mode several cores may configure one process: the last one counts (plugin protocol, debug mode).
     configuration: RwLock<Configuration<P::Client>>,
-    /// Of the calls under way.
+    /// Stops the calls in progress.
     stopping: Mutex<CancellationToken>,
     ends: Ends,
 }
 
-/// What ends the calls of a server before they are done.
+/// The events that end calls of a server early.
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
-    /// Cancelled when the process is going to end. Waits end then, and what is known is answered.
+    /// Cancelled when the process is about to exit. Waits end, and calls answer with what is known.
     pub stopping: CancellationToken,
-    /// Cancelled when the core is gone and nobody will hear the answers any more: what calls did then must be left
-    /// where a later run finds it. A process that is told to end may have a core that goes on and stores what it hears,
-    /// as one of the same process group does after SIGTERM.
+    /// Cancelled when the core has exited: answers are lost, and the calls' work must be recorded for a later run.
+    /// After a SIGTERM to the process group only `stopping` is cancelled: the core may continue and store answers.
     pub caller_gone: CancellationToken,
 }
 
-/// Who waits for the answer of a call.
+/// The caller that waits for the answer of a call.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Cancelled when nobody will store the answer of this call.
+    /// Cancelled when the answer of this call will not be stored.
     pub caller_gone: CancellationToken,
-    /// Cancelled when the answer of this call went to the connection. Whether it was stored is never learned.
+    /// Cancelled when the answer of this call was written to the connection. Whether it was stored is never known.
     pub answered: CancellationToken,
-    /// Cancelled when there will be no further call of this caller.
+    /// Cancelled when this caller cannot send further calls.
     pub(super) disconnected: CancellationToken,
 }
 
 tokio::task_local! {
-    /// Of the call that the task answers.
+    /// The caller of the call that the task answers.
     static CALLER: Caller;
 }
 
-/// Answers a call of `caller`. The steps of the call learn from their [`StepContext::caller_gone`] that it is gone.
+/// Answers a call of `caller`, whose tokens the [`StepContext`] of its steps gets.
 pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
     CALLER.scope(caller, call).await
 }
@@ -94,18 +93,19 @@ impl<P: Provider> Server<P> {
         &self.schema
     }
 
-    /// Everything that the provider offers.
+    /// The provider's registry.
     pub fn registry(&self) -> &Registry<P::Client> {
         &self.registry
     }
 
-    /// Ends the waits of all calls under way; later calls are not touched (plugin protocol, StopProvider).
+    /// Ends the waits of all calls in progress, but not of later calls (plugin protocol, StopProvider).
     pub fn stop(&self) {
         let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *stopping, self.ends.stopping.child_token()).cancel();
     }
 
-    /// The caller of one call, who is gone with its connection (`disconnected`), or else with the core.
+    /// The caller of one call. It is gone when its connection closes (`disconnected`); without that token, when the
+    /// core exits.
     pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
         let disconnected = disconnected.unwrap_or(&self.ends.caller_gone);
         Caller {
@@ -125,13 +125,13 @@ impl<P: Provider> Server<P> {
         self.stopping.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a step works with.
+    /// The context of a step.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> StepContext<P::Client> {
         let Caller { caller_gone, answered, .. } = self.current_caller();
         StepContext { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
     }
 
-    /// The client, or why it is missing.
+    /// The client, or the reason why it is missing.
     fn client(&self) -> Result<Arc<P::Client>, Diagnostics> {
         self.configuration().client()
     }

@@ -1,5 +1,5 @@
-//! The calls that validate configurations and take the provider's, and those of data sources, ephemeral resources, list
-//! resources and actions.
+//! The calls that validate configurations and configure the provider, and those of data sources, ephemeral resources,
+//! list resources and actions.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,19 +16,19 @@ use crate::framework::{
     steps::ResourceStep,
 };
 
-/// A list asked for.
+/// A request for a list.
 #[derive(Debug)]
 pub struct ListRequest {
     /// The `config` block.
     pub config: Value,
-    /// Whether whole states are wanted.
+    /// Whether to send whole states.
     pub wants_state: bool,
-    /// How many objects are wanted at most.
+    /// The maximum number of objects.
     pub limit: usize,
 }
 
 impl<P: Provider> Server<P> {
-    /// Whether the core is asked to come again: it takes that, and the provider's configuration is not known yet.
+    /// Whether to defer the call: the core allows it, and the provider's configuration is not known yet.
     pub fn defers(&self, deferral_allowed: bool) -> bool {
         deferral_allowed && matches!(self.configuration(), Configuration::Unknown(_))
     }
@@ -45,8 +45,8 @@ impl<P: Provider> Server<P> {
         result(source, state.map(Value::unknown_as_null), diagnostics)
     }
 
-    /// Opens an ephemeral resource (plugin protocol, ephemeral resources). The answer is the result, what the close is
-    /// to say, and messages. The result is wholly known: what the configuration says, and what was found.
+    /// Opens an ephemeral resource (plugin protocol, ephemeral resources). The answer is the result, the key for the
+    /// close, and diagnostics. The result is wholly known: the configured values and those of the open.
     pub async fn open(
         &self,
         resource: &Entry<P::Client>,
@@ -60,7 +60,7 @@ impl<P: Provider> Server<P> {
             return Err(diagnostics);
         }
         let (found, diagnostics) = self::result(resource, result, diagnostics)?;
-        // Without a caller no close will come: it is dropped here.
+        // If the caller is gone, no close can follow, so the object is dropped here.
         let held = held.filter(|_| !caller.caller_gone.is_cancelled());
         let key = held.map(|held| self.held.hold(held, caller.disconnected)).unwrap_or_default();
         Ok((settled(&self.expected(resource, config), &found), key, diagnostics))
@@ -71,13 +71,13 @@ impl<P: Provider> Server<P> {
         planned_state(&resource.schema, config, &Value::Null)
     }
 
-    /// Closes what is open. `key` is what its open has answered.
+    /// Closes an ephemeral resource. `key` comes from the answer of its open.
     pub fn close(&self, key: &str) {
         self.held.release(key);
     }
 
-    /// Lists what there is of a resource's type (plugin protocol, list resources). It ends early when the events are
-    /// not taken any more.
+    /// Lists the objects of a resource's type (plugin protocol, list resources). It ends early when the receiver of the
+    /// events is dropped.
     pub async fn list(&self, type_name: &str, request: ListRequest, events: mpsc::Sender<ListEvent>) -> Diagnostics {
         self.listed(type_name, request, events).await.unwrap_or_else(|diagnostics| diagnostics)
     }
@@ -112,7 +112,7 @@ impl<P: Provider> Server<P> {
         Ok(fault.map_or(diagnostics, Diagnostics::from))
     }
 
-    /// Plans an action (plugin protocol, actions). Without a client it is planned without the service.
+    /// Plans an action (plugin protocol, actions). Without a client, the plan makes no request to the service.
     pub async fn plan_action(&self, action: &Entry<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
         let configuration = self.configuration();
         let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
@@ -120,7 +120,7 @@ impl<P: Provider> Server<P> {
         action.steps.plan_action(config, PlanContext { client, stopping: self.stopping() }).await
     }
 
-    /// Invokes an action. What it tells on the way goes to `progress`; the answer is its end.
+    /// Invokes an action, whose progress messages go to `progress`.
     pub async fn invoke_action(
         &self,
         action: &Entry<P::Client>,
@@ -132,7 +132,7 @@ impl<P: Provider> Server<P> {
     }
 }
 
-/// The result of something that was read, or an error if it has neither a result nor an error.
+/// The result of a read or an open, or an error if it has neither a result nor an error.
 fn result<C: Send + Sync + 'static>(
     entry: &Entry<C>,
     result: Option<Value>,
@@ -152,22 +152,22 @@ fn result<C: Send + Sync + 'static>(
     }
 }
 
-/// What the core sends when it configures the provider.
+/// The request that configures the provider.
 #[derive(Debug)]
 pub struct ConfigureRequest {
-    /// The configuration; parts may be unknown while planning.
+    /// The configuration; in a plan, parts may be unknown.
     pub config: Value,
-    /// The core's version. Terraform and OpenTofu cannot be told apart by it (plugin protocol, field notes).
+    /// The core's version. It does not distinguish Terraform from OpenTofu (plugin protocol, field notes).
     pub core_version: String,
 }
 
-/// How far the provider is configured.
+/// The state of the provider's configuration.
 pub(super) enum Configuration<C> {
-    /// Not at all.
+    /// Not configured yet.
     Missing,
-    /// A client is there.
+    /// Configured, with this client.
     Ready(Arc<C>),
-    /// The named arguments are not known before an apply.
+    /// These arguments are not known before an apply.
     Unknown(Vec<String>),
 }
 
@@ -180,7 +180,7 @@ impl<P: Provider> Server<P> {
         })
     }
 
-    /// Takes a configuration. One with unknown values is accepted in silence: the plan goes on without the service.
+    /// Configures the provider. Unknown values are accepted without a message: the plan continues without the service.
     pub async fn configure(&self, request: ConfigureRequest) -> Diagnostics {
         let names = self.schema.attributes.iter().map(|attribute| &attribute.name);
         let unknown: Vec<String> =
@@ -207,13 +207,13 @@ impl<P: Provider> Server<P> {
 }
 
 impl<C: Send + Sync + 'static> Entry<C> {
-    /// Checks a configuration. `write_only_allowed` says whether the core understands write-only attributes.
+    /// Checks a configuration. `write_only_allowed`: the core supports write-only attributes.
     pub fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
         judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
     }
 }
 
-/// The rules of the schema, and where they are kept those of the author.
+/// Checks the rules of the schema and, if they hold, those of the author.
 fn judged(
     schema: &Schema,
     config: &Value,
@@ -230,7 +230,7 @@ fn judged(
 }
 
 impl<C> Configuration<C> {
-    /// The client, or why it is missing.
+    /// The client, or the reason why it is missing.
     pub(super) fn client(self) -> Result<Arc<C>, Diagnostics> {
         let missing = match self {
             Self::Ready(client) => return Ok(client),

@@ -1,5 +1,5 @@
-//! The calls of a resource: plan and apply a change, read, import, move or upgrade a state, and write the configuration
-//! that it could have come from.
+//! The calls of a resource: plan and apply a change, read, import or upgrade a state, and generate a configuration from
+//! one.
 
 use super::{Server, offers::Configuration};
 use crate::framework::{
@@ -12,39 +12,39 @@ use crate::framework::{
     timeouts::tell_overrun,
 };
 
-/// A plan asked for.
+/// A request for a plan.
 #[derive(Debug)]
 pub struct PlanRequest {
-    /// What the operator wrote; null for a destroy.
+    /// The configuration; null for a destroy.
     pub config: Value,
     /// The state before; null for a create.
     pub prior: Value,
     /// The core's merge of both; null for a destroy.
     pub proposed: Value,
-    /// What is kept beside the prior state, or what the first plan of a replacement kept.
+    /// The private data of the prior state, or of the first plan of a replacement.
     pub private: Private,
-    /// What the same plan kept before the apply, where the core stored it.
+    /// The private data of the same plan before the apply, if the core stored them.
     pub earlier: Option<Private>,
 }
 
-/// An apply asked for.
+/// A request for an apply.
 #[derive(Debug)]
 pub struct ApplyRequest {
-    /// What the operator wrote, write-only values included; null for a destroy.
+    /// The configuration, write-only values included; null for a destroy.
     pub config: Value,
     /// The state before; null for a create.
     pub prior: Value,
     /// The planned state; null for a destroy.
     pub planned: Value,
-    /// What the plan kept.
+    /// The plan's private data.
     pub private: Private,
 }
 
 impl<P: Provider> Server<P> {
-    /// Plans a change (plugin protocol, planning): the state to come, and the attributes that need a replacement.
+    /// Plans a change (plugin protocol, planning): the planned state, and the attributes that need a replacement.
     ///
-    /// The identity is answered where it is known: Terraform up to 1.17 cannot show a plan (`show -json`) with one that
-    /// is not, though the protocol allows it.
+    /// The answer has an identity only if it is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an
+    /// unknown one, although the protocol allows it.
     pub async fn plan(
         &self,
         resource: &Entry<P::Client>,
@@ -78,7 +78,7 @@ impl<P: Provider> Server<P> {
         });
         let mut replace = Vec::new();
         if kind == PlanKind::Update {
-            // The resource has the last word on what its own refinement did not touch.
+            // For attributes that its refinement did not change, the resource's own list is final.
             replace = refined.replace;
             let mut by_refinement = replacements(schema, &planned, &prior);
             by_refinement.retain(|path| !by_rule.contains(path));
@@ -88,7 +88,7 @@ impl<P: Provider> Server<P> {
         }
         let mut answer = ResourceAnswer::of(resource, planned, refined.private, refined.diagnostics);
         if !prior.is_null() {
-            // While it lives, an object is the one that it was.
+            // The identity of an existing object does not change.
             answer.identity = resource.identity_of(&prior);
         }
         answer.identity = answer.identity.filter(Value::is_wholly_known);
@@ -96,7 +96,7 @@ impl<P: Provider> Server<P> {
     }
 
     /// Carries out a planned change (plugin protocol, ApplyResourceChange). The state is wholly known, and equal to the
-    /// plan where that was known, unless there are errors. An error in its place says that all is as it was.
+    /// plan where that was known, unless there are errors. `Err` means that nothing was changed.
     pub async fn apply(
         &self,
         resource: &Entry<P::Client>,
@@ -141,7 +141,7 @@ impl<P: Provider> Server<P> {
                  error. It is still in the state.",
             );
         }
-        // With errors the core compares nothing, and the state is what was really reached.
+        // With errors the core does not compare the state with the plan, so the answer is the state actually reached.
         if diagnostics.has_errors() {
             return Ok(ResourceAnswer::of(resource, state.unknown_as_null(), private, diagnostics));
         }
@@ -150,14 +150,14 @@ impl<P: Provider> Server<P> {
     }
 }
 
-/// A state, or a planned one, and what goes with it.
+/// An actual or planned state with its private data, identity and diagnostics.
 #[derive(Debug)]
 pub struct ResourceAnswer {
-    /// The state; null says that the object is gone.
+    /// The state; null if the object does not exist.
     pub state: Value,
-    /// What is kept beside it.
+    /// The private data.
     pub private: Private,
-    /// What identifies the object, as soon as that is known.
+    /// The object's identity, if it is known.
     pub identity: Option<Value>,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
@@ -199,8 +199,8 @@ impl<P: Provider> Server<P> {
         Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, &state), private, diagnostics))
     }
 
-    /// Imports by id (plugin protocol, import): a state that the following refresh completes. Arguments with a default
-    /// get it, so that the plan that follows is empty.
+    /// Imports by id (plugin protocol, import): a state that the following refresh completes. Defaults are filled in,
+    /// so that the next plan is empty.
     pub async fn import(&self, resource: &Entry<P::Client>, id: &str) -> Result<ResourceAnswer, Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let Outcome { state, mut private, mut diagnostics } =
@@ -222,12 +222,12 @@ impl<P: Provider> Server<P> {
 }
 
 impl<C: Send + Sync + 'static> Entry<C> {
-    /// What identifies the object of a state, where its type has an identity.
+    /// The identity of a state's object, if its type has one.
     pub(super) fn identity_of(&self, state: &Value) -> Option<Value> {
         self.identity.as_ref()?.of(state)
     }
 
-    /// The import id of an identity; newer cores offer that in import blocks.
+    /// The import id of an identity. Newer cores allow identities in import blocks.
     pub fn import_id(&self, identity: &Value) -> Result<String, Diagnostics> {
         match self.identity.as_ref().and_then(|schema| schema.missing(identity)) {
             Some(attribute) => {
@@ -238,20 +238,20 @@ impl<C: Send + Sync + 'static> Entry<C> {
         }
     }
 
-    /// Brings the JSON of a stored state into today's layout. Cores ask for every stored state, whatever its version
-    /// (plugin protocol, UpgradeResourceState).
+    /// Converts the JSON of a stored state to the current layout. The core calls this for every stored state, whatever
+    /// its version (plugin protocol, UpgradeResourceState).
     pub fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
         if version == self.schema.version { Ok(state) } else { self.steps.upgrade(version, state) }
     }
 
-    /// A state with null for its write-only attributes: an upgraded one may hold values from before they were
+    /// A state with null for its write-only attributes: an upgraded one may have values from before they became
     /// write-only.
     pub fn without_write_only(&self, state: &Value) -> Value {
         without_write_only(&self.schema, state)
     }
 
-    /// The configuration that a state could have come from (plugin protocol, import: config generation). It needs no
-    /// service; null with errors.
+    /// Generates a configuration from a state without the service (plugin protocol, import: config generation). It is
+    /// null with errors.
     pub fn generate(&self, state: &Value) -> (Value, Diagnostics) {
         let mut diagnostics = Diagnostics::new();
         match self.steps.generate(configuration(&self.schema, state), &mut diagnostics) {

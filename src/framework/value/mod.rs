@@ -1,4 +1,4 @@
-//! Values as the core sees them, and their types: null and unknown are values of every type.
+//! Values in the core's sense, and their types: null and unknown are values of every type.
 
 mod number;
 
@@ -9,15 +9,15 @@ pub use number::{InvalidNumber, Number};
 
 /// One value, or a tree of them.
 ///
-/// What shape is meant (a map or an object, a list or a set) is part of the value, so that equality is structural: sets
-/// are kept sorted, numbers are compared by value. `Debug` shows the shape and never the text, since any string may be
-/// a secret.
+/// The shape (a map or an object, a list or a set) is part of the value, so that equality is structural: sets are kept
+/// sorted, numbers are compared by value. `Debug` shows the shape and never the text, because any string may be a
+/// secret.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// No value.
     #[default]
     Null,
-    /// A value that only an apply can tell. Refinements that a core sends with it are dropped: a provider may
+    /// A value that is known only after an apply. Refinements that the core sends with it are dropped, which is allowed
     /// (plugin protocol, value encoding).
     Unknown,
     /// A truth value.
@@ -34,13 +34,13 @@ pub enum Value {
     Map(BTreeMap<String, Self>),
     /// Elements of different types, in order.
     Tuple(Vec<Self>),
-    /// Attributes by name; all of the type's attributes are there.
+    /// Attributes by name, with all attributes of the type.
     Object(BTreeMap<String, Self>),
     /// A value in a place whose type is [`Type::Dynamic`], with the type that it has here.
     Dynamic(Box<Dynamic>),
 }
 
-/// A value together with its type, where the schema leaves the type open.
+/// A value with its type, for an attribute whose type the schema leaves open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dynamic {
     /// The type the value has; never [`Type::Dynamic`] itself.
@@ -50,7 +50,7 @@ pub struct Dynamic {
 }
 
 impl Value {
-    /// Makes a set: sorts, and drops known elements that are there twice. Unknown ones may differ, so each is kept.
+    /// Makes a set: sorts, and drops duplicates of known elements. Unknown ones may differ, so each is kept.
     pub fn set(mut elements: Vec<Self>) -> Self {
         elements.sort();
         elements.dedup_by(|a, b| a == b && a.is_wholly_known());
@@ -85,8 +85,7 @@ impl Value {
         }
     }
 
-    /// The same value with null wherever something was unknown: what an apply leaves in the state for parts it never
-    /// saw.
+    /// The same value with null for every unknown part, for the state after an apply that did not learn them.
     #[must_use]
     pub fn unknown_as_null(self) -> Self {
         match self {
@@ -107,8 +106,8 @@ impl Value {
         }
     }
 
-    /// The named attribute of an object: unknown if the object is, and null if this is no object or has no such
-    /// attribute.
+    /// The named attribute of an object: unknown if the object is, and null if this is not an object or does not have
+    /// it.
     pub fn attribute(&self, name: &str) -> &Self {
         match self {
             Self::Object(attributes) => attributes.get(name).unwrap_or(&Self::Null),
@@ -117,7 +116,7 @@ impl Value {
         }
     }
 
-    /// Sets an attribute of an object; does nothing to any other value.
+    /// Sets an attribute of an object; other values are left unchanged.
     pub fn set_attribute(&mut self, name: &str, value: Self) {
         if let Self::Object(attributes) = self {
             attributes.insert(name.to_owned(), value);
@@ -179,7 +178,7 @@ impl fmt::Debug for Value {
 pub enum Type {
     /// A truth value.
     Bool,
-    /// Any type: each value says its own.
+    /// Any type: each value carries its own.
     Dynamic,
     /// Elements of one type, in order.
     List(Box<Self>),

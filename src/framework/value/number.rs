@@ -1,21 +1,21 @@
-//! Numbers of any size and precision, as the core has them.
+//! Numbers of any size and precision, like those of the core.
 
 use std::{fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, ToPrimitive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// Most digits of a number as decimal text without an exponent, which is the form that the wire knows. The core's
-/// numbers have 512 bits and any exponent; a limit keeps a short text such as `1e999999999` from filling the memory.
+/// The maximum digits of a number as decimal text without an exponent, which is the wire's form. The core's numbers
+/// have 512 bits and any exponent; the limit keeps a short text such as `1e999999999` from filling the memory.
 const MOST_DIGITS: u64 = 8192;
 
 /// A decimal number of any size, equal and ordered by value: `1.0` is `1`.
 ///
-/// The core computes with 512-bit numbers; through an f64 prices and large ids would change on the way.
+/// The core computes with 512-bit numbers; an f64 would change prices and large ids.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number(BigDecimal);
 
-/// A text or float that is no finite decimal number of a sensible size.
+/// A text or float that is not a finite decimal number of at most `MOST_DIGITS` digits.
 #[derive(Debug, thiserror::Error)]
 #[error("not a finite decimal number of at most {MOST_DIGITS} digits")]
 pub struct InvalidNumber;
@@ -38,7 +38,7 @@ impl Number {
         (exact == self.0).then_some(nearest)
     }
 
-    /// Whether there is nothing behind the decimal point.
+    /// Whether the number has no fraction.
     pub fn is_whole(&self) -> bool {
         self.0.is_integer()
     }
@@ -68,7 +68,7 @@ impl From<Number> for BigDecimal {
     }
 }
 
-/// Reads an f64 as the core compares it: a whole one is exactly what it is, and any other one is its shortest decimal
+/// Reads an f64 so that it equals the core's number: a whole one is exact, and any other one is its shortest decimal
 /// text. The float nearest to 0.1 is 0.1.
 impl TryFrom<f64> for Number {
     type Error = InvalidNumber;
@@ -86,8 +86,8 @@ impl FromStr for Number {
     type Err = InvalidNumber;
 
     fn from_str(text: &str) -> Result<Self, InvalidNumber> {
-        // Point and sign are counted as digits: what is written as text is never longer than what is read. The library
-        // takes underscores between digits, which are no part of the wire's form.
+        // Point and sign count as digits, so that every number that is written can be read. The library accepts
+        // underscores between digits; the wire's form does not have them.
         if u64::try_from(text.len()).is_ok_and(|length| length > MOST_DIGITS + 3) || text.contains('_') {
             return Err(InvalidNumber);
         }
@@ -99,7 +99,7 @@ impl FromStr for Number {
     }
 }
 
-/// The decimal text, without an exponent: the form that the wire knows (plugin protocol, value encoding).
+/// The decimal text without an exponent, which is the wire's form (plugin protocol, value encoding).
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0.normalized().to_plain_string())

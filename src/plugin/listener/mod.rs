@@ -1,4 +1,4 @@
-//! Where the host connects: a unix socket in a private directory, or a local port on Windows.
+//! The listener for the host: a unix socket in a private directory, or a local port on Windows.
 
 use std::{
     io,
@@ -16,19 +16,19 @@ mod unix;
 
 use super::{Environment, Error};
 
-/// Listens where `environment` wants it, for as long as the answer lives.
+/// Listens at the place that `environment` asks for, until the returned value is dropped.
 #[cfg(unix)]
 pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
     unix::bind(&environment.socket)
 }
 
-/// Listens where `environment` wants it, for as long as the answer lives.
+/// Listens at the place that `environment` asks for, until the returned value is dropped.
 #[cfg(windows)]
 pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
     bind_tcp(environment.ports.clone())
 }
 
-/// A socket that listens, what the host is told of it, and what is removed at the end.
+/// A listening socket, its address for the host, and its directory.
 #[derive(Debug)]
 pub(super) struct Bound {
     /// Removes the socket with its directory when dropped.
@@ -37,7 +37,7 @@ pub(super) struct Bound {
     pub(super) listener: Listener,
 }
 
-/// An address in go-plugin's words.
+/// An address in go-plugin's form.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     /// `unix` or `tcp`.
@@ -46,7 +46,7 @@ pub(super) struct Endpoint {
     pub(super) address: String,
 }
 
-/// What connections are accepted from.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -55,12 +55,12 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Waits for the next connection. Nothing is lost when the future is dropped.
+    /// Waits for the next connection. No connection is lost when the future is dropped.
     pub(super) async fn accept(&self) -> io::Result<Box<dyn Duplex>> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Messages are small and waited for.
+                // Messages are small, and the peer waits for each.
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
             }
@@ -73,7 +73,7 @@ impl Listener {
     }
 }
 
-/// A connection, of whatever kind.
+/// A connection of any kind.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}

@@ -13,11 +13,11 @@ use tokio::net::UnixListener;
 use super::{Bound, Endpoint, Error, Listener};
 use crate::plugin::environment::SocketPlace;
 
-/// Listens in a fresh directory that only this user may enter, so that nobody else can reach the socket, whatever
-/// the umask, even where the connection is not encrypted.
+/// Listens in a new directory that only this user (and the group of `place`) may enter. That protects the socket for
+/// every umask, also without encryption.
 ///
-/// A directory that the host insists on is the only one tried. Otherwise the user's directory for temporary
-/// files comes first, and the system's takes its place where that one is missing or its name too long for a socket.
+/// A directory that the host requires is the only one tried. Otherwise the user's directory for temporary files is
+/// tried first, then the system's, as the first may be missing or its name too long for a socket.
 pub(super) fn bind(place: &SocketPlace) -> Result<Bound, Error> {
     let group = place.group.as_deref().map(group_id).transpose()?;
     let candidates = match (&place.directory, &place.temporary) {
@@ -56,7 +56,7 @@ fn bind_under(parent: &Path, group: Option<u32>) -> io::Result<Bound> {
     })
 }
 
-/// The path as the handshake line can carry it: its fields are parted by bars, and it ends with the line.
+/// The path as a field of the handshake line: bars separate the fields, and a line break ends them.
 fn printable(path: &Path) -> io::Result<String> {
     let text = path.to_str().filter(|text| !text.contains(|c: char| c == '|' || c.is_control()));
     text.map(str::to_owned).ok_or_else(|| {
@@ -116,7 +116,7 @@ mod tests {
         std::fs::create_dir(&long).unwrap();
         let bound = bind(&under(&long)).unwrap();
         assert!(bound.endpoint.address.starts_with("/tmp/plugin"));
-        // Nothing is left behind where it failed.
+        // A failure leaves no directory behind.
         assert_eq!(std::fs::read_dir(&long).unwrap().count(), 0);
     }
 

@@ -1,27 +1,27 @@
-//! One log line: a flat JSON object in go-hclog's words.
+//! One log line: a flat JSON object in go-hclog's form.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Fields of the event and of the spans around it, under the names they were given.
+    /// Fields of the event and of the spans around it, under their own names.
     pub(super) fields: Map<String, Value>,
     pub(super) level: Level,
     pub(super) message: String,
     /// Tracing's target: a path of modules.
     pub(super) target: String,
-    /// The names of the spans around the event, outermost first, parted by colons; empty outside of any.
+    /// The names of the spans around the event, outermost first, separated by colons; empty outside of spans.
     pub(super) span: String,
 }
 
 impl Line {
     /// The line with its line break, in at most [`MAX_BYTES`].
     ///
-    /// What is too long is cut inside its strings, so that the line stays JSON and the host can still tell level
-    /// and message; when even that is not enough, the fields are left out.
+    /// A line that is too long is shortened inside its strings, so that it stays JSON with level and message; if that
+    /// is not enough, the fields are omitted.
     pub(super) fn render(mut self, at: Timestamp) -> String {
         let mut text = self.object(at);
         let mut longest = MAX_BYTES;
@@ -49,7 +49,7 @@ impl Line {
         object.insert("@level".to_owned(), level(self.level).into());
         object.insert("@message".to_owned(), self.message.as_str().into());
         object.insert("@module".to_owned(), module(&self.target).into());
-        // Exactly six digits: with any other number the host does not understand the line.
+        // Exactly six digits: the host cannot parse any other number of them.
         let timestamp = at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
         object.insert("@timestamp".to_owned(), timestamp.into());
         Value::Object(object).to_string()
@@ -67,15 +67,15 @@ impl Line {
     }
 }
 
-/// The host reads lines through a buffer of 64 KiB, and takes a longer one for several.
+/// The host reads lines through a buffer of 64 KiB, and splits longer ones.
 pub(super) const MAX_BYTES: usize = 60 << 10;
 
 const SHORTEST_CUT: usize = 64;
 const SPAN: &str = "span";
 const ELLIPSIS: char = '…';
 
-/// A key that cannot be taken for one of the line's own. A value that is no string under a key with an @ would
-/// crash the host.
+/// A key that differs from the line's own keys. Under a key with an @, a value other than a string would crash the
+/// host.
 fn key(name: &str) -> String {
     if name.starts_with('@') || name == SPAN { format!("_{name}") } else { name.to_owned() }
 }
@@ -90,7 +90,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The SDK's name for a provider's own log, `provider`, with the layer that speaks; a library has its own name.
+/// The SDK's name for a provider's own log, `provider`, with the layer of the event; libraries keep their names.
 fn module(target: &str) -> String {
     let mut path = target.split("::").filter(|name| !name.is_empty());
     match (path.next(), path.next()) {

@@ -1,20 +1,20 @@
-//! Log lines as the core reads them on standard error (plugin protocol, logging).
+//! Log lines on standard error in the core's format (plugin protocol, logging).
 //!
-//! The core reads and parses every line a plugin writes, whether anybody wants to see it or not, so silence is a
-//! feature: nothing below a warning is written unless one of these asks for it, the first that is set:
+//! The core parses every line of a plugin, even if it shows none of them, so only warnings and errors are written by
+//! default. The first of these variables that is set changes the level:
 //!
-//! | Variable | Who else heeds it |
+//! | Variable | Scope |
 //! |---|---|
-//! | `TF_LOG_PROVIDER_<NAME>` | nobody: the level of this provider alone |
-//! | `TF_LOG_PROVIDER` | the core, for all providers |
-//! | `TF_LOG` | the core, for everything |
+//! | `TF_LOG_PROVIDER_<NAME>` | this provider alone |
+//! | `TF_LOG_PROVIDER` | all providers; the core reads it too |
+//! | `TF_LOG` | everything; the core reads it too |
 //!
 //! Values are `TRACE`, `DEBUG`, `INFO`, `WARN`, `ERROR`, `OFF`, and `JSON`, which is `TRACE`, in any case. Anything
 //! else is `TRACE` too, as in the core.
 //!
-//! Libraries stay at warnings at any level, since what they say below is about themselves.
-//! `TF_LOG_PROVIDER_<NAME>_TARGETS` lets them speak, and may quieten or raise single modules of ours, in
-//! tracing's own form: `h2=debug,reqwest=trace`.
+//! Libraries log no line below a warning at any level, because such lines are about themselves.
+//! `TF_LOG_PROVIDER_<NAME>_TARGETS` sets the levels of single libraries and modules, in tracing's form:
+//! `h2=debug,reqwest=trace`.
 
 mod line;
 
@@ -47,20 +47,20 @@ pub fn install(settings: &Settings, traces: Option<&Traces>) {
     let _ = subscriber.try_init();
 }
 
-/// Writes a whole line at once, so that lines of several threads do not mix. A host that no longer listens is no
-/// reason to fail.
+/// Writes a whole line at once, so that lines of several threads do not mix. Errors are ignored: the host may have
+/// closed its end.
 fn write_to_stderr(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// What is wanted in the log.
+/// The levels of the log.
 #[derive(Clone, Debug)]
 pub struct Settings {
     filter: Targets,
 }
 
 impl Settings {
-    /// Reads the wishes for the provider `name` (`damodel`, say) through `variable`, which gives the value of one
+    /// Reads the settings of the provider `name` (such as `damodel`) through `variable`, which returns the value of one
     /// environment variable. The [module's documentation](self) lists them.
     pub fn read(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let text = |name: &str| {
@@ -72,7 +72,7 @@ impl Settings {
         let level = wish.map_or(LevelFilter::WARN, |wish| parse(&wish));
         let mut filter = Targets::new().with_default(level.min(LevelFilter::WARN));
         filter.extend(own_crates().map(|name| (name, level)));
-        // A typing error in the list is no reason not to start.
+        // A typing error in the list must not prevent the start.
         let targets = text(&format!("{own}_TARGETS")).and_then(|list| list.parse::<Targets>().ok());
         filter.extend(targets.iter().flat_map(Targets::iter));
         Self { filter }
@@ -96,7 +96,7 @@ fn parse(wish: &str) -> LevelFilter {
     }
 }
 
-/// Gives every event to `write` as one whole line, with the fields of the spans around it.
+/// Passes every event to `write` as one whole line, with the fields of the spans around it.
 #[derive(Debug)]
 struct HclogLayer<W> {
     write: W,
@@ -114,7 +114,7 @@ where
     W: Fn(&str) + 'static,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        // Read before the span is locked: a value that panics on being shown logs the panic.
+        // Read before the span is locked: a value whose formatting panics logs that panic.
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         if let Some(span) = context.span(id) {
@@ -172,13 +172,13 @@ where
     (path, all)
 }
 
-/// Collects fields under the names they were given.
+/// Collects fields under their own names.
 #[derive(Clone, Debug, Default)]
 struct Fields(Map<String, Value>);
 
 impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
-        // What names a span for OpenTelemetry, or is its status, says nothing new here.
+        // The name and status of a span for OpenTelemetry would repeat other parts of the line.
         if field.name().starts_with("otel.") {
             return;
         }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(level(&settings, "h2"), LevelFilter::WARN);
     }
 
-    /// What `log` writes, parsed, without the timestamps.
+    /// The lines that `log` writes, parsed, without the timestamps.
     fn logged(log: impl FnOnce()) -> Vec<Value> {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);

@@ -1,4 +1,4 @@
-//! What each call does: decode, ask the framework's server, encode. One file a group of calls.
+//! The calls: decode, call the framework's server, encode. One file for each group of calls.
 
 mod provider;
 mod resource;

@@ -1,5 +1,5 @@
-//! Messages of the provider (what it offers, its configuration, checks of configurations), of data sources, ephemeral
-//! resources and functions, and of planned actions.
+//! Messages of the provider (schemas, its configuration, checks of configurations), of data sources, ephemeral
+//! resources and functions, and of plans of actions.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A map or list of the answer, from all objects of a kind.
+/// A map or list of the answer, from all offers of a kind.
 fn all<P: Provider, T, C: FromIterator<T>>(
     server: &Server<P>,
     kind: OfferKind,
@@ -25,7 +25,7 @@ fn all<P: Provider, T, C: FromIterator<T>>(
     server.registry().of(kind).map(|entry| make(entry.name.to_owned(), entry)).collect()
 }
 
-/// The functions with what they take and give.
+/// The functions with their signatures.
 fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
     let described = |name, entry: &Entry<_>| Some((name, convert::function(entry.signature.as_ref()?)));
     all::<_, _, Vec<_>>(server, OfferKind::Function, described).into_iter().flatten().collect()
@@ -53,7 +53,7 @@ impl Call for get_metadata::Request {
     }
 }
 
-/// Asked once in a process, if at all.
+/// Called at most once in a process.
 impl Call for get_provider_schema::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let schemas = |kind| all(server, kind, |name, entry| (name, convert::schema(&entry.schema)));
@@ -74,7 +74,7 @@ impl Call for get_provider_schema::Request {
     }
 }
 
-/// Asked by OpenTofu of configured providers; what there is does not depend on the configuration.
+/// OpenTofu calls this on configured providers; the functions do not depend on the configuration.
 impl Call for get_functions::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let response = get_functions::Response { functions: functions(server), ..Self::Response::default() };
@@ -92,9 +92,9 @@ impl Call for get_resource_identity_schemas::Request {
     }
 }
 
-/// Destroys are planned too, configurations are generated, and a core that knows the schemas already need not ask for
-/// them in each process (plugin protocol, capabilities). Moves from other types are refused, with an error that says
-/// more than the core's own.
+/// Destroys are planned, configurations are generated, and a core that has the schemas need not read them in each
+/// process (plugin protocol, capabilities). Moves from other types are refused with a more specific error than the
+/// core's own.
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities {
         plan_destroy: true,
@@ -139,13 +139,13 @@ validate! {
     validate_data_resource_config: DataSource, |_| true;
     validate_ephemeral_resource_config: EphemeralResource, |_| true;
     validate_list_resource_config: ListResource, |_| true;
-    // Cores before 1.11 would keep write-only values in a plan; only this call says whether the core is one of them.
+    // Cores before 1.11 would store write-only values in a plan; only this call has the capability that excludes them.
     validate_resource_config: Resource, |request| {
         request.client_capabilities.is_some_and(|client| client.write_only_attributes_allowed)
     };
 }
 
-/// Why the core is asked to come again, if it is: the provider's configuration is not known yet.
+/// The deferral of a call, if the provider's configuration is not known yet and the core allows it.
 fn deferred<P: Provider>(server: &Server<P>, client: Option<ClientCapabilities>) -> Option<Deferred> {
     let is_deferred = server.defers(client.is_some_and(|client| client.deferral_allowed));
     is_deferred.then(|| Deferred { reason: Reason::ProviderConfigUnknown.into() })
@@ -184,7 +184,7 @@ impl Call for open_ephemeral_resource::Request {
     }
 }
 
-/// No open asks for a renewal. What is open stays so, and its close finds it.
+/// No open requests a renewal. The object stays open until its close.
 impl Call for renew_ephemeral_resource::Request {
     async fn answer<P: Provider>(&self, _: &Server<P>) -> Answered<Self> {
         let private = self.private.clone();
@@ -235,7 +235,7 @@ fn call<P: Provider>(
         let parameter = signature
             .parameter(position)
             .ok_or_else(|| CallError::whole(format!("it takes {} arguments", signature.parameters.len())))?;
-        // An empty value is null: so OpenTofu sends it (plugin protocol, functions).
+        // An empty value is null, in OpenTofu's form (plugin protocol, functions).
         let argument = convert::argument(&parameter.ty, argument);
         arguments.push(argument.map_err(|text| CallError { text, argument: Some(position) })?);
     }

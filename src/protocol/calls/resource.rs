@@ -1,5 +1,5 @@
-//! Messages of resources, of list resources, and of actions that are invoked; the latter two are answered by a stream
-//! of events.
+//! Messages of resources, list resources, and invocations of actions; the latter two are answered by a stream of
+//! events.
 
 use tokio::sync::mpsc;
 
@@ -71,9 +71,9 @@ impl Call for plan_resource_change::Request {
 }
 
 impl Call for apply_resource_change::Request {
-    /// What was there before. A transport error in its place would lose what exists (plugin protocol, status errors).
+    /// The prior state. A transport error instead would lose an existing object (plugin protocol, status errors).
     fn fallback(&self) -> Self::Response {
-        // The planned identity of what did not exist may hold unknown values, which an apply must not answer.
+        // The planned identity of a new object may have unknown values, which the answer to an apply must not have.
         let prior = self.prior_state.as_ref().map_or(&[][..], |prior| &prior.msgpack);
         let existed = !matches!(prior, [] | [NIL]);
         apply_resource_change::Response {
@@ -101,7 +101,7 @@ impl Call for apply_resource_change::Request {
 }
 
 impl Call for read_resource::Request {
-    /// The state as it was: an empty answer would say that the object is gone.
+    /// The prior state: an empty answer would mean that the object is gone.
     fn fallback(&self) -> Self::Response {
         read_resource::Response {
             new_state: self.current_state.clone(),
@@ -161,7 +161,7 @@ impl Call for upgrade_resource_state::Request {
     }
 }
 
-/// Cores ask only where the version is another one than that of the schema, or none: there is one layout.
+/// The core calls this only if the version differs from the schema's or is missing. All versions have one layout.
 impl Call for upgrade_resource_identity::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let Some(schema) = &server.registry().find(OfferKind::Resource, &self.type_name)?.identity else {
@@ -173,7 +173,7 @@ impl Call for upgrade_resource_identity::Request {
                 format!("Its version is {}, which this provider cannot read. The state is unchanged.", self.version);
             return Err(Diagnostic::error("The identity is of an unknown version", detail).into());
         }
-        // A state without an identity comes with no JSON at all.
+        // A state without an identity has no JSON here.
         let json = self.raw_identity.as_ref().map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty());
         let stored = stored_json(json.unwrap_or(b"{}"), "identity")?;
         let identity = convert::read_stored(&schema.ty(), &stored, "stored identity")?;
@@ -183,7 +183,7 @@ impl Call for upgrade_resource_identity::Request {
     }
 }
 
-/// No state of another type holds what a state here needs.
+/// States of other types lack attributes that a state of this provider needs.
 impl Call for move_resource_state::Request {
     async fn answer<P: Provider>(&self, _: &Server<P>) -> Answered<Self> {
         let (from, to) = (&self.source_type_name, self.subject());
@@ -238,7 +238,7 @@ impl StreamCall for invoke_action::Request {
         let action = server.registry().find(OfferKind::Action, &self.action_type)?;
         let config = convert::read(&action.ty, self.config.as_ref(), "configuration")?;
         let (sender, mut lines) = mpsc::unbounded_channel();
-        // The action goes on when its lines are not taken any more: what it does may not be left half done.
+        // The action continues when the core stops reading its lines, because it must not be left half done.
         let forwarding = async {
             while let Some(message) = lines.recv().await {
                 let progress = event::Type::Progress(Progress { message });
@@ -248,7 +248,7 @@ impl StreamCall for invoke_action::Request {
         tokio::join!(server.invoke_action(action, &config, sender), forwarding).0
     }
 
-    /// Without a completed event the core would take anything for success (plugin protocol, actions).
+    /// Without a completed event the core would assume success (plugin protocol, actions).
     fn last(diagnostics: Diagnostics) -> Option<Self::Event> {
         let mut event = Self::Event::default();
         event.say(diagnostics);
@@ -274,11 +274,11 @@ impl StreamCall for list_resource::Request {
         let request = ListRequest {
             config: convert::read(&list.ty, self.config.as_ref(), "configuration")?,
             wants_state: self.include_resource_object,
-            // Only tests leave it out: the core always says how many it takes.
+            // Only tests omit it: the core always sets a limit.
             limit: usize::try_from(self.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX),
         };
         let (sender, mut found) = mpsc::channel(1);
-        // The receiver goes with this future, which ends the list.
+        // This future drops the receiver, which ends the list.
         let forwarding = async move {
             loop {
                 let event = tokio::select! {
@@ -292,7 +292,7 @@ impl StreamCall for list_resource::Request {
         Ok(tokio::join!(server.list(&self.type_name, request, sender), forwarding).0)
     }
 
-    /// An event without an identity may only say something (plugin protocol, list resources).
+    /// An event without an identity may only have diagnostics (plugin protocol, list resources).
     fn last(diagnostics: Diagnostics) -> Option<Self::Event> {
         (!diagnostics.is_empty()).then(|| {
             let mut event = Self::Event::default();

@@ -11,23 +11,23 @@ use crate::framework::{
     value::{Dynamic, Number},
 };
 
-/// The extension that says more of an unknown value than that it is unknown.
+/// The extension type of an unknown value with refinements.
 const REFINED: i8 = 12;
-/// Longest description of an unknown value that the core itself reads.
+/// The longest refinement that the core itself reads.
 const LONGEST_REFINEMENT: usize = 1024;
 
 /// Reads a msgpack value of the given type (plugin protocol, msgpack rules).
 ///
 /// # Errors
 ///
-/// When the bytes are truncated, of another type, nested too deeply, or followed by more.
+/// If the bytes are truncated, of another type, nested too deeply, or followed by others.
 pub fn decode(ty: &Type, bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut decoder = Decoder { reader: Reader::new(bytes), depth: 0 };
     let value = decoder.value(ty)?;
     if decoder.reader.is_at_end() { Ok(value) } else { Err(DecodeError::new("bytes after the end of the value")) }
 }
 
-/// The text in normal form C, as the core keeps all texts.
+/// The text in Unicode normal form C, like all texts of the core.
 pub(super) fn normalized(text: &str) -> String {
     if is_nfc(text) { text.to_owned() } else { text.nfc().collect() }
 }
@@ -120,7 +120,7 @@ impl Decoder<'_> {
         }
         let mut attributes = BTreeMap::new();
         for _ in 0..length {
-            // A name that is not in normal form is another name: the core normalises values only.
+            // Names are compared unchanged: the core normalises only values.
             let name = verbatim(&self.reader.head()?)?.to_owned();
             let ty = types.get(&name).ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
             let value = self.value(ty).map_err(|error| error.inside(PathStep::Attribute(name.clone())))?;
@@ -168,7 +168,7 @@ fn verbatim<'a>(head: &Head<'a>) -> Result<&'a str, DecodeError> {
     std::str::from_utf8(bytes).map_err(|_| DecodeError::new("a string that is not UTF-8"))
 }
 
-/// Whole numbers come in every width, decimals as floats or, where no float is exact, as text.
+/// Reads a number: whole ones have any width, decimals are floats or, if no float is exact, text.
 fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
     let number = match head {
         Head::Signed(number) => Ok(Number::from(*number)),
@@ -183,7 +183,7 @@ fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
     number.map_err(|_| DecodeError::new("not a number, or too large"))
 }
 
-/// An unknown value. What the core says beyond that is checked for its form and dropped.
+/// Reads an unknown value. The form of its refinements is checked; they are dropped.
 fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
     if payload.len() <= 1 {
         return Ok(Value::Unknown);
@@ -204,7 +204,7 @@ fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
     if reader.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
 }
 
-/// One fact that is known of an unknown value of a type (plugin protocol, Msgpack rules).
+/// Checks one refinement of an unknown value of a type (plugin protocol, Msgpack rules).
 fn refinement(ty: &Type, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     let is_collection = matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(_));
     match reader.head()? {
@@ -244,13 +244,13 @@ fn malformed() -> DecodeError {
     DecodeError::new("a malformed description of an unknown value")
 }
 
-/// A cursor over msgpack bytes. It allocates nothing, whatever lengths the bytes claim.
+/// A cursor over msgpack bytes. It allocates no memory for lengths that the bytes claim.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     values: usize,
 }
 
-/// The head of one msgpack value. Texts come with their bytes; of arrays and maps the elements follow.
+/// The head of one msgpack value. A text includes its bytes; the elements of arrays and maps follow.
 pub(super) enum Head<'a> {
     Array(usize),
     Bin(&'a [u8]),

@@ -7,14 +7,14 @@ use rmp::encode::{self, ByteBuf};
 use super::{EncodeError, ty::encode_type};
 use crate::framework::{PathStep, Type, Value, value::Number};
 
-/// The one form in which an unknown value is written.
+/// The form of every unknown value that is written.
 const UNKNOWN: [u8; 3] = [0xd4, 0x00, 0x00];
 
 /// Writes a value of the given type as msgpack, byte for byte as the core does (plugin protocol, msgpack rules).
 ///
 /// # Errors
 ///
-/// When a part of the value is not of its type. The error holds what could be written.
+/// If a part of the value is not of its type. The error has the encoded rest.
 pub fn encode(ty: &Type, value: &Value) -> Result<Vec<u8>, EncodeError> {
     let mut encoder = Encoder { out: ByteBuf::new(), steps: Vec::new(), misfit: None };
     encoder.value(ty, value);
@@ -27,7 +27,7 @@ pub fn encode(ty: &Type, value: &Value) -> Result<Vec<u8>, EncodeError> {
 
 struct Encoder<'a> {
     out: ByteBuf,
-    /// Where the value being written is.
+    /// The location of the current value.
     steps: Vec<Location<'a>>,
     /// The first part that is not of its type.
     misfit: Option<(Vec<PathStep>, &'static str)>,
@@ -144,7 +144,7 @@ impl<'a> Encoder<'a> {
 }
 
 impl Location<'_> {
-    /// The step to here; none into a set, where paths end.
+    /// The last step of the location; `None` into a set, where paths end.
     fn step(&self) -> Option<PathStep> {
         match *self {
             Self::Attribute(name) => Some(PathStep::Attribute(name.to_owned())),
@@ -169,7 +169,7 @@ fn expected(ty: &Type) -> &'static str {
     }
 }
 
-/// msgpack counts in 32 bits; a message of more elements is far over the message limit.
+/// msgpack has 32-bit lengths; more elements would far exceed the message limit.
 fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -10,10 +10,10 @@ use crate::framework::{
     value::{Dynamic, Number},
 };
 
-/// What becomes of an attribute that the type does not have.
+/// The treatment of an attribute that the type does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsaid {
-    /// It is left out: a stored state may be older than the schema.
+    /// It is omitted: a stored state may be older than the schema.
     Dropped,
     /// It is an error.
     Refused,
@@ -23,13 +23,13 @@ pub enum Unsaid {
 ///
 /// # Errors
 ///
-/// When the bytes are no JSON, or of another type.
+/// If the bytes are not JSON, or of another type.
 pub fn decode_json(ty: &Type, bytes: &[u8], unsaid: Unsaid) -> Result<Value, DecodeError> {
     let json = serde_json::from_slice(bytes).map_err(|_| DecodeError::new("not JSON"))?;
     from_json(ty, &json, unsaid)
 }
 
-/// The same from JSON that is already read.
+/// The same from parsed JSON.
 pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, DecodeError> {
     match (ty, json) {
         (_, Json::Null) => Ok(Value::Null),

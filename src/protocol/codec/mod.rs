@@ -1,5 +1,5 @@
-//! Values and types in their wire forms (plugin protocol, value encoding). Everything is driven by the schema's type:
-//! the bytes alone do not tell a decimal from a text, or a set from a list.
+//! Values and types in their wire forms (plugin protocol, value encoding). Decoding needs the schema's type: the bytes
+//! alone do not distinguish a decimal from a text, or a set from a list.
 
 mod decode;
 mod encode;
@@ -13,15 +13,15 @@ pub use ty::{InvalidType, decode_type, encode_type};
 
 use crate::framework::{Path, PathStep};
 
-/// Deepest nesting that is read, in types and in values: far beyond any schema, and far from the end of a stack.
+/// The deepest nesting that is read, in types and in values: far above any schema, and far below a stack overflow.
 const DEEPEST: usize = 128;
 
-/// Most values in one message. A byte can stand for a whole value, so that the message limit alone would let a hostile
-/// sender ask for gigabytes.
+/// The maximum number of values in one message. One byte can encode a whole value, so the message limit alone would
+/// allow a hostile sender to use gigabytes.
 const MOST_VALUES: usize = 8 << 20;
 
-/// Bytes that are no value of the type they should have. It says where and what was meant, and never what was there:
-/// any value may be a secret.
+/// Bytes that are not a value of the expected type. The error names the path and the expected form, and never the
+/// bytes, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{fault}", location(.steps))]
 pub struct DecodeError {
@@ -45,19 +45,19 @@ impl DecodeError {
         Self { steps: Vec::new(), fault }
     }
 
-    /// The same, seen from one level further out.
+    /// The same error, with the step of the enclosing level added.
     fn inside(mut self, step: PathStep) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// The same, seen from outside a set: there are no steps into sets, so that the path ends here.
+    /// The same error from outside a set. Sets have no steps, so the path ends here.
     fn inside_set(mut self) -> Self {
         self.steps.clear();
         self
     }
 
-    /// Where the fault is.
+    /// The path of the fault.
     pub fn path(&self) -> Path {
         path(&self.steps)
     }
@@ -69,8 +69,8 @@ impl EncodeError {
         Self { steps: steps.rev().collect(), expected, partial }
     }
 
-    /// The encoded value with null for every part that has the wrong type, so that an object that exists is not lost
-    /// with one of its attributes.
+    /// The encoded value with null for every part of the wrong type, so that an existing object is not lost because of
+    /// one attribute.
     pub fn into_partial(self) -> Vec<u8> {
         self.partial
     }
@@ -117,7 +117,7 @@ mod tests {
             ("\"dynamic\"", "91c0", "not a type and a value of it"),
             ("\"dynamic\"", "92a178c0", "not a type"),
             ("\"dynamic\"", "92c4092264796e616d696322c0", "not a type"),
-            // Extensions of another kind, and malformed descriptions.
+            // Extensions of another type, and malformed refinements.
             ("\"string\"", "d5000000", "an extension of an unknown kind"),
             ("\"string\"", "d50c0102", "a malformed description of an unknown value"),
             ("\"string\"", "c7020c81a1", "the message ends too early"),

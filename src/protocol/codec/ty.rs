@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use super::DEEPEST;
 use crate::framework::Type;
 
-/// Bytes that are no type.
+/// Bytes that are not a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a type constraint")]
 pub struct InvalidType;
@@ -15,8 +15,8 @@ pub fn encode_type(ty: &Type) -> Vec<u8> {
     to_json(ty).to_string().into_bytes()
 }
 
-/// Reads a type from JSON. The names of optional attributes, which some objects come with, are read over: they matter
-/// to conversions only.
+/// Reads a type from JSON. The names of optional attributes that some objects have are skipped: only conversions need
+/// them.
 pub fn decode_type(bytes: &[u8]) -> Result<Type, InvalidType> {
     let json = serde_json::from_slice(bytes).map_err(|_| InvalidType)?;
     from_json(&json, 0)

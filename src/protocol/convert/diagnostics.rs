@@ -7,8 +7,8 @@ use crate::{
     },
 };
 
-/// Diagnostics as messages. The severity is always set: the core drops those without one in silence
-/// (plugin protocol, field notes).
+/// Diagnostics as messages. The severity is always set: the core silently drops diagnostics without one (plugin
+/// protocol, field notes).
 pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnostic> {
     diagnostics
         .into_iter()
@@ -25,11 +25,11 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
         .collect()
 }
 
-/// A path in the form that every core finds in a configuration (plugin protocol, Messages).
+/// A path in a form that every core can locate in a configuration (plugin protocol, Messages).
 ///
-/// Terraform up to 1.14 and OpenTofu know three forms: a name, a name with one index, and a name within a block. They
-/// find an attribute of an object, as an element of a map, by its key; sent as a name it would be looked up at the top
-/// of the resource. What lies deeper is pointed at by its second step. Newer cores find the same places.
+/// Terraform up to 1.14 and OpenTofu support three forms: a name, a name with one index, and a name within a block.
+/// They find an attribute of an object by key, like an element of a map; as a name it would be looked up at the top of
+/// the resource. Deeper paths are cut after the second step. Newer cores accept these forms too.
 fn found_by_every_core(steps: &[PathStep]) -> Vec<PathStep> {
     match steps {
         [PathStep::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),
@@ -39,12 +39,12 @@ fn found_by_every_core(steps: &[PathStep]) -> Vec<PathStep> {
     }
 }
 
-/// Paths as messages, without those that point at nothing in particular.
+/// Paths as messages, without those of the whole object.
 pub(in crate::protocol) fn paths(paths: &[Path]) -> Vec<AttributePath> {
     paths.iter().filter_map(|whole| path(whole.steps())).collect()
 }
 
-/// A path as a message; none for the whole, since a path begins with a name.
+/// A path as a message; `None` for the whole object, because a path begins with a name.
 fn path(steps: &[PathStep]) -> Option<AttributePath> {
     let [PathStep::Attribute(_), ..] = steps else {
         return None;

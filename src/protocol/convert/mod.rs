@@ -1,4 +1,4 @@
-//! The framework's terms as messages: values and identities here, diagnostics and schemas in files of their own.
+//! The framework's types as messages: values and identities here, diagnostics and schemas in their own files.
 
 mod diagnostics;
 mod schema;
@@ -14,13 +14,13 @@ use crate::{
     },
 };
 
-/// Reads a value that the core sent. A missing or empty one is null; where both forms are there, msgpack counts
-/// (plugin protocol, field notes).
+/// Reads a value that the core sent. A missing or empty one is null. If both forms are present, msgpack is used (plugin
+/// protocol, field notes).
 pub(super) fn read(ty: &Type, value: Option<&DynamicValue>, name: &str) -> Result<Value, Diagnostics> {
     decoded(ty, value).map_err(|error| unreadable(name, &error))
 }
 
-/// The same of a function's argument, whose errors are texts.
+/// The same for a function's argument, whose errors are texts.
 pub(super) fn argument(ty: &Type, value: &DynamicValue) -> Result<Value, String> {
     decoded(ty, Some(value)).map_err(|error| format!("cannot be read: {error}"))
 }
@@ -33,13 +33,13 @@ fn decoded(ty: &Type, value: Option<&DynamicValue>) -> Result<Value, DecodeError
     }
 }
 
-/// Reads the JSON of something stored, which may be older than its schema.
+/// Reads the JSON of a stored value, which may be older than its schema.
 pub(super) fn read_stored(ty: &Type, json: &serde_json::Value, name: &str) -> Result<Value, Diagnostics> {
     from_json(ty, json, Unsaid::Dropped).map_err(|error| unreadable(name, &error))
 }
 
-/// Writes a value for the core. What has the wrong type becomes null with an error, and the rest is written: an object
-/// that exists is not lost with one of its attributes.
+/// Writes a value for the core. A part of the wrong type becomes null with an error, and the rest is written, so that
+/// an existing object is not lost because of one attribute.
 pub(super) fn written(ty: &Type, value: &Value, diagnostics: &mut Diagnostics) -> Option<DynamicValue> {
     let msgpack = encode(ty, value).unwrap_or_else(|error| {
         diagnostics.error(
@@ -51,8 +51,8 @@ pub(super) fn written(ty: &Type, value: &Value, diagnostics: &mut Diagnostics) -
     Some(DynamicValue { msgpack, json: Vec::new() })
 }
 
-/// Writes an identity for the core, of a type that has one. Data for any other would crash the core
-/// (plugin protocol, missing-field crashes).
+/// Writes an identity for the core, if its type has one. Data for any other type would crash the core (plugin protocol,
+/// missing-field crashes).
 pub(super) fn identity(
     schema: Option<&IdentitySchema>,
     identity: Option<&Value>,

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A schema as a message. The core crashes on a schema or block without its inner block, so that there always is one
+/// A schema as a message. It always has an inner block, because the core crashes on a schema or block without one
 /// (plugin protocol, missing-field crashes).
 pub(in crate::protocol) fn schema(schema: &Schema) -> WireSchema {
     let mut block = block(&schema.attributes, &schema.description);
@@ -78,7 +78,7 @@ fn object(nesting: Nesting, attributes: &[Attribute]) -> Object {
     }
 }
 
-/// Of the layout of all identities: none has changed yet.
+/// The version of the layout of all identities, none of which has changed.
 pub(in crate::protocol) const IDENTITY_VERSION: i64 = 0;
 
 /// The schema of an identity as a message.

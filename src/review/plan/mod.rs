@@ -1,4 +1,4 @@
-//! A plan (JSON output format, plan representation), as Terraform 1.0 and OpenTofu 1.6 and all later ones write it.
+//! A plan (JSON output format, plan representation) of Terraform from 1.0 on or OpenTofu from 1.6 on.
 
 mod read;
 
@@ -10,29 +10,29 @@ use super::{
 /// A plan.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The version of Terraform or OpenTofu that made it.
+    /// The version of Terraform or OpenTofu that wrote it.
     pub(super) core: Option<String>,
-    /// Whether planning failed on the way.
+    /// Whether planning stopped with an error.
     pub(super) errored: bool,
-    /// Why more than this plan is needed to reach what the configuration says.
+    /// The reason why this plan alone does not reach the configuration.
     pub(super) incomplete: Option<&'static str>,
-    /// Whether the plan says if it is complete: Terraform does from 1.8 on, OpenTofu does not.
+    /// Whether the plan has the field that marks it as complete: Terraform writes it from 1.8 on, OpenTofu does not.
     pub(super) says_whether_complete: bool,
-    /// What could not be made out, and where.
+    /// The parts that could not be read.
     pub(super) faults: Vec<String>,
-    /// The changes of objects, those that change nothing included.
+    /// The changes of objects, including no-ops.
     pub(super) changes: Vec<Change>,
-    /// What is put off to a later plan.
+    /// Changes and actions that are deferred to a later plan.
     pub(super) deferred: Vec<Deferred>,
     /// The actions that the apply invokes (Terraform 1.14).
     pub(super) invocations: Vec<Invocation>,
-    /// What became different outside of the plan.
+    /// Changes outside of plans.
     pub(super) drift: Vec<Change>,
     /// The outputs of the root module.
     pub(super) outputs: Vec<(String, Side)>,
-    /// What the prior state holds: managed objects and data sources.
+    /// The prior state: managed objects and data sources.
     pub(super) prior: Vec<Stated>,
-    /// Conditions that do not hold.
+    /// Failed conditions.
     pub(super) failed_checks: Vec<Check>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Change {
     pub(super) deposed: Option<String>,
     /// The resource type.
     pub(super) kind: String,
-    /// The source address of its provider, where the plan tells it.
+    /// The source address of its provider, if the plan has it.
     pub(super) provider: Option<String>,
     pub(super) managed: bool,
     pub(super) action: Action,
@@ -55,14 +55,14 @@ pub(super) struct Change {
     pub(super) side: Side,
 }
 
-/// By what an object is imported.
+/// The id or identity of an import.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Importing {
-    /// Its import id, or its identity as JSON; none when that is known after the apply only.
+    /// Its import id, or its identity as JSON; `None` if it is known only after the apply.
     pub(super) id: Option<String>,
 }
 
-/// What there was, and what there will be.
+/// The values before and after a change.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     pub(super) action: Action,
@@ -70,12 +70,12 @@ pub(super) struct Side {
     pub(super) after: Values,
 }
 
-/// A change or an action that is put off to a later plan (Terraform, deferred actions).
+/// A change or an action that is deferred to a later plan (Terraform, deferred actions).
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Deferred {
     /// The object or the action, as far as its address is known.
     pub address: String,
-    /// Why, in Terraform's word.
+    /// Terraform's code of the reason.
     pub reason: String,
 }
 
@@ -88,13 +88,13 @@ pub(super) struct Invocation {
     pub(super) arguments: Values,
 }
 
-/// What sets an action off.
+/// The trigger of an action.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trigger {
-    /// It was asked for by itself (`-invoke`).
+    /// It was requested directly (`-invoke`).
     Invoked {
-        /// The resource on whose behalf it is invoked, if the plan names one (Terraform 1.17).
+        /// The resource that it is invoked for, if the plan names one (Terraform 1.17).
         #[serde(skip_serializing_if = "Option::is_none")]
         resource: Option<String>,
     },
@@ -102,9 +102,9 @@ pub enum Trigger {
     Lifecycle {
         /// The resource.
         resource: String,
-        /// Before or after what, as the configuration writes it: `before_destroy`.
+        /// The event in the configuration's form: `before_destroy`.
         event: String,
-        /// What an error of the action does, as the configuration writes it: `halt`, `taint` or `continue`.
+        /// The effect of an error of the action, in the configuration's form: `halt`, `taint` or `continue`.
         #[serde(skip_serializing_if = "Option::is_none")]
         on_failure: Option<String>,
     },
@@ -119,18 +119,18 @@ pub(super) struct Stated {
     pub(super) values: Values,
 }
 
-/// A check, a precondition or a postcondition that does not hold.
+/// A failed check, precondition or postcondition.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
-    /// What it belongs to.
+    /// The object that it belongs to.
     pub address: String,
     /// `fail` or `error`.
     pub status: String,
-    /// What the configuration says about it.
+    /// The messages of the configuration.
     pub problems: Vec<String>,
 }
 
-/// Why something is not a plan that this program reads.
+/// The reason why a document is not a readable plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAPlan {
@@ -146,16 +146,16 @@ pub enum NotAPlan {
          pass its output"
     )]
     Log,
-    /// It is some other document.
+    /// It is another document.
     #[error("it is JSON, but not the output of `terraform show -json PLANFILE`")]
     Other,
-    /// It is a plan as `plan -out` saves it.
+    /// It is a plan file of `plan -out`.
     #[error("it is a saved plan file. Run `terraform show -json FILE` or `tofu show -json FILE` and pass its output")]
     Saved,
     /// It is a state.
     #[error("it is a state. Save a plan with `plan -out=FILE`, run `terraform show -json FILE` and pass its output")]
     State,
-    /// It is no JSON. Usual cause: it was cut off on the way.
+    /// It is not JSON. Usual cause: it is truncated.
     #[error("it is not JSON ({0}). Pass the output of `terraform show -json PLANFILE`")]
     Syntax(String),
     /// Its format is newer than this program.
@@ -177,7 +177,7 @@ impl Change {
         self.managed && self.kind == kind
     }
 
-    /// Whether it was at another address before.
+    /// Whether it had another address before.
     pub(super) fn is_moved(&self) -> bool {
         self.previous_address.as_ref().is_some_and(|old| *old != self.address)
     }

@@ -1,5 +1,5 @@
-//! Reading a plan: leniently where a newer Terraform or OpenTofu may say more, and strictly where a guess could hide
-//! something. What this program cannot make out is a fault of the plan, and a plan with faults passes no gate.
+//! Reader of plans: unknown fields of newer versions of Terraform or OpenTofu are ignored, but parts are not guessed. A
+//! part that cannot be read is a fault of the plan, and a plan with faults passes no gate.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{
     Change, Check, Deferred, Importing, Invocation, NotAPlan, Plan, Side, Stated, Trigger,
 };
 
-/// The members of the document that matter. Those that only show what it is are not kept: they are its largest.
+/// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Root {
@@ -23,9 +23,9 @@ struct Root {
     planned_values: Option<IgnoredAny>,
     provider_schemas: Option<IgnoredAny>,
     diagnostics: Option<IgnoredAny>,
-    /// Of a state file.
+    /// A member of state files.
     lineage: Option<IgnoredAny>,
-    /// Of a file that OpenTofu encrypted.
+    /// A member of files that OpenTofu encrypted.
     encrypted_data: Option<IgnoredAny>,
     errored: Value,
     complete: Value,
@@ -44,9 +44,9 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When this is no plan.
+    /// If this is not a plan.
     pub fn read(document: &[u8]) -> Result<Self, NotAPlan> {
-        // Some shells put a mark at the beginning of what they redirect.
+        // Some shells write a byte order mark before redirected output.
         let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
         if document.iter().all(u8::is_ascii_whitespace) {
             return Err(NotAPlan::Empty);
@@ -143,7 +143,7 @@ impl Plan {
         }
     }
 
-    /// What is deferred is known in parts only; that it is there is what counts.
+    /// Reads the deferred changes, of which only parts are known: address and reason suffice.
     fn read_deferred(&mut self, list: &Value, key: &str, address: &str) {
         for entry in self.list(list, key) {
             let address = entry.pointer(address).and_then(Value::as_str).unwrap_or("(unknown address)");
@@ -209,7 +209,7 @@ impl Plan {
         }
     }
 
-    /// A list that may be left out. Anything else under its name is a fault.
+    /// A list that may be missing. Any other value under its name is a fault.
     fn list<'a>(&mut self, list: &'a Value, key: &str) -> &'a [Value] {
         if !(list.is_null() || list.is_array()) {
             self.faults.push(key.to_owned());
@@ -225,7 +225,7 @@ impl Plan {
     }
 }
 
-/// A change, if everything that decides what it does and what of it may be shown is as documented.
+/// A change, if its action and its masks have the documented form.
 fn change(entry: &Value) -> Option<Change> {
     let inner = entry.get("change")?;
     let side = side(inner)?;
@@ -253,7 +253,7 @@ fn change(entry: &Value) -> Option<Change> {
     })
 }
 
-/// The parts of a change that say more about it, and are not as documented.
+/// The further parts of a change that do not have the documented form.
 fn odd_parts(entry: &Value) -> Vec<&'static str> {
     let inner = &entry["change"];
     let is_list_of_lists = |value: &Value| value.as_array().is_some_and(|paths| paths.iter().all(Value::is_array));
@@ -272,7 +272,7 @@ fn importing(importing: &Value) -> Importing {
     Importing { id: text(importing, "id").or_else(identity) }
 }
 
-/// Both sides of a change; none when its actions are unknown, or what marks its secrets is of an unknown shape.
+/// Both sides of a change; `None` if its actions are unknown, or its masks have an unknown form.
 fn side(change: &Value) -> Option<Side> {
     let is_mask = |key: &str| !matches!(change.get(key), Some(Value::Number(_) | Value::String(_)));
     if !["after_unknown", "before_sensitive", "after_sensitive"].into_iter().all(is_mask) {
@@ -313,7 +313,7 @@ fn invocation(entry: &Value) -> Option<Invocation> {
     })
 }
 
-/// `BeforeDestroy`, as plans write it, in the words of the configuration: `before_destroy`.
+/// The configuration's form (`before_destroy`) of a plan's event (`BeforeDestroy`).
 fn snake_case(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
@@ -325,7 +325,7 @@ fn snake_case(name: &str) -> String {
     words
 }
 
-/// A path; what is neither a name nor an index is written as it is.
+/// A path. A step that is neither a name nor an index becomes a key with its JSON text.
 fn path(steps: &Value) -> Vec<PathPart> {
     let step = |step: &Value| match (step.as_u64().map(usize::try_from), step.as_str()) {
         (Some(Ok(index)), _) => PathPart::Index(index),

@@ -1,7 +1,7 @@
-//! Findings as systems of continuous integration read them: code scanning (SARIF 2.1.0, OASIS Standard), GitLab's
-//! report of code quality (a subset of the format of Code Climate), reports of tests (JUnit, as Jenkins and GitLab read
-//! it: a suite for each plan, a test for each rule that holds and for each violation), and workflow commands of GitHub
-//! Actions (setting an error message).
+//! Findings in the formats of continuous integration: code scanning (SARIF 2.1.0, OASIS Standard), GitLab's report of
+//! code quality (a subset of the format of Code Climate), reports of tests (JUnit for Jenkins and GitLab: a suite for
+//! each plan, a test for each passed rule and for each violation), and workflow commands of GitHub Actions (setting an
+//! error message).
 
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ fn result(finding: &Finding, style: &Style) -> Value {
     })
 }
 
-/// A path as a relative reference (RFC 3986): what is not unreserved is written as its bytes.
+/// A path as a relative reference (RFC 3986): all but unreserved characters are percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::new();
     for byte in path.bytes() {
@@ -141,14 +141,14 @@ struct Suite {
     name: String,
     tests: Vec<Test>,
     violations: usize,
-    /// What is no violation, a line each.
+    /// The findings that are not violations, one per line.
     remarks: Vec<String>,
 }
 
 struct Test {
     rule: &'static str,
     name: String,
-    /// What is wrong; none when nothing is.
+    /// The violation; `None` for a passed rule.
     violation: Option<Violation>,
 }
 
@@ -210,12 +210,12 @@ fn violated(finding: &Finding) -> Test {
     }
 }
 
-/// Text without what no document of XML 1.0 may hold.
+/// Text without the characters that XML 1.0 forbids.
 fn xml(text: &str) -> String {
     visible(text, LONGEST).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
-/// Writes the commands, a line each.
+/// Writes the commands, one per line.
 pub(super) fn github(review: &Review) -> String {
     review.findings.iter().map(command).collect()
 }
@@ -237,12 +237,12 @@ fn command(finding: &Finding) -> String {
     text
 }
 
-/// The text of a command, in which a line break would end it.
+/// The text of a command, with escaped line breaks, which would end it.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a property, in which more means something.
+/// The value of a property, in which further characters are escaped.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,5 +1,5 @@
-//! What the forms for people have in common: a report as sections of tables, whose cells keep apart what this program
-//! says and what the plan says. The latter is for each form to escape.
+//! The common part of the formats for people: a report as sections of tables. Cells separate texts of this program from
+//! texts of the plan, which each format must escape.
 
 use crate::review::{
     actions::{Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated},
@@ -16,7 +16,7 @@ use crate::review::{
 pub(super) struct Section {
     pub(super) title: String,
     pub(super) columns: Vec<Column>,
-    /// The sum of the rows, which is never left out.
+    /// The sum of the rows, which is never omitted.
     pub(super) total: Option<Row>,
     pub(super) rows: Vec<Row>,
 }
@@ -38,17 +38,16 @@ pub(super) struct Cell(pub(super) Vec<Line>);
 #[derive(Debug, Default)]
 pub(super) struct Line(pub(super) Vec<Piece>);
 
-/// A stretch of text.
+/// A part of a line.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// What the plan says, whatever that is.
+    /// Arbitrary text of the plan.
     Plan(String),
-    /// What this program says.
+    /// Text of this program.
     Words(String),
 }
 
-/// The sections of a review that have something to say: what keeps it from being judged, and what is lost, before
-/// everything else.
+/// The sections of a review that are not empty. Those about parts that cannot be judged and about losses come first.
 pub(super) fn sections(review: &Review) -> Vec<Section> {
     let all = Tables { review };
     let before = [
@@ -106,13 +105,13 @@ pub(super) fn sections(review: &Review) -> Vec<Section> {
     sections.chain(after.into_iter().flatten()).collect()
 }
 
-/// Tables whose rows come from every plan of a review.
+/// Tables with rows of all plans of a review.
 struct Tables<'a> {
     review: &'a Review,
 }
 
 impl<'a> Tables<'a> {
-    /// A table of what each plan has; none when no plan has any.
+    /// A table of the entries of all plans; `None` if no plan has one.
     fn of<T: 'a, const N: usize>(
         &self,
         title: &str,
@@ -132,7 +131,7 @@ impl<'a> Tables<'a> {
         (!rows.is_empty()).then(|| Section { title, columns: columns.to_vec(), total: None, rows })
     }
 
-    /// Says which plan it is, where there are several.
+    /// Adds the name of the plan, if there are several.
     fn name_plan(&self, cell: Option<&mut Cell>, name: Option<&str>) {
         if let (Some(cell), Some(name), true) = (cell, name, self.review.is_of_several()) {
             cell.0.push(Line(vec![Piece::Words("in ".to_owned()), Piece::Plan(name.to_owned())]));
@@ -146,7 +145,7 @@ impl<'a> Tables<'a> {
         Some(Section { title: format!("Gate: {line}"), columns, total: None, rows })
     }
 
-    /// What the policy lets through, or says of itself.
+    /// The section of findings that an exception or the baseline allows, and of exceptions without an object.
     fn notes(&self) -> Option<Section> {
         let is_of_policy = |finding: &&Finding| {
             let is_let_through = ["excepted until", "known from the baseline", "matches no object"];
@@ -211,7 +210,7 @@ fn sums(title: &str, mut columns: Vec<Column>, rows: Vec<Row>) -> Section {
     Section { title: title.to_owned(), columns, total: None, rows }
 }
 
-/// A bill of a month, now, after and the difference, each with what is not known of it.
+/// The monthly costs before and after and the difference, each with the number of unknown prices.
 fn monthly(sums: &Sums) -> [Cell; 3] {
     let cell = |sum: String, unknown: usize| {
         let open = (unknown > 0).then(|| words(super::unknown(unknown)));
@@ -274,7 +273,7 @@ fn argument(argument: &Argument) -> Line {
     Line([name, Piece::Words(" = ".to_owned()), value].into_iter().chain(unit).collect())
 }
 
-/// The unit of a size, by the name of its argument; none where neither of the values is a number.
+/// The unit of a size, by the name of its argument; `None` if no value is a number.
 fn unit(argument: &str, values: &[&str]) -> Option<Piece> {
     let is_number = values.iter().any(|value| value.parse::<f64>().is_ok());
     let unit = match argument.rsplit('_').next() {

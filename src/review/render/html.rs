@@ -1,4 +1,4 @@
-//! The report as a page: one file that loads nothing and runs nothing. The template escapes whatever it prints.
+//! The report as an HTML page: one file without scripts and external resources. The template escapes all texts.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use crate::review::{
     report::{Review, visible},
 };
 
-/// What is destroyed stands above the sums: the sections up to that of the costs.
+/// The sections before this one (destroyed objects among them) are placed above the sums.
 const COSTS: &str = "Cost by the month";
 
 #[derive(Template)]
@@ -68,13 +68,13 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> Result<String, askama:
 }
 
 impl Bar {
-    /// A part of the longest bar as a percentage.
+    /// A share of the longest bar as a percentage.
     fn percent(thousandths: &u32) -> String {
         format!("{}.{}", thousandths / 10, thousandths % 10)
     }
 }
 
-/// Whether a text is a number and nothing else.
+/// Whether a text is only a number.
 fn is_sum(text: &str) -> bool {
     let digits = text.trim_start_matches(['+', '\u{2212}']);
     !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
@@ -91,7 +91,7 @@ impl Section {
 }
 
 impl Piece {
-    /// The text, and whether it is the plan's.
+    /// The text, and whether it comes from the plan.
     fn shown(&self) -> (String, bool) {
         match self {
             Self::Plan(text) => (visible(text, usize::MAX), true),
@@ -101,7 +101,7 @@ impl Piece {
     }
 }
 
-/// So many machines have a bar of their own.
+/// The maximum number of instances with a bar.
 const BARS: usize = 12;
 
 /// Two bars with their label. Lengths are in thousandths of the longest bar of the chart.
@@ -114,7 +114,7 @@ pub(super) struct Bar {
     pub(super) after_text: String,
 }
 
-/// The most expensive machines.
+/// The bars of the most expensive instances.
 pub(super) fn bars(review: &Review) -> Vec<Bar> {
     let mut rows: Vec<&CostRow> = rows(review).collect();
     rows.sort_by_key(|row| Reverse(known(&row.now).max(known(&row.after))));
@@ -130,7 +130,7 @@ pub(super) fn bars(review: &Review) -> Vec<Bar> {
     rows.iter().map(bar).collect()
 }
 
-/// How many machines have no bar.
+/// The number of instances without a bar.
 pub(super) fn left_out(review: &Review) -> usize {
     rows(review).count().saturating_sub(BARS)
 }

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::review::report::{Review, visible};
 
-/// The longest comment that the code hosts take, in UTF-16 units, so that no counting of characters finds more.
+/// The longest comment that code hosts accept, in UTF-16 units, so that it holds for every way to count characters.
 const MOST: usize = 65_536;
 
-/// The longest text of the plan that is shown in one place, in characters.
+/// The longest text of the plan in one place, in characters.
 const LONGEST: usize = 120;
 
-/// How many lines a cell has.
+/// The maximum number of lines of a cell.
 const LINES: usize = 10;
 
 /// Writes a report, with as many rows of each table as fit.
@@ -94,9 +94,9 @@ fn cell(cell: &Cell) -> String {
     lines.join("<br>")
 }
 
-/// A text of the plan as a code span, in which nothing means anything: neither to Markdown nor to what the code hosts
-/// make of names and numbers in prose. What would end the span or the cell of the table is written as in a string of
-/// HCL, so that every text is one span (CommonMark, code spans; GitHub Flavored Markdown, tables).
+/// A text of the plan as a code span, so that neither Markdown nor code hosts' links for names and numbers apply.
+/// Characters that would end the span or the table cell are escaped as in a string of HCL, so that every text is one
+/// span (CommonMark, code spans; GitHub Flavored Markdown, tables).
 #[must_use]
 pub fn code(text: &str) -> String {
     let text = visible(text, LONGEST);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(code(&"x".repeat(1000)).chars().count(), LONGEST + 2);
     }
 
-    /// The structure of a document: its events, without what its texts say.
+    /// The structure of a document: its events without their texts.
     fn structure(markdown: &str) -> Vec<String> {
         use pulldown_cmark::{Event, Options, Parser, TextMergeStream};
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a name holds, it is one span of one cell.
+        /// A name with any characters is one span of one cell.
         #[test]
         fn no_text_changes_the_structure(text in "\\PC{0,40}|[`|<>@\\\\\\[\\]()!*_#~&;\n\r\t -]{0,40}") {
             let table = |name: &str| format!("### T\n\n| a | b |\n| --- | ---: |\n| {0} | x {0}<br>y |\n", code(name));

@@ -1,4 +1,4 @@
-//! A review in the forms that people and programs read. Everything that a plan says is escaped for the form.
+//! Reviews in formats for people and programs. All texts of a plan are escaped for the format.
 
 mod ci;
 mod document;
@@ -16,46 +16,46 @@ use super::{
 
 pub use self::markdown::code;
 
-/// A form of a review.
+/// A format of reviews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Commands that annotate a pull request (GitHub Actions, workflow commands).
     Github,
     /// A report of GitLab's Code Quality.
     Gitlab,
-    /// One file with a chart, that needs nothing else.
+    /// A self-contained page with a chart.
     Html,
     /// The review as data; see [`Report`](super::Report).
     Json,
     /// A report of tests.
     Junit,
-    /// For a comment of a pull request: at most 65,536 characters.
+    /// A comment for a pull request: at most 65,536 characters.
     #[default]
     Markdown,
-    /// For code scanning (SARIF 2.1.0).
+    /// A log for code scanning (SARIF 2.1.0).
     Sarif,
-    /// For a terminal.
+    /// Text for a terminal.
     Text,
 }
 
-/// How a review is to be written.
+/// The options of a rendered review.
 #[derive(Clone, Debug, Default)]
 pub struct Style {
-    /// The form.
+    /// The format.
     pub format: Format,
-    /// The name by which a program finds the comment again, in Markdown and HTML.
+    /// The name by which a program can find the comment later, in Markdown and HTML.
     pub id: Option<String>,
-    /// Whether text has colours.
+    /// Whether the text has colours.
     pub is_coloured: bool,
-    /// The file of the plan, if there is one of it.
+    /// The file of the plan, if there is one plan with a file.
     pub plan_file: Option<String>,
 }
 
-/// Writes a review. Every form ends with a line break, but that of annotations without any.
+/// Writes a review. Every format ends with a line break, except annotations without a finding.
 ///
 /// # Errors
 ///
-/// When it cannot be written in this form. Usual cause: a defect of this program.
+/// If it cannot be written in this format. Usual cause: a defect of this program.
 pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let id = style.id.as_deref();
     Ok(match style.format {
@@ -70,10 +70,10 @@ pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::err
     })
 }
 
-/// The file that a finding is about, where no other is known.
+/// The file of a finding, if no other is known.
 const PLAN_FILE: &str = "plan.json";
 
-/// The place that a finding is about, relative to the working directory: where its object is configured, or its plan.
+/// The location of a finding, relative to the working directory: the configuration of its object, or its plan.
 fn place(finding: &Finding, style: &Style) -> Location {
     let of_plan = || {
         let file = finding.plan.as_deref().or(style.plan_file.as_deref()).unwrap_or(PLAN_FILE);
@@ -82,12 +82,12 @@ fn place(finding: &Finding, style: &Style) -> Location {
     finding.location.clone().unwrap_or_else(of_plan)
 }
 
-/// What marks a text as the review of this name, invisible to people.
+/// The invisible mark of the review of this name.
 fn marker(id: &str) -> String {
     format!("<!-- damodel-review: {id} -->")
 }
 
-/// What the sums mean, and what they leave out.
+/// The meaning of the sums, and what they omit.
 const NOTES: [&str; 3] = [
     "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not \
      applied.",
@@ -95,18 +95,18 @@ const NOTES: [&str; 3] = [
     "What a plan calls sensitive is not shown here.",
 ];
 
-/// What stands where the core leaves open whether there is more.
+/// The note for plans of cores that do not mark them as complete.
 const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does \
                           not): what -target or -exclude left out is not seen here.";
 
-/// What there is to say below everything.
+/// The notes below the report.
 fn notes(review: &Review) -> Vec<&'static str> {
     let is_told = review.plans.iter().all(|plan| plan.report.says_whether_complete);
     let maybe_more = (!is_told).then_some(MAYBE_MORE);
     NOTES.into_iter().chain(maybe_more).collect()
 }
 
-/// Why the core does what it does, for its word for it; none for a word that this program does not know.
+/// The text for a core's code of a reason; `None` for an unknown code.
 fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "absent_prereq" => "something that it needs does not exist yet",
@@ -131,7 +131,7 @@ fn reason(word: &str) -> Option<&'static str> {
     })
 }
 
-/// What is left of one side of a machine's bill.
+/// One side of an instance's costs as text.
 fn amount(amount: &Amount, digits: u32, of: impl Fn(&Money, &Money) -> Money) -> String {
     match amount {
         Amount::Known { hourly, monthly } => of(hourly, monthly).with_digits(digits),
@@ -140,22 +140,22 @@ fn amount(amount: &Amount, digits: u32, of: impl Fn(&Money, &Money) -> Money) ->
     }
 }
 
-/// By the month.
+/// The monthly costs.
 fn monthly(side: &Amount) -> String {
     amount(side, 2, |_, monthly| monthly.clone())
 }
 
-/// By the hour.
+/// The hourly costs.
 fn hourly(side: &Amount) -> String {
     amount(side, 4, |hourly, _| hourly.clone())
 }
 
-/// The difference by the month.
+/// The monthly difference.
 fn change(row: &CostRow) -> String {
     row.monthly_change.as_ref().map_or_else(|| "unknown".to_owned(), |change| change.signed(2))
 }
 
-/// What there is to say of a machine's bill beside the numbers.
+/// The remark on an instance's costs, if there is one.
 fn remark(row: &CostRow) -> Option<&'static str> {
     let why = |amount: &Amount| match amount {
         Amount::Unknown { why } => Some(*why),
@@ -166,12 +166,12 @@ fn remark(row: &CostRow) -> Option<&'static str> {
     forgotten.or(ceiling).or_else(|| why(&row.after)).or_else(|| why(&row.now))
 }
 
-/// What the plan does to a machine.
+/// The planned action for an instance.
 fn action(row: &CostRow) -> &'static str {
     row.action.map_or("not in this plan", |action| action.word())
 }
 
-/// How many machines have an unknown price, beside a sum.
+/// The number of unknown prices, as text beside a sum.
 fn unknown(count: usize) -> String {
     match count {
         0 => String::new(),
@@ -180,12 +180,12 @@ fn unknown(count: usize) -> String {
     }
 }
 
-/// What a destroyed object is, where no data is told.
+/// The text for a destroyed object without listed data.
 fn no_data(loss: &Loss) -> &'static str {
     if loss.known { "no data" } else { "other provider: its data cannot be judged" }
 }
 
-/// What is paid ahead, in how many periods.
+/// The length of a prepaid term.
 fn periods(term: &Term) -> String {
     let unit = match term.payment_type.as_deref() {
         Some("Daily") => "day",
@@ -200,7 +200,7 @@ fn periods(term: &Term) -> String {
     }
 }
 
-/// What is done to a term.
+/// The change of a term.
 fn term(term: &Term) -> &'static str {
     match term.kind {
         TermKind::Bought => "bought",
@@ -208,7 +208,7 @@ fn term(term: &Term) -> &'static str {
     }
 }
 
-/// What keeps plans from being judged.
+/// The reasons why plans cannot be judged.
 fn warnings(review: &Review) -> Vec<String> {
     let count = |is_so: fn(&Report) -> bool| review.plans.iter().filter(|plan| is_so(&plan.report)).count();
     let sentence = |count: usize, rest: &str| match (count, review.is_of_several()) {
@@ -228,7 +228,7 @@ fn warnings(review: &Review) -> Vec<String> {
     .collect()
 }
 
-/// How many objects a review is about.
+/// The number of objects in a review.
 fn summary(review: &Review) -> String {
     let plans = if review.is_of_several() { format!("{} plans: ", review.plans.len()) } else { String::new() };
     let drifted: usize = review.plans.iter().map(|plan| plan.report.drift.len()).sum();
@@ -240,7 +240,7 @@ fn summary(review: &Review) -> String {
     format!("{plans}{}.{drift}", counts(&review.counts()))
 }
 
-/// How many objects there are, by what is done to them.
+/// The number of objects by action.
 fn counts(counts: &Counts) -> String {
     let words = counts.words();
     if words.is_empty() {
@@ -253,7 +253,7 @@ fn counts(counts: &Counts) -> String {
     format!("{}{others}", words.join(", "))
 }
 
-/// The line that says how the gate is; none where nothing was asked.
+/// The line with the result of the gate; `None` without a gate.
 fn verdict(review: &Review) -> Option<String> {
     let verdict = review.gate.as_ref()?;
     Some(match verdict.violations.len() {

@@ -1,4 +1,4 @@
-//! The review for a terminal: what each object is and does, a line each, whatever its width.
+//! The review for a terminal: one line for each fact, independent of the terminal's width.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use console::{Style, StyledObject};
 use super::document::{Cell, Piece, Section, sections};
 use crate::review::report::{Review, visible};
 
-/// The longest text of the plan that is shown in one place, in characters.
+/// The longest text of the plan in one place, in characters.
 const LONGEST: usize = 200;
 
 /// Writes a review.
@@ -38,7 +38,7 @@ pub(super) fn write(review: &Review, is_coloured: bool) -> String {
     text
 }
 
-/// The first cell of a row is its head; the others say what they are.
+/// Writes a cell. The first cell of a row is its head; the others follow with their column titles.
 fn write_cell(text: &mut String, section: &Section, index: usize, cell: &Cell) {
     let title = section.columns.get(index).map_or("", |column| column.title);
     let mut lines = cell.0.iter().map(|line| line.0.iter().map(shown).collect::<String>());

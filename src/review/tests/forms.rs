@@ -1,4 +1,4 @@
-//! The forms that machines read, and what holds for all of them.
+//! The formats for programs, and the properties of all formats.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn violated() -> Review {
     review(&everything(), &policy(Some("100"), &[Deny::DestroyData, Deny::Prepaid, Deny::SecretsInState]))
 }
 
-/// A plan that violates nothing, with what may be remarked of it.
+/// A review without violations, but with remarks.
 fn open() -> Review {
     let mut plan = plan_of(&[machine(&["update"], Some(1.0), Some(1.0)), machine(&["delete"], Some(1.0), None)]);
     plan["checks"] =
@@ -14,7 +14,7 @@ fn open() -> Review {
     review(&plan, &policy(Some("100"), &[Deny::Prepaid]))
 }
 
-/// The schema comes with the crate serde-sarif (MIT), which has it from OASIS.
+/// The schema is a copy from the crate serde-sarif (MIT), and originally from OASIS.
 #[test]
 fn sarif_is_what_its_schema_says() {
     let schema: Value = serde_json::from_str(include_str!("../../../tests/fixtures/review/sarif-2.1.0.json")).unwrap();
@@ -39,7 +39,7 @@ fn sarif_is_what_its_schema_says() {
     }
 }
 
-/// The members that GitLab needs (GitLab, Code Quality, report format).
+/// The members that GitLab requires (GitLab, Code Quality, report format).
 #[test]
 fn gitlab_gets_what_it_needs() {
     for review in [violated(), open()] {
@@ -58,7 +58,7 @@ fn gitlab_gets_what_it_needs() {
     }
 }
 
-/// What the schema of Jenkins (xunit-plugin, junit-10.xsd) says of elements, their order and attributes.
+/// The elements, their order and attributes follow the schema of Jenkins (xunit-plugin, junit-10.xsd).
 #[test]
 fn junit_is_what_its_readers_take() {
     for (review, is_violated) in [(violated(), true), (open(), false)] {
@@ -122,16 +122,16 @@ fn annotations_stay_in_their_line() {
     assert!(text.contains("%250A"), "{text}");
 }
 
-/// Tools look for words.
+/// Tools search reports for these words.
 #[test]
 fn an_open_gate_says_nothing_of_failing_and_a_violated_one_nothing_of_passing() {
     for format in FORMATS {
         let text = write(&open(), format).to_lowercase();
         let text = text.replace("failed_checks", "").replace("failures=\"0\"", "");
-        // Terraform's word, for programs.
+        // Terraform's status code in JSON.
         let text = text.replace("\"status\": \"fail\"", "");
         assert!(!text.contains("fail"), "{format:?}: {text}");
-        // The names of the attributes are the plan's.
+        // Names of attributes come from the plan.
         let text = write(&violated(), format).to_lowercase().replace("password", "").replace("\"passed\": false", "");
         assert!(!text.contains("pass"), "{format:?}: {text}");
     }
@@ -149,7 +149,7 @@ fn the_same_input_gives_the_same_bytes_with_a_marker_if_asked() {
     assert!(!write(&violated(), Format::Markdown).contains("<!--"));
 }
 
-/// A level is what the gate makes of it; a fingerprint does not depend on where the object is configured.
+/// The gate decides the level; the fingerprint does not depend on the place where the object is configured.
 #[test]
 fn fingerprints_do_not_depend_on_lines() {
     let plan = Plan::read(everything().to_string().as_bytes()).unwrap();
@@ -188,7 +188,7 @@ fn a_page_needs_nothing_else_and_tells_what_is_destroyed_first() {
     assert!(html.matches(&long).count() >= 3 && html.contains("1,460,000.00") && !html.contains("1460000"), "{html}");
 }
 
-/// A plan of which everything is called like this.
+/// A plan in which all names are `name`.
 fn called(name: &str) -> Value {
     let mut plan = everything();
     for key in ["resource_changes", "resource_drift"] {
@@ -210,7 +210,7 @@ fn called(name: &str) -> Value {
     plan
 }
 
-/// The structure of a comment is the same whatever things are called.
+/// The structure of a comment does not depend on names.
 #[test]
 fn names_do_not_change_the_structure_of_a_comment() {
     use pulldown_cmark::{Event, Options, Parser, TextMergeStream};

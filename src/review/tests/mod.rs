@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A plan with everything that a plan can do, as Terraform 1.11 writes it.
+/// A plan of Terraform 1.11 with every kind of change.
 const EVERYTHING: &str = include_str!("../../../tests/fixtures/review/everything.json");
 
-/// What is marked as sensitive in it, or stands where nothing is shown from.
+/// Texts in it that are marked as sensitive, or are in a part that reports never show.
 const SECRETS: [&str; 10] = [
     "hunter2-",
     "jt-",
@@ -44,12 +44,12 @@ fn report(plan: &Value) -> Report {
     Report::of(&Plan::read(plan.to_string().as_bytes()).unwrap())
 }
 
-/// One plan, judged.
+/// The review of one plan.
 fn review(plan: &Value, policy: &Policy) -> Review {
     review_all(&[plan], policy)
 }
 
-/// Plans that are called a, b and so on, if there are several.
+/// The review of plans, which are named a, b and so on if there are several.
 fn review_all(plans: &[&Value], policy: &Policy) -> Review {
     let name = |index: usize| (plans.len() > 1).then(|| char::from(b'a' + u8::try_from(index).unwrap()).to_string());
     let read = |plan: &Value| Plan::read(plan.to_string().as_bytes()).unwrap();
@@ -67,7 +67,7 @@ fn policy(max: Option<&str>, deny: &[Deny]) -> Policy {
     Policy { limits: vec![limits], exceptions: Vec::new() }
 }
 
-/// What a policy finds, as `rule address`.
+/// The violations of a policy, as `rule address`.
 fn found(plan: &Value, policy: &Policy) -> Vec<String> {
     violations(&review(plan, policy))
 }
@@ -84,7 +84,7 @@ fn plan_of(changes: &[Value]) -> Value {
     json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes})
 }
 
-/// A change of a machine whose prices are so much by the hour.
+/// A change of an instance with these hourly prices.
 fn machine(actions: &[&str], before: Option<f64>, after: Option<f64>) -> Value {
     let side = |price: Option<f64>| match price {
         Some(price) => json!({"payment_type": "Hourly", "estimated_cost":
@@ -165,8 +165,7 @@ fn every_rule_finds_what_it_is_for() {
     assert!(review(&plan, &Policy::default()).gate.is_none());
 }
 
-/// What an import left out comes with the refresh of the next plan: a plan that changes nothing, and an apply that
-/// writes it.
+/// The refresh of the next plan reads a value that an import left out: a plan without changes, whose apply stores it.
 #[test]
 fn a_secret_that_comes_with_the_refresh_enters_the_state() {
     let side = |password: Value| json!({"ssh_password": password, "jupyter_token": "kept"});
@@ -186,10 +185,10 @@ fn a_secret_that_comes_with_the_refresh_enters_the_state() {
     assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
     let denied = policy(None, &[Deny::SecretsInState]);
     assert_eq!(found(&plan, &denied), ["secrets-in-state damodel_instance.a"]);
-    // Once each, whatever comes by both ways.
+    // A secret in both drift and change is listed once.
     plan["resource_changes"] = json!([change("create", Value::Null, some.clone())]);
     assert_eq!(told(&plan), ["damodel_instance.a jupyter_token,ssh_password"]);
-    // What drifted away, or is as it was, does not enter.
+    // A secret that drift removed or left unchanged is not listed.
     plan["resource_changes"] = json!([]);
     assert_eq!(told(&plan), ["damodel_instance.a ssh_password"]);
     plan["resource_drift"] = json!([change("update", some.clone(), none), change("update", some.clone(), some)]);
@@ -258,12 +257,12 @@ fn an_unknown_price_is_no_low_one() {
         let plan = plan_of(&[unknown.clone()]);
         assert_eq!(found(&plan, &limit), ["max-monthly-increase damodel_instance.a"], "{plan}");
     }
-    // What is there already and stays costs what it costs.
+    // An existing, unchanged instance keeps its costs.
     let mut imported = machine(&["no-op"], Some(1.0), Some(1.0));
     imported["change"]["before"]["estimated_cost"] = Value::Null;
     imported["change"]["after"]["estimated_cost"] = Value::Null;
     assert_eq!(found(&plan_of(&[imported.clone()]), &policy(Some("0"), &[])), Vec::<String>::new());
-    // What goes away cannot pay for what comes while its cost is unknown.
+    // A destroyed instance of unknown cost does not reduce the increase.
     imported["change"]["actions"] = json!(["delete", "create"]);
     imported["change"]["after"] = machine(&[], None, Some(2.0))["change"]["after"].clone();
     assert_eq!(found(&plan_of(&[imported]), &policy(Some("1459"), &[])), ["max-monthly-increase -"]);
@@ -315,7 +314,7 @@ fn what_is_no_plan_is_told_from_one() {
 }
 
 proptest::proptest! {
-    /// Whatever stands in a plan, every form is written.
+    /// Every format can be written for a plan with any texts.
     #[test]
     fn no_plan_breaks_a_report(address in "\\PC{0,60}", word in "\\PC{0,20}", number in proptest::num::f64::NORMAL) {
         let mut change = machine(&["delete", "create"], Some(number), Some(1.0));

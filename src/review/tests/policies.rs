@@ -8,7 +8,7 @@ fn read(text: &str) -> Policy {
     Policy::read(&format!("version = 1\n{text}"), date(2026, 11, 22)).unwrap()
 }
 
-/// A machine of this address that costs so much by the hour.
+/// The create of an instance with this address and hourly price.
 fn made(address: &str, price: f64) -> Value {
     let mut change = machine(&["create"], None, Some(price));
     change["address"] = address.into();
@@ -57,13 +57,13 @@ fn an_exception_lets_one_object_through_until_its_day() {
         found(&plan, &over),
         ["destroy-data damodel_instance.db[0]", "destroy-data damodel_instance.other", "exception -"]
     );
-    // What covers nothing is told, and closes nothing.
+    // An exception that covers no object is reported and does not close the gate.
     let useless = review(&plan_of(&[]), &with("prepaid", "2027-01-01"));
     assert!(useless.gate.as_ref().unwrap().passed);
     assert!(write(&useless, Format::Markdown).contains("an exception of the policy matches no object"));
 }
 
-/// What cannot be judged closes the gate, unless the policy leaves it out.
+/// An object that cannot be judged closes the gate, unless the policy excepts it.
 #[test]
 fn an_exception_leaves_out_what_other_providers_destroy() {
     let mut bucket = destroyed("aws_s3_bucket.logs");
@@ -136,7 +136,7 @@ fn several_plans_have_one_gate() {
     }
     let json: Value = serde_json::from_str(&write(&review, Format::Json)).unwrap();
     assert_eq!((&json["plans"][1]["name"], json["cost"]["after"]["monthly"].as_f64()), (&"b".into(), Some(2190.0)));
-    // The same object of two plans is two findings.
+    // The same object in two plans gives two findings.
     let twice = review_all(
         &[&plan_of(&[destroyed("x.y")]), &plan_of(&[destroyed("x.y")])],
         &policy(None, &[Deny::DestroyData]),

@@ -1,5 +1,5 @@
-//! What plans of all versions may say. Those of cores that this program was not run with are made by hand, after the
-//! documentation of the format.
+//! Plans of all versions. Those of cores that were not available are written by hand after the documentation of the
+//! format.
 
 use std::{fs, path::PathBuf};
 
@@ -29,7 +29,7 @@ fn forgetting_first_is_a_replacement_too() {
     assert_eq!(found(&plan, &policy(None, &[Deny::DestroyData])), Vec::<String>::new());
 }
 
-/// As Terraform 1.14 and later write them (JSON output format, action invocations).
+/// The form of Terraform 1.14 and later (JSON output format, action invocations).
 #[test]
 fn actions_are_told_with_what_sets_them_off() {
     let lifecycle = |event: &str| {
@@ -78,7 +78,7 @@ fn what_is_deferred_is_named_and_closes_the_gate() {
     assert!(text.contains("| `action.a.b` | something that it needs is deferred |"), "{text}");
 }
 
-/// A plan that is read in parts only is never all right, asked or not.
+/// A plan that is unreadable in parts never passes, with or without limits.
 #[test]
 fn an_unknown_shape_closes_every_gate() {
     let whole = machine(&["update"], Some(1.0), Some(1.0));
@@ -116,7 +116,7 @@ fn an_unknown_shape_closes_every_gate() {
     for (key, odd) in [("checks", 7.into()), ("prior_state", "x".into()), ("deferred_changes", true.into())] {
         assert_eq!(violations(&review(&with(key, odd), &Policy::default())), ["plan -"], "{key}");
     }
-    // What says which parts are secret must be understood before anything is shown.
+    // The masks must be readable before any value is shown.
     for mask in ["after_sensitive", "before_sensitive", "after_unknown"] {
         let plan = set(&format!("/change/{mask}"), "everything".into());
         assert_eq!(report(&plan).unreadable, ["resource_changes[0] (damodel_instance.a)"]);
@@ -182,7 +182,7 @@ fn candidates_count_at_their_ceiling() {
     assert!(text.contains("at most: its price_ceiling") && text.contains("1825.00"), "{text}");
     assert_eq!(found(&plan, &policy(Some("1824.99"), &[])), ["max-monthly-increase -"]);
     assert_eq!(found(&plan, &policy(Some("1825"), &[])), Vec::<String>::new());
-    // One is left: it is known which.
+    // With one candidate left, the choice is known.
     made["change"]["after_unknown"] = json!({});
     made["change"]["after"]["spec_type"] = "gpu.b".into();
     made["change"]["after"]["region"] = "region-2".into();
@@ -202,7 +202,7 @@ fn what_other_providers_destroy_cannot_be_judged() {
     let plan = plan_of(&[bucket, random.clone(), data]);
     assert_eq!(found(&plan, &policy(None, &[Deny::DestroyData])), ["destroy-data aws_s3_bucket.x"]);
     assert_eq!(found(&plan, &policy(None, &[Deny::Prepaid])), Vec::<String>::new());
-    // Somebody else's provider of the same name is not known.
+    // A provider of the same name from another source is unknown.
     random["provider_name"] = "example.com/other/random".into();
     assert_eq!(found(&plan_of(&[random]), &policy(None, &[Deny::DestroyData])), ["destroy-data random_password.x"]);
 }
@@ -220,7 +220,7 @@ fn a_plan_without_changes_tells_what_it_does_all_the_same() {
     assert!(write(&review(&outputs, &Policy::default()), Format::Markdown).contains("1 output changes."));
 }
 
-/// What stands in the place of every value that a plan marks as sensitive.
+/// The prefix of every sensitive value in the fixtures.
 const SECRET: &str = "hunter2-";
 
 fn folder() -> PathBuf {
@@ -239,8 +239,8 @@ fn all() -> Vec<(String, Value)> {
     names.into_iter().map(|name| (name.clone(), plan(&name))).collect()
 }
 
-/// For every core, every form: whole, without secrets, the same bytes each time, and without the words that tools look
-/// for.
+/// For every core and every format: complete, without secrets, the same bytes each time, and without the words that
+/// tools search for.
 #[test]
 fn every_plan_of_every_core_is_read_whole() {
     let plans = all();
@@ -257,7 +257,7 @@ fn every_plan_of_every_core_is_read_whole() {
                 assert_eq!(text, write(&review, format), "{name} {format:?}");
                 assert!(!text.contains(SECRET), "{name} {format:?}");
                 let mut text = text.to_lowercase();
-                // Keys of programs, names of attributes, and the status of a check in Terraform's word.
+                // Keys of JSON, names of attributes, and Terraform's status code of a check.
                 for key in [
                     "failed_checks",
                     "failures=\"0\"",
@@ -275,7 +275,7 @@ fn every_plan_of_every_core_is_read_whole() {
     }
 }
 
-/// What is read in a comment of each plan.
+/// Texts in the comment of each plan.
 #[rstest]
 #[case("terraform-1.17-action-after-create", &["\n1 to create, 1 action to invoke.\n",
     "| `action.damodel_chat_completion.smoke` | after the create of `damodel_instance.gpu`<br>an error is a warning | \
@@ -302,7 +302,7 @@ fn a_core_s_plan_is_told(#[case] name: &str, #[case] parts: &[&str]) {
     }
 }
 
-/// The same changes by each core: what differs between them is no matter of the reader.
+/// The same changes by each core: readers see no difference between cores.
 #[test]
 fn every_core_s_mixed_plan_is_told() {
     let mixed: Vec<_> = all().into_iter().filter(|(name, _)| name.ends_with("-mixed")).collect();

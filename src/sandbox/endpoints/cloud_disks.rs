@@ -1,11 +1,11 @@
 //! The endpoints of cloud disks (service API, Cloud disks).
 //!
-//! Order of the checks of a create: the permission (100042), the request (100002), the balance (100038), what is left
-//! of the specification (180009).
+//! Order of the checks of a create: the permission (100042), the request (100002), the balance (100038), the stock of
+//! the specification (180009).
 //!
 //! The document leaves open which statuses permit a change. Here a disk can be renamed until it is released, grows when
-//! it is Available or Mounted, and is released when it is Available or In arrears and nothing mounts it. What forbids
-//! it otherwise is the downstream service's business error.
+//! it is Available or Mounted, and is released when it is Available or In arrears and not mounted. Any other status is
+//! refused with the downstream service's business error.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn spec_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, 
 /// A number that the document does not name.
 const UNDOCUMENTED: i64 = 9;
 
-/// The status that a reader is shown.
+/// The status in answers.
 pub(super) fn displayed_status(disk: &Disk, form: &Form) -> i64 {
     let is_growing = disk.growth().is_some() && form.resize != Resize::Unchanged;
     if !is_growing && disk.status != DiskStatus::Starting {
@@ -173,7 +173,7 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(Value::Null)
 }
 
-/// What becomes of the new disk, and when; nothing for one that is stuck. No status says that a creation failed: such a
+/// The first change of a new disk and its time; `None` for one that is stuck. No status means a failed creation: such a
 /// disk is Released.
 fn creation_step(context: &CallContext<'_>) -> Option<DiskStep> {
     let to = if context.wish.fail { DiskNext::Released } else { DiskNext::Available };
@@ -288,7 +288,7 @@ fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Re
     Ok(Value::Null)
 }
 
-/// The id in the request, and the fields that are left.
+/// The id in the request, and the remaining fields.
 fn addressed(context: &CallContext<'_>, input: &Input<'_>) -> Result<(i64, Fields), Refusal> {
     context.require_disk_permission()?;
     input.no_query()?;

@@ -118,7 +118,7 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(save(context, &instance, name))
 }
 
-/// The instance, which must run: the document wants it "operable", and names no code for one that is not.
+/// The instance, which must be Running: the document requires it to be "operable", and names no code for any other.
 fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Refusal> {
     match context.world.instance_mut(context.account, uid) {
         Some(instance) if instance.status == "Running" && !instance.is_releasing() => Ok(instance.clone()),
@@ -191,8 +191,8 @@ fn save(context: &mut CallContext<'_>, instance: &Instance, name: String) -> Val
     json!({ "image_id": id, "image_tag": tag })
 }
 
-/// The repository of an image of this name: never with `_`, so that it shows no other kind of image (service API, POST
-/// /api/instance/create, rule 4).
+/// The repository of an image of this name. It has no `_`, so that its address shows no other kind of image (service
+/// API, POST /api/instance/create, rule 4).
 fn repository(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
@@ -245,8 +245,8 @@ fn delete(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(Value::Null)
 }
 
-/// The index of the account's image. One of another account is unknown to this one (service API, Authentication, 4), or
-/// forbidden by the chosen form.
+/// The index of the account's image. Another account's image is unknown (service API, Authentication, 4), or forbidden
+/// in the chosen form.
 fn find(context: &CallContext<'_>, id: i64) -> Result<usize, Refusal> {
     let no_privilege = || Refusal::new(Code::ImageNoPrivilege, format!("image {id} is not permitted to this account"));
     if !context.asking().is_some_and(|account| account.may_use_images) {

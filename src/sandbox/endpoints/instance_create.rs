@@ -1,4 +1,4 @@
-//! POST /api/instance/create: its body, held to the rules that need no record (100002, 180008), and the create.
+//! POST /api/instance/create: its body, the rules that need no record (100002, 180008), and the create.
 //!
 //! Order of the checks: the form of the request (100002, 180008), the account (160015, 100049), the specification
 //! (100002, 160014), sizes against it (100002), stock (160001, 160004), the image (100002, 160019, 160032), the disks
@@ -51,7 +51,7 @@ fn check_account(context: &CallContext<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Rule 2. A selector that names nothing at all is incomplete; one that names no record is a missing specification.
+/// Rule 2. An empty selector is incomplete; one that matches no record is a missing specification.
 fn select_spec(request: &Request, context: &CallContext<'_>) -> Result<Spec, Refusal> {
     let specs = &context.world.specs;
     if !specs.iter().any(|spec| spec.region == request.region) {
@@ -88,7 +88,7 @@ fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Fewer free than asked for is 160001; enough of them, but on no single node, is 160004.
+/// Fewer free GPUs than requested is 160001; enough of them, but not on one node, is 160004.
 fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
     if request.gpu_num > spec.stock {
         Err(Refusal::new(Code::ResourceInsufficient, format!("gpu_num: {} are free", spec.stock)))
@@ -122,7 +122,7 @@ fn check_balance(request: &Request, spec: &Spec, context: &CallContext<'_>) -> R
     }
 }
 
-/// A number as a factor of prices; one beyond 2^32 is more than any balance pays for anyway.
+/// A number as a factor of prices, at most 2^32 - 1, whose price is above any balance.
 fn count(number: i64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
@@ -198,7 +198,7 @@ pub(super) enum ImageSelector {
 }
 
 impl ImageSelector {
-    /// Reads the three fields. A complete pair wins over an address; an id of 0 and an empty address are none.
+    /// Reads the three fields. A complete pair wins over an address; an id of 0 and an empty address are unset.
     pub(super) fn read(fields: &mut Fields) -> Result<Self, Refusal> {
         let id = fields.integer("image_id")?.filter(|&id| id != 0);
         let kind = match fields.string("image_type")? {
@@ -217,7 +217,7 @@ impl ImageSelector {
         }
     }
 
-    /// The kind that an address shows by its keyword (rule 4). A wrong address is a wrong parameter.
+    /// The kind that an address shows by its keyword (rule 4). A wrong address is an invalid parameter.
     pub(super) fn kind(&self, registry_host: &str) -> Result<ImageKind, Refusal> {
         match self {
             Self::Id(_, kind) => Ok(*kind),
@@ -282,7 +282,7 @@ impl ImageSelector {
     }
 }
 
-/// What the request asks for, of the right types and within the rules that need no record.
+/// The parsed request: the right types, within the rules that need no record.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) region: String,

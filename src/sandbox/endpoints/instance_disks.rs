@@ -26,7 +26,7 @@ struct NewDisk {
     release_with_instance: bool,
 }
 
-/// The disks that a create asks for.
+/// The disks of a create request.
 #[derive(Debug)]
 pub(super) struct DiskRequest {
     existing: Vec<ExistingDisk>,
@@ -34,7 +34,7 @@ pub(super) struct DiskRequest {
 }
 
 impl DiskRequest {
-    /// Reads both arrays and holds them to the rules that need no disk record.
+    /// Reads both arrays and applies the rules that need no disk record.
     pub(super) fn read(fields: &mut Fields, disk_specs: &[DiskSpec]) -> Result<Self, Refusal> {
         let existing = fields.objects("exist_disks")?.into_iter().map(existing_disk).collect::<Result<Vec<_>, _>>()?;
         let new = fields
@@ -50,8 +50,8 @@ impl DiskRequest {
         Ok(Self { existing, new })
     }
 
-    /// Refuses existing disks that cannot be mounted (unknown ones, ones in another state, one named twice), and new
-    /// ones that cannot be had.
+    /// Refuses existing disks that cannot be mounted (unknown, in another state, or named twice), and new ones that
+    /// cannot be created.
     pub(super) fn check(&self, context: &CallContext<'_>) -> Result<(), Refusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
             let is_mountable = context
@@ -123,7 +123,7 @@ fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<NewDisk, Refu
     Ok(NewDisk { size_gb, spec, mount_path, release_with_instance })
 }
 
-/// The mount path, "" when the disk's default is wanted.
+/// The mount path; "" selects the disk's default.
 fn mount_path(fields: &mut Fields) -> Result<String, Refusal> {
     let path = fields.string("mount_path")?.unwrap_or_default();
     match disk_path_problem(&path) {

@@ -149,7 +149,7 @@ pub(super) fn detail_record(instance: &Instance, disks: &[Disk], form: &Form) ->
     record
 }
 
-/// The status that a reader is shown.
+/// The status in answers.
 pub(super) fn displayed_status<'a>(instance: &'a Instance, form: &Form) -> &'a str {
     if form.undocumented_statuses && instance.is_releasing() {
         "Releasing"
@@ -160,7 +160,7 @@ pub(super) fn displayed_status<'a>(instance: &'a Instance, form: &Form) -> &'a s
     }
 }
 
-/// The services of an instance that ran; both hold a secret, as real ones do (element structure: "not shown").
+/// The services of an instance that has run; both contain a secret, as real ones do (element structure: "not shown").
 fn services(instance: &Instance) -> Vec<Value> {
     if instance.start_ms == 0 {
         return Vec::new();

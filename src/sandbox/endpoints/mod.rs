@@ -1,7 +1,7 @@
-//! The endpoints of the OpenAPI, one file each or one for a few that are alike. The chat endpoint, which has no
-//! envelope, is in `chat`.
+//! The endpoints of the OpenAPI, one file for each or for a few similar ones. The chat endpoint, which has no envelope,
+//! is in `chat`.
 //!
-//! An endpoint is a value of [`Endpoint`], listed in [`ENDPOINTS`]; one more is one file and one line.
+//! An endpoint is a value of [`Endpoint`], listed in [`ENDPOINTS`]; a new one is one file and one line.
 
 mod cloud_disks;
 mod images;
@@ -21,7 +21,7 @@ use super::{
     world::{Account, Spec, Visibility, World},
 };
 
-/// Every endpoint that the sandbox has.
+/// All endpoints of the sandbox.
 pub(super) const ENDPOINTS: [&Endpoint; 17] = [
     &instance_create::ENDPOINT,
     &instances::LIST,
@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
     pub(super) handle: fn(&mut CallContext<'_>, &Input<'_>) -> Result<Value, Refusal>,
 }
 
-/// What an endpoint reads.
+/// The parts of a request that an endpoint reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input<'a> {
     pub(super) path: &'a str,
@@ -77,12 +77,12 @@ impl Input<'_> {
         text.parse().map_err(|_| Refusal::invalid(format!("{name}: expected an integer, got {text:?}")))
     }
 
-    /// Refuses a body that the document does not name.
+    /// Refuses any body: the document names none for this endpoint.
     pub(super) fn no_body(&self) -> Result<(), Refusal> {
         if self.body.is_empty() { Ok(()) } else { Err(Refusal::invalid("body: none is expected")) }
     }
 
-    /// Refuses query parameters that the document does not name.
+    /// Refuses any query parameter: the document names none for this endpoint.
     pub(super) fn no_query(&self) -> Result<(), Refusal> {
         self.query()?.finish()
     }
@@ -97,14 +97,14 @@ pub(super) struct CreationWish {
     pub(super) hidden_reads: u32,
 }
 
-/// What an endpoint works with.
+/// The state that an endpoint reads and changes.
 #[derive(Debug)]
 pub(super) struct CallContext<'a> {
     pub(super) world: &'a mut World,
     pub(super) form: &'a Form,
     /// For the order of lists.
     pub(super) random: &'a mut Random,
-    /// The name of the account that asks.
+    /// The name of the requesting account.
     pub(super) account: &'a str,
     /// The life clock.
     pub(super) now_ms: i64,
@@ -112,25 +112,25 @@ pub(super) struct CallContext<'a> {
     pub(super) wish: CreationWish,
     /// The uids or ids that the call creates.
     pub(super) created: Vec<String>,
-    /// The uids or ids whose end the call begins.
+    /// The uids or ids whose release the call begins.
     pub(super) released: Vec<String>,
-    /// Whether the world is another than before.
+    /// Whether the call changed the world.
     pub(super) changed: bool,
 }
 
 impl CallContext<'_> {
-    /// The account that asks.
+    /// The requesting account.
     fn asking(&self) -> Option<&Account> {
         self.world.account(self.account)
     }
 
-    /// When what the call creates shows up in lists and details.
+    /// When lists and details show the objects that the call creates.
     fn visibility(&self) -> Visibility {
         Visibility { from_ms: self.now_ms.saturating_add(self.wish.hidden_ms), after_reads: self.wish.hidden_reads }
     }
 
-    /// Refuses an account that has nothing left. What a cloud disk or an image costs is not in the document, so any
-    /// balance above 0 is enough.
+    /// Refuses an account without balance. The document names no prices of cloud disks and images, so any balance above
+    /// 0 is enough.
     fn require_balance(&self) -> Result<(), Refusal> {
         match self.asking() {
             Some(account) if account.balance <= 0.0 => {
@@ -150,8 +150,8 @@ impl CallContext<'_> {
     }
 }
 
-/// A name that a thing can have. The document calls a name "malformed" without a rule; here it has 1 to 128 characters,
-/// no control characters and no white space at its ends.
+/// The problem with an object's name, if any. The document calls a name "malformed" without a rule; here it has 1 to
+/// 128 characters, no control characters and no white space at its ends.
 fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("must not be empty")
@@ -173,7 +173,7 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     if let Some(capacity_type) = capacity_type.as_deref().filter(|&word| !matches!(word, "ondemand" | "spot")) {
         return Err(Refusal::invalid(format!("capacity_type: {capacity_type:?} is neither ondemand nor spot")));
     }
-    // Reserved: accepted, and filtering on them does nothing here, so that nobody comes to rely on it.
+    // Reserved: accepted without effect, so that no client relies on these filters.
     for reserved in ["gpu_name", "gpu_num", "lowest_cpu_per_gpu", "lowest_mem_per_gpu", "lowest_cuda"] {
         query.string(reserved);
     }

@@ -1,4 +1,4 @@
-//! What a server was built as (its generation, and the GPUs it was compiled for), and how the stand-ins come into a
+//! The build of a server (its generation, and the GPUs it was compiled for), and the installation of the stand-ins in a
 //! home.
 
 use std::{
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, Machine, gguf};
 
-/// Set by the compiled launcher, which becomes this program, to the build that it stands for.
+/// Set by the compiled launcher to its build, before it becomes this program.
 const VARIABLE: &str = "LLAMA_STAND_IN_BUILD";
 
-/// Beside a prebuilt server.
+/// The build, beside a prebuilt server.
 pub(super) const FILE: &str = "build.json";
 
-/// The two kinds of servers that are about: before and after options, log lines and ends changed.
+/// The two generations of servers: options, log lines and ends differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Generation {
@@ -39,7 +39,7 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// A prebuilt one of the public storage. No architecture below 75, as with CUDA 13.
+    /// A prebuilt one of the public storage. Like CUDA 13, it has no architecture below 75.
     pub(super) fn prebuilt(generation: Generation) -> Self {
         let commit = match generation {
             Generation::New => "0c1e57098",
@@ -48,7 +48,7 @@ impl Build {
         Self { generation, commit: commit.to_owned(), architectures: vec![75, 80, 86, 89, 90] }
     }
 
-    /// The build that was started: what the launcher tells, or what lies beside the program.
+    /// The build that was started: from the launcher's variable, or from the file beside the program.
     pub(super) fn of(call: &Call<'_>) -> Self {
         let told = call.text(VARIABLE).and_then(|text| Self::parse(&text));
         told.or_else(|| beside(&found(call))).unwrap_or_else(|| Self::prebuilt(Generation::New))
@@ -71,7 +71,7 @@ impl Build {
         self.generation == Generation::Old
     }
 
-    /// As `system_fingerprint` and `build_info` tell it.
+    /// As in `system_fingerprint` and `build_info`.
     pub(super) fn info(&self) -> String {
         match self.generation {
             Generation::New => format!("b0-{}", self.commit),
@@ -95,14 +95,14 @@ impl Build {
         }
     }
 
-    /// Whether its kernels run on this architecture: those for an older one are compiled again by the driver, those for
-    /// a newer one are not.
+    /// Whether its kernels run on this architecture: the driver compiles those for an older one again, not those for a
+    /// newer one.
     pub(super) fn runs_on(&self, architecture: u32) -> bool {
         self.architectures.iter().any(|&own| own <= architecture)
     }
 }
 
-/// The program's file: where it was started from, or where PATH has it.
+/// The program's file: its path, or its place on PATH.
 fn found(call: &Call<'_>) -> PathBuf {
     if call.program.components().count() > 1 {
         return call.program.clone();
@@ -112,7 +112,7 @@ fn found(call: &Call<'_>) -> PathBuf {
     places.into_iter().find(|place| place.exists()).unwrap_or_else(|| call.program.clone())
 }
 
-/// What lies beside the program, or beside what it is a link to.
+/// The build beside the program, or beside the target of its link.
 fn beside(program: &Path) -> Option<Build> {
     let mut program = program.to_owned();
     loop {
@@ -124,7 +124,7 @@ fn beside(program: &Path) -> Option<Build> {
     }
 }
 
-/// The source: path in it and content. What depends on the place or the generation is written beside.
+/// The source: path and content. `write_source` adds the file that depends on the generation and the home.
 const SOURCE: [(&str, &str); 8] = [
     ("CMakeLists.txt", include_str!("source/CMakeLists.txt")),
     ("cmake/CMakeTestCUDACompiler.cmake", include_str!("source/CMakeTestCUDACompiler.cmake")),
@@ -136,21 +136,21 @@ const SOURCE: [(&str, &str); 8] = [
     ("tools/server/server.c", include_str!("source/server.c")),
 ];
 
-/// What `.machine/bin` may hold.
+/// The tools that `.machine/bin` may contain.
 const TOOLS: [&str; 3] = ["nvcc", "nvidia-smi", "ss"];
 
-/// The folder of programs that a home gets, to be first on PATH.
+/// The folder of a home's programs, to be first on PATH.
 #[must_use]
 pub fn bin(home: &Path) -> PathBuf {
     home.join(".machine/bin")
 }
 
-/// Fills a home with everything that the [module](super) lists. `executable` is this program as a file; without one the
-/// models alone are put there.
+/// Fills a home with everything that the [module](super) lists. `executable` is the file of this program; without it
+/// only the models are written.
 ///
 /// # Errors
 ///
-/// When something cannot be written. What is there already is written over.
+/// When a file cannot be written. Existing files are overwritten; an existing git repository is kept.
 pub fn install(home: &Path, machine: &Machine, executable: Option<&Path>) -> io::Result<()> {
     let storage = home.join("public-storage");
     gguf::write(&storage.join("model"))?;
@@ -164,7 +164,7 @@ pub fn install(home: &Path, machine: &Machine, executable: Option<&Path>) -> io:
         link(executable, &folder.join("llama-server"))?;
         fs::write(folder.join(FILE), serde_json::to_vec(&Build::prebuilt(generation))?)?;
     }
-    // The compiled server becomes this one.
+    // The compiled server runs this one.
     let server = home.join(".machine/stand-in/llama-server");
     fs::create_dir_all(server.parent().unwrap_or(home))?;
     link(executable, &server)?;
@@ -174,11 +174,11 @@ pub fn install(home: &Path, machine: &Machine, executable: Option<&Path>) -> io:
     repository(&storage.join("git"), &server)
 }
 
-/// Writes down what hardware there is, and puts the tools there that come with it.
+/// Writes the description of the hardware, and installs the tools that belong to it.
 ///
 /// # Errors
 ///
-/// When something cannot be written.
+/// When a file cannot be written.
 pub fn equip(home: &Path, machine: &Machine, executable: Option<&Path>) -> io::Result<()> {
     let bin = bin(home);
     fs::create_dir_all(&bin)?;
@@ -227,14 +227,14 @@ fn write_source(folder: &Path, generation: Generation, server: &Path) -> io::Res
     fs::write(folder.join("cmake/about.cmake"), about)
 }
 
-/// `llama.cpp-src.tar.gz`, where the system has tar.
+/// `llama.cpp-src.tar.gz`, if the system has tar.
 fn archive(package: &Path) -> io::Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["-czf", "llama.cpp-src.tar.gz", "llama.cpp-src"]).current_dir(package);
     run(&mut tar)
 }
 
-/// `llama.cpp.git`, where the system has git: two commits with their tags.
+/// `llama.cpp.git`, if the system has git: two commits with their tags.
 fn repository(folder: &Path, server: &Path) -> io::Result<()> {
     let repository = folder.join("llama.cpp.git");
     if repository.exists() {
@@ -268,7 +268,7 @@ fn repository(folder: &Path, server: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a program of the system; one that there is not leaves out what it would have made.
+/// Runs a program of the system. If it is not installed, its output is left out.
 fn run(command: &mut Command) -> io::Result<()> {
     match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output() {
         Ok(output) if output.status.success() => Ok(()),

@@ -1,5 +1,5 @@
-//! GGUF files: written small, and read as far as a server looks before it loads the data; the model files of the public
-//! storage, and the keys in them that say what a server does with them.
+//! GGUF files: written small, and read as far as a server reads before it loads the data; the model files of the public
+//! storage, and the keys in them that set a server's behaviour.
 //!
 //! The format: magic, version, number of tensors and of keys, the keys with typed values, the tensors' shapes and
 //! offsets, padding to 32 bytes, the data. Little-endian throughout.
@@ -20,10 +20,10 @@ const ARRAY: u32 = 9;
 
 /// The type of a tensor of 16-bit floats.
 const F16: u32 = 1;
-/// The most of a file that is read: the data behind the header may be of any size.
+/// How much of a file is read: the data after the header may be of any size.
 const LONGEST_HEADER: u64 = 1 << 20;
 
-/// Where the data of tensors begins is a multiple of this.
+/// The data of tensors begins at a multiple of this.
 const ALIGNMENT: usize = 32;
 
 /// The value of a key.
@@ -33,7 +33,7 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// The keys of a file, of the types that matter here.
+/// The keys of a file, of the types that are needed here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gguf {
     pub(super) keys: BTreeMap<String, Value>,
@@ -54,7 +54,7 @@ impl Gguf {
         }
     }
 
-    /// A file with these keys and tensors, as far as its data, and the length that it has with them.
+    /// A file with these keys and tensors, up to its data, and its length including the data.
     pub(super) fn to_bytes(&self, tensors: &[Tensor]) -> (Vec<u8>, u64) {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(3_u32.to_le_bytes());
@@ -130,7 +130,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.as_bytes());
 }
 
-/// What was read, and where each tensor ends, counted from where the data begins.
+/// The header: the keys, and the end of each tensor, counted from the start of the data.
 struct Header {
     gguf: Gguf,
     ends: Vec<(String, u64)>,
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
                 count = count.checked_mul(self.u64()?)?;
             }
             let (kind, offset) = (self.u32()?, self.u64()?);
-            // Quantized types take at least a bit for each number; only the plain ones are held to their exact size.
+            // Quantized types take at least a bit for each number; only the plain ones are checked exactly.
             let size = match kind {
                 0 => count.checked_mul(4)?,
                 1 => count.checked_mul(2)?,
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         Some(Header { gguf, ends, data: self.at.next_multiple_of(ALIGNMENT) })
     }
 
-    /// Steps over a value of this type.
+    /// Skips a value of this type.
     fn skip(&mut self, kind: u32) -> Option<()> {
         match kind {
             0 | 1 | 7 => self.take(1).map(drop),
@@ -228,19 +228,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How long loading takes, in milliseconds.
+/// The loading time in milliseconds.
 pub(super) const LOAD_MS: &str = "stand_in.load_ms";
-/// How long a token takes, in milliseconds.
+/// The time of a token in milliseconds.
 pub(super) const TOKEN_MS: &str = "stand_in.token_ms";
-/// What happens while it loads: `crash`, `killed`, `no_memory`.
+/// What happens during loading: `crash`, `killed`, `no_memory`.
 pub(super) const ON_LOAD: &str = "stand_in.on_load";
-/// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; from the second chat on with `_second`
-/// behind it.
+/// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; with the suffix `_second`, from the
+/// second chat on.
 pub(super) const ON_CHAT: &str = "stand_in.on_chat";
 /// The key of the chat template.
 pub(super) const TEMPLATE: &str = "tokenizer.chat_template";
 
-/// A template that no parser takes.
+/// A template that no parser accepts.
 pub(super) const BAD_TEMPLATE: &str = "{% for %}";
 
 /// Files with a key of their own.
@@ -265,7 +265,7 @@ const MODELS: [(&str, &str, &str); 18] = [
     ("empty-chat", ON_CHAT, "empty"),
 ];
 
-/// A file that is larger than the memory of any GPU here. Its data are a hole, and take no room.
+/// A file that is larger than the memory of any GPU here. Its data is a hole, and takes no space.
 const LARGE: &str = "large";
 
 /// Writes all of them into a folder.
@@ -323,7 +323,7 @@ struct Size {
 
 const SMALL_SIZE: Size = Size { layers: 2, width: 64, heads: 2, heads_kv: 1, feed_forward: 128, vocabulary: 32 };
 
-/// As models of 70 billion parameters are.
+/// Like models of 70 billion parameters.
 const LARGE_SIZE: Size =
     Size { layers: 80, width: 8192, heads: 64, heads_kv: 8, feed_forward: 28_672, vocabulary: 128_256 };
 

@@ -1,10 +1,10 @@
-//! Programs and files that stand in for what the service's instances hold: the inference server, the GPU's tools, the
-//! public storage.
+//! Stand-ins for the programs and files of the service's instances: the inference server, the GPU's tools, the public
+//! storage.
 //!
-//! They are this program under other names ([`run`]), put into a home by [`install`]: an instance of the sandbox gets
-//! them by itself, and a test that has a real sshd puts them where it wants. They behave as the real ones were measured
-//! to. What one does follows from the model file it is given, from its build, and from the machine it finds itself on
-//! ([`Machine`]), as with the real ones: nobody who uses them tells them that this is a test.
+//! They are this program under other names ([`run`]), which [`install`] puts into a home: an instance of the sandbox
+//! has them from its start, and a test with a real sshd installs them itself. They behave as measured on the real ones.
+//! The behaviour follows from the model file, the build and the machine ([`Machine`]), as with the real ones; no option
+//! marks a test.
 //!
 //! # What is installed
 //!
@@ -16,22 +16,22 @@
 //! | `public-storage/git/llama.cpp.git` | the source as a bare repository with the branch `master` and the tags `b4748` (old) and `b6500` (new) |
 //! | `public-storage/model/*.gguf` | the models below |
 //! | `.machine/machine.json` | the hardware, and the version of the CUDA toolkit |
-//! | `.machine/bin` | `ss` and, where there is a GPU, `nvidia-smi` and `nvcc`; to be first on PATH |
+//! | `.machine/bin` | `ss`, `nvidia-smi` if there is a GPU, and `nvcc` if there is a toolkit; to be first on PATH |
 //!
-//! The source is compiled by the system's cmake and C++ compiler, its CUDA part through `nvcc`, which knows the
-//! architectures that its version knows: none below 75 from version 13 on. What comes out is the same server, for the
-//! architectures that it was compiled for. A file `slow-build` in the source, with a number of seconds in it, makes
-//! each of its steps take so long.
+//! The source is compiled by the system's cmake and C++ compiler, its CUDA part through `nvcc`, which supports the
+//! architectures of its version: none below 75 from version 13 on. The result is the same server, for the compiled
+//! architectures. A file `slow-build` in the source, which contains a number of seconds, makes each of its steps take
+//! that long.
 //!
 //! # Models
 //!
 //! | file | what the server does |
 //! |---|---|
-//! | `tiny` | works; is loaded in a moment |
-//! | `slow-1s`, `slow-3s`, `slow-5s`, `slow-60s`, `slow-600s` | takes so long to load |
+//! | `tiny` | works; loads at once |
+//! | `slow-1s`, `slow-3s`, `slow-5s`, `slow-60s`, `slow-600s` | takes this long to load |
 //! | `slow-chat` | works; takes a second for each token |
 //! | `no-template` | works; has no chat template |
-//! | `bad-template` | new: refuses the template and ends. Old: works |
+//! | `bad-template` | new: refuses the template and exits. Old: works |
 //! | `crash-on-load` | aborts while it loads (134) |
 //! | `oom-on-load` | is killed while it loads (137), without a line in the log |
 //! | `gpu-full` | does not fit into memory |
@@ -41,19 +41,19 @@
 //! | `busy-on-second-chat` | is healthy, and answers chats from the second on with 503: its queue is full |
 //! | `hang-on-chat` | is healthy, and never answers a chat |
 //! | `empty-chat` | answers with an empty text |
-//! | `large` | is one of 70 billion parameters, which fits on no single GPU; its data are a hole |
+//! | `large` | has 70 billion parameters, too large for a single GPU; its data is a hole |
 //! | `truncated`, `header-cut`, `not-gguf`, `empty`, `directory` | refuses the file: cut in its data or header, a Git LFS pointer, empty, a folder |
-//! | `newer`, `missing-key` | refuses the file: an architecture that it does not know, a key that is missing |
+//! | `newer`, `missing-key` | refuses the file: an unknown architecture, a missing key |
 //!
 //! A chat is answered with `You said:` and the last message of the user. A word is a token.
 //!
-//! On a GPU for which it was not built the server is healthy and aborts at the first chat: "no kernel image" (134). On
-//! a machine whose GPU it cannot use it warns, and works on the CPU.
+//! On a GPU for which it was not built, the server is healthy and aborts at the first chat: "no kernel image" (134). If
+//! it cannot use the machine's GPU, it warns and works on the CPU.
 //!
 //! # Ports
 //!
-//! Where [`PORTS`] names a folder, as in an instance of the sandbox, a port is a unix socket there (`8000.sock`), so
-//! that the instances do not collide; `ss` tells who listens. Elsewhere the server listens on TCP.
+//! If [`PORTS`] names a folder, as in an instance of the sandbox, a port is a unix socket there (`8000.sock`), so
+//! that the instances do not collide; `ss` lists the listeners. Otherwise the server listens on TCP.
 
 #[cfg(unix)]
 mod build;
@@ -97,14 +97,14 @@ impl Call<'_> {
         (self.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// The machine that it runs on.
+    /// The machine of the home.
     fn machine(&self) -> Machine {
         self.path("HOME").map(|home| Machine::read(&home)).unwrap_or_default()
     }
 }
 
-/// Runs the stand-in whose name this program was started under (the last part of `argv[0]`) to its end; none when the
-/// name is another.
+/// Runs the stand-in whose name this program was started under (the last part of `argv[0]`) to its end; `None` for any
+/// other name.
 #[cfg(unix)]
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
@@ -124,11 +124,11 @@ pub fn run(
     Some(main(&Call { program, arguments, variable: &variable }))
 }
 
-/// Where it is written down, below the home.
+/// The description of the machine, below the home.
 const FILE: &str = ".machine/machine.json";
 
-/// GPUs of the service: what a specification's name holds, the name that the driver tells, the compute capability times
-/// ten, and the driver. Capabilities as NVIDIA publishes them; the K80's driver is of the last branch that knew it.
+/// GPUs of the service: a part of the specification's name, the driver's name for it, the compute capability times ten,
+/// and the driver. Capabilities as NVIDIA publishes them; the K80's driver is of the last branch that supports it.
 const GPUS: [(&str, &str, u32, &str); 6] = [
     ("A100", "NVIDIA A100-SXM4-80GB", 80, "550.54.15"),
     ("H100", "NVIDIA H100 80GB HBM3", 90, "570.86.15"),
@@ -166,15 +166,15 @@ impl Gpu {
     }
 }
 
-/// A machine.
+/// The hardware of an instance, and its CUDA toolkit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// The kind of its GPUs.
     pub gpu: Option<Gpu>,
-    /// How many there are.
+    /// The number of GPUs.
     pub gpu_count: u32,
-    /// Whether the driver finds them.
+    /// Whether the driver finds the GPUs.
     pub has_driver: bool,
     /// The version of the CUDA toolkit, such as `12.2`; `None` without a toolkit.
     pub toolkit: Option<String>,
@@ -191,12 +191,12 @@ impl Machine {
 
 #[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
 impl Machine {
-    /// The GPU, where the driver finds it.
+    /// The GPU, if the driver finds it.
     fn usable_gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref().filter(|_| self.has_driver)
     }
 
-    /// What was written down for this home; a machine without GPU where nothing was.
+    /// The machine that was written for this home; if there is none, a machine without GPU.
     fn read(home: &Path) -> Self {
         fs::read(home.join(FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The tools beside the server.
+//! The tools of a GPU and of the network: `nvcc`, `nvidia-smi`, `ss`.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use super::{Call, Gpu, Machine, PORTS};
 
-/// Says it on standard output, and ends with this code.
+/// Prints the text on standard output, and returns this exit code.
 fn say(text: &str, code: u8) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::from(code),
@@ -19,7 +19,7 @@ fn say(text: &str, code: u8) -> ExitCode {
     }
 }
 
-/// Says it on standard error, and ends with this code.
+/// Prints the text on standard error, and returns this exit code.
 fn complain(text: &str, code: u8) -> ExitCode {
     let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(code)
@@ -33,10 +33,10 @@ fn processes() -> Vec<u32> {
     ids
 }
 
-/// Marks a socket in /proc/net/unix that listens (`__SO_ACCEPTCON`).
+/// The flag of a listening socket in /proc/net/unix (`__SO_ACCEPTCON`).
 const LISTENS: u32 = 0x0001_0000;
 
-/// Where systems have their `ss`.
+/// The paths of the system's `ss`.
 const SYSTEM: [&str; 4] = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss"];
 
 pub(super) fn ss(call: &Call<'_>) -> ExitCode {
@@ -96,7 +96,7 @@ impl Listener {
     }
 }
 
-/// The sockets of the folder that listen, by port.
+/// The listening sockets of the folder, by port.
 fn listeners(folder: &Path) -> Vec<Listener> {
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let mut listeners = BTreeMap::new();
@@ -117,8 +117,8 @@ fn listeners(folder: &Path) -> Vec<Listener> {
     listeners.into_values().collect()
 }
 
-/// Toolkits by the first part of their version: what `--list-gpu-arch` lists. [m] for 11 and 13, NVIDIA's release notes
-/// for 12.
+/// The output of `--list-gpu-arch` by the toolkit's major version. 11 and 13 were measured, 12 is from NVIDIA's release
+/// notes.
 const KNOWN: [(u32, &[u32]); 3] = [
     (11, &[35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),
     (12, &[50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90]),
@@ -164,12 +164,12 @@ fn about(version: &str) -> String {
     )
 }
 
-/// What is to be compiled.
+/// A compile.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Job {
     architectures: Vec<u32>,
     compiler: Option<String>,
-    /// Options that the C++ compiler takes as they are.
+    /// Options that are passed on to the C++ compiler.
     options: Vec<String>,
     inputs: Vec<String>,
 }
@@ -231,7 +231,7 @@ impl Job {
     }
 }
 
-/// What it says where it does not reach the driver; on standard output, as the real one.
+/// The message if the driver is not reached; on standard output, like the real one.
 const NO_DRIVER: &str = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that \
                          the latest NVIDIA driver is installed and running.\n\n";
 
@@ -262,7 +262,7 @@ pub(super) fn nvidia_smi(call: &Call<'_>) -> ExitCode {
     say(&table(&machine, gpu), 0)
 }
 
-/// How a query is to be answered.
+/// The format of a query's output.
 #[derive(Debug)]
 struct Form {
     has_header: bool,

@@ -11,7 +11,7 @@ use crate::sandbox::{
     fault::Action,
 };
 
-/// A request that is accepted, with changes; a change to null leaves the field out.
+/// A request that is accepted, with changes; a change to null removes the field.
 fn body(changes: &Value) -> String {
     let mut body = json!({ "model": "deepseek-r1", "messages": [
         { "role": "system", "content": "Be brief." },
@@ -43,7 +43,7 @@ impl Bench {
     }
 }
 
-/// What the chunks say together.
+/// The text of all chunks.
 fn said(events: &[String]) -> String {
     events
         .iter()

@@ -12,7 +12,7 @@ use crate::sandbox::{
     options::Options,
 };
 
-/// A create that is accepted, with changes; a change to null leaves the field out.
+/// A create that is accepted, with changes; a change to null removes the field.
 fn body(changes: &Value) -> String {
     let mut body = json!({ "size_gb": 100, "spec_id": 31, "disk_name": "fresh", "mount_path": "/data/fresh",
         "purchase_duration": 1 });
@@ -224,7 +224,7 @@ fn changes_are_held_to_the_document(#[case] endpoint: &str, #[case] body: Value,
     assert!(text.starts_with(message), "{text}");
 }
 
-/// Which statuses permit what; `None` is success.
+/// The refusals of each status; `None` is success.
 #[rstest]
 #[case(1, Some(100_014), Some(100_014))]
 #[case(2, None, None)]

@@ -1,4 +1,4 @@
-//! The endpoints are the document's, no more and no less.
+//! The endpoints are exactly those of the document.
 
 use super::ENDPOINTS;
 

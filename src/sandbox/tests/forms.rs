@@ -14,7 +14,7 @@ fn detail(form: &str) -> Value {
     bench.envelope("instance_detail", &format!("instance_uid={uid}"), "")["result"].clone()
 }
 
-/// A value as a lenient reader takes it: numbers and booleans by their text, empty values as absent.
+/// A value as a lenient reader understands it: numbers and booleans by their text, empty values as absent.
 fn understood(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -55,7 +55,7 @@ fn a_detail_says_the_same_in_every_form(#[case] form: &str) {
     }
 }
 
-/// The records of a disk that is mounted and an image that was saved, in a form.
+/// The records of a mounted disk and of a saved image, in a form.
 fn records(form: &str) -> [Value; 2] {
     let mut bench = Bench::with_form(form);
     let exist_disks = json!([{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 1 }]);

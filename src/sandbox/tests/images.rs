@@ -13,7 +13,7 @@ use crate::sandbox::{
 };
 
 impl Bench {
-    /// An instance that runs.
+    /// A Running instance.
     fn running(&mut self) -> String {
         let uid = self.create(&json!({}));
         self.advance(1);

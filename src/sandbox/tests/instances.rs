@@ -1,4 +1,4 @@
-//! The life of an instance, and of what it holds.
+//! The life cycle of an instance and of its disks.
 
 use rstest::rstest;
 use serde_json::{Value, json};

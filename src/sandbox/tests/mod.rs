@@ -1,4 +1,4 @@
-//! The rules of each endpoint, asked without a socket.
+//! The rules of each endpoint, tested without a socket.
 
 mod chat;
 mod cloud_disks;
@@ -29,7 +29,7 @@ use super::{
 /// 2026-02-02 02:40:00 UTC.
 const START: i64 = 1_770_000_000;
 
-/// A service that stands still in time, and an account that asks it.
+/// A service whose clocks stand still, and an account that sends requests to it.
 struct Bench {
     service: Service,
     account: &'static str,
@@ -132,7 +132,7 @@ impl Bench {
         self.service.ledger().requests.pop().unwrap()
     }
 
-    /// Lets this account have this balance.
+    /// Sets an account's balance.
     fn set_balance(&mut self, account: &str, balance: f64) {
         self.mutate(json!({ "set_account": { "account": account, "balance": balance } }));
     }
@@ -165,7 +165,7 @@ impl HttpAnswer {
     }
 }
 
-/// A create that is accepted, with changes; a change to null leaves the field out.
+/// A create that is accepted, with changes; a change to null removes the field.
 fn create_body(changes: &Value) -> String {
     let mut body = json!({
         "region": "cn-east-1",

@@ -1,4 +1,4 @@
-//! Every error code of every endpoint, provoked.
+//! Every error code of every endpoint.
 
 use rstest::rstest;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Specifications, hosted models, and the seed: a fixed catalogue in which no field has the value that a forgotten one
-//! would have.
+//! Specifications, hosted models, and the seed: a fixed catalogue in which no field has the value that a forgotten
+//! field would have.
 //!
 //! Regions: `cn-east-1` (specs 101–107) and `cn-north-2` (201–204). Accounts: `main`, `other`, and `restricted`, a
 //! sub-account without permission for cloud disks. The random values (tokens, keys, passwords) come from the seed.
@@ -16,10 +16,10 @@ use crate::sandbox::{
     running::Random,
 };
 
-/// 2026-01-05 08:00:00 UTC: when the catalogue's things were made.
+/// 2026-01-05 08:00:00 UTC: the time of creation in the catalogue.
 const EPOCH: i64 = 1_767_600_000;
 
-/// The world before anyone came.
+/// The world before the first request.
 pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
     let mut world = World {
         version: VERSION,
@@ -57,7 +57,7 @@ pub(super) fn models() -> Vec<ChatModel> {
 }
 
 impl World {
-    /// An available disk from nowhere, for load tests.
+    /// Adds an available disk without a request, for load tests.
     pub(in crate::sandbox) fn generate_disk(&mut self, number: u32, now_ms: i64) {
         let id = self.next_id();
         let uid = format!("disk-{}", self.draw().text(12));
@@ -71,7 +71,7 @@ impl World {
         self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, "main");
     }
 
-    /// A ready private image from nowhere, for load tests.
+    /// Adds a ready private image without a request, for load tests.
     pub(in crate::sandbox) fn generate_image(&mut self, number: u32, now_ms: i64) {
         let id = self.next_id();
         let name = format!("generated-{number:05}");
@@ -342,11 +342,11 @@ pub(in crate::sandbox) struct Spec {
     pub(in crate::sandbox) capacity_type: String,
     pub(in crate::sandbox) gpu_name: String,
     pub(in crate::sandbox) gpu_mem: i64,
-    /// What one machine can have at most, however many are free.
+    /// The most GPUs of one instance, however many are free.
     pub(in crate::sandbox) machine_limit: i64,
-    /// How many are free in all; those of existing instances are not.
+    /// The free GPUs in all; those of existing instances are not free.
     pub(in crate::sandbox) stock: i64,
-    /// How many are free on the node that has most.
+    /// The free GPUs on the node that has most.
     pub(in crate::sandbox) node_limit: i64,
     pub(in crate::sandbox) cpu_per_gpu: i64,
     pub(in crate::sandbox) mem_per_gpu: i64,
@@ -376,7 +376,7 @@ impl Spec {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct ChatModel {
-    /// What requests name it by.
+    /// Its name in requests.
     pub(in crate::sandbox) name: String,
     /// Whether it was enabled in the console; others are unknown to the chat endpoint.
     pub(in crate::sandbox) enabled: bool,

@@ -23,7 +23,7 @@ pub(in crate::sandbox) enum DiskStatus {
 }
 
 impl DiskStatus {
-    /// The status of this number.
+    /// The status with this number.
     pub(in crate::sandbox) fn parse(number: i64) -> Option<Self> {
         [
             Self::Starting,
@@ -53,7 +53,7 @@ pub(in crate::sandbox) struct Binding {
     pub(in crate::sandbox) mount_path: String,
 }
 
-/// What a cloud disk becomes next.
+/// The next change of a cloud disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(in crate::sandbox) enum DiskNext {
@@ -65,7 +65,7 @@ pub(in crate::sandbox) enum DiskNext {
     Released,
 }
 
-/// A change of a cloud disk that is due.
+/// A scheduled change of a cloud disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct DiskStep {
@@ -83,7 +83,7 @@ pub(in crate::sandbox) struct Disk {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) size_gb: i64,
     pub(in crate::sandbox) status: DiskStatus,
-    /// Its next change by itself; `None` while it waits for its instance.
+    /// Its scheduled change; `None` while it waits for its instance.
     #[serde(default)]
     pub(in crate::sandbox) next: Option<DiskStep>,
     #[serde(default)]
@@ -103,7 +103,7 @@ pub(in crate::sandbox) struct Disk {
 }
 
 impl Disk {
-    /// Whether one more instance can mount it.
+    /// Whether another instance can mount it.
     pub(in crate::sandbox) fn can_be_mounted(&self) -> bool {
         match self.status {
             DiskStatus::Available => self.growth().is_none(),
@@ -125,11 +125,11 @@ impl Disk {
     }
 }
 
-/// What a new cloud disk is made with.
+/// The properties of a new cloud disk.
 #[derive(Debug)]
 pub(in crate::sandbox) struct NewDisk<'a> {
     pub(in crate::sandbox) account: &'a str,
-    /// "" for one that bears its uid.
+    /// "" for its uid.
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) size_gb: i64,
     pub(in crate::sandbox) spec: DiskSpec,
@@ -141,8 +141,8 @@ pub(in crate::sandbox) struct NewDisk<'a> {
 }
 
 impl World {
-    /// Makes a cloud disk that is Starting, and tells its id and uid. The document names no default for the mount path:
-    /// here it is `/data/` and the uid.
+    /// Creates a cloud disk that is Starting, and returns its id and uid. The document names no default for the mount
+    /// path: here it is `/data/` and the uid.
     pub(in crate::sandbox) fn add_disk(&mut self, new: NewDisk<'_>, now_ms: i64) -> (i64, String) {
         let id = self.next_id();
         let uid = format!("disk-{}", self.draw().text(12));
@@ -172,7 +172,7 @@ impl World {
         (id, uid)
     }
 
-    /// The account's cloud disk of this id, unless it is released; seen or not yet seen by reads.
+    /// The account's cloud disk of this id, unless it is released; reads may not show it yet.
     pub(in crate::sandbox) fn disk_mut(&mut self, account: &str, id: i64) -> Option<&mut Disk> {
         self.disks
             .iter_mut()
@@ -183,7 +183,7 @@ impl World {
         self.disk_specs.iter().find(|spec| spec.id == id)
     }
 
-    /// Makes a cloud disk Released now; no instance has it any more.
+    /// Makes a cloud disk Released now, and unmounts it from all instances.
     pub(in crate::sandbox) fn end_disk(&mut self, index: usize, at_ms: i64) {
         let Some(disk) = self.disks.get_mut(index).filter(|disk| disk.status != DiskStatus::Released) else {
             return;
@@ -210,22 +210,22 @@ pub(in crate::sandbox) struct DiskSpec {
     pub(in crate::sandbox) multiple_mounting: bool,
     pub(in crate::sandbox) max_size_g: i64,
     pub(in crate::sandbox) storage_class: i64,
-    /// Only for machines with an IB network.
+    /// Only for computers with an IB network.
     pub(in crate::sandbox) ib_only: bool,
-    /// Whether no more disk of it can be created, though it is listed.
+    /// Whether creates of it are refused, though it is listed.
     #[serde(default)]
     pub(in crate::sandbox) sold_out: bool,
 }
 
 impl DiskSpec {
-    /// What is wrong with a capacity, if anything (service API, Limits).
+    /// The problem with a capacity, if any (service API, Limits).
     pub(in crate::sandbox) fn size_problem(&self, size_gb: i64) -> Option<String> {
         let most = self.max_size_g;
         (!(SMALLEST_GB..=most).contains(&size_gb)).then(|| format!("{size_gb} is not within {SMALLEST_GB} and {most}"))
     }
 }
 
-/// What is wrong with an absolute path, if anything (service API, POST /api/instance/create: "valid absolute path").
+/// The problem with an absolute path, if any (service API, POST /api/instance/create: "valid absolute path").
 pub(in crate::sandbox) fn path_problem(path: &str) -> Option<&'static str> {
     if !path.starts_with('/') {
         Some("must be an absolute path")
@@ -238,8 +238,8 @@ pub(in crate::sandbox) fn path_problem(path: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with the mount path of a cloud disk, if anything (service API, POST /api/storage/cloud_disk/create:
-/// forbidden paths).
+/// The problem with the mount path of a cloud disk, if any (service API, POST /api/storage/cloud_disk/create: forbidden
+/// paths).
 pub(in crate::sandbox) fn disk_path_problem(path: &str) -> Option<&'static str> {
     const ALONE: [&str; 4] = ["", "/root", "/mnt", "/var"];
     const WITH_SUB_PATHS: [&str; 7] = ["/tmp", "/dev", "/proc", "/sys", "/etc", "/usr", "/boot"];

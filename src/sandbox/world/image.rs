@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstanceImage, Visibility, World};
 use crate::sandbox::ledger::{LifeKind, Thing};
 
-/// Which kind an image is; the numbers are the service's (service API, POST /api/instance/create: image_type).
+/// The kind of an image; the numbers are the service's (service API, POST /api/instance/create: image_type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::sandbox) enum ImageKind {
@@ -57,9 +57,9 @@ pub(in crate::sandbox) struct PublicImage {
     pub(in crate::sandbox) icon: String,
     pub(in crate::sandbox) create_time: i64,
     pub(in crate::sandbox) update_time: i64,
-    /// A disabled image is not listed and cannot be used.
+    /// Whether it is listed and can be used.
     pub(in crate::sandbox) enabled: bool,
-    /// The CUDA version it is labelled with.
+    /// The CUDA version in its labels.
     pub(in crate::sandbox) cuda: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(in crate::sandbox) struct PublicImage {
 pub(in crate::sandbox) struct Push {
     pub(in crate::sandbox) from_ms: i64,
     pub(in crate::sandbox) until_ms: i64,
-    /// Whether the image vanishes at the end instead of being ready.
+    /// Whether the image is removed at the end instead of becoming ready.
     pub(in crate::sandbox) fails: bool,
 }
 
@@ -83,11 +83,11 @@ pub(in crate::sandbox) struct PrivateImage {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) tag: String,
     pub(in crate::sandbox) ready: bool,
-    /// 0 … 100 when no push is under way.
+    /// 0 … 100 while no push is running.
     pub(in crate::sandbox) push_progress: i64,
     #[serde(default)]
     pub(in crate::sandbox) push: Option<Push>,
-    /// The uid of the instance that it is or was saved from; "" for one of the seed.
+    /// The uid of the instance from which it is or was saved; "" for an image of the seed.
     #[serde(default)]
     pub(in crate::sandbox) source: String,
     #[serde(default)]
@@ -104,7 +104,7 @@ pub(in crate::sandbox) struct PrivateImage {
 }
 
 impl PrivateImage {
-    /// How far its push is: 100 is kept for images that are ready.
+    /// The progress of its push; 100 means ready.
     pub(in crate::sandbox) fn progress(&self, now_ms: i64) -> i64 {
         match self.push {
             Some(push) => {
@@ -115,12 +115,12 @@ impl PrivateImage {
         }
     }
 
-    /// Whether it was saved from an instance and is not ready yet. Images that the seed left half pushed are not.
+    /// Whether it was saved from an instance and is not ready yet. Half pushed images of the seed do not count.
     pub(in crate::sandbox) fn is_being_created(&self) -> bool {
         !self.ready && !self.source.is_empty()
     }
 
-    /// The push ends: the image has its size, and the instance's layer is counted.
+    /// Ends the push: the image gets its size, and the instance's layer is counted.
     pub(in crate::sandbox) fn become_ready(&mut self, at_ms: i64) {
         let more = u32::try_from(self.id.rem_euclid(1000)).unwrap_or(0);
         self.push = None;
@@ -139,12 +139,12 @@ impl World {
         self.private_images.iter_mut().find(|image| image.id == id && image.account == account)
     }
 
-    /// Whether a private image of the account, but for this one, bears the name.
+    /// Whether another private image of the account than this one has the name.
     pub(in crate::sandbox) fn has_private_image(&self, account: &str, name: &str, but: Option<i64>) -> bool {
         self.private_images.iter().any(|image| image.account == account && image.name == name && Some(image.id) != but)
     }
 
-    /// Makes a private image vanish, with an event of this kind in the ledger.
+    /// Removes a private image, with an event of this kind in the ledger.
     pub(in crate::sandbox) fn drop_private_image(&mut self, index: usize, kind: LifeKind, at_ms: i64) {
         if index < self.private_images.len() {
             let image = self.private_images.remove(index);
@@ -172,7 +172,7 @@ pub(in crate::sandbox) fn uuid(id: i64) -> String {
     format!("6f1d2c3b-0000-4000-8000-{id:012}")
 }
 
-/// A CUDA version as something that can be compared; no version is the lowest.
+/// A CUDA version in a form that can be compared; no version is the lowest.
 pub(in crate::sandbox) fn version_of(text: &str) -> Vec<u32> {
     text.split('.').filter_map(|part| part.parse().ok()).collect()
 }

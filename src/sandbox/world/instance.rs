@@ -51,7 +51,7 @@ impl Payment {
     }
 }
 
-/// The image an instance was made from.
+/// The image from which an instance was created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct InstanceImage {
@@ -61,7 +61,7 @@ pub(in crate::sandbox) struct InstanceImage {
     pub(in crate::sandbox) address: String,
 }
 
-/// A cloud disk on an instance.
+/// A cloud disk of an instance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct Mount {
@@ -72,7 +72,7 @@ pub(in crate::sandbox) struct Mount {
     pub(in crate::sandbox) is_new: bool,
 }
 
-/// What an instance becomes next.
+/// The next change of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::sandbox) enum Next {
@@ -81,7 +81,7 @@ pub(in crate::sandbox) enum Next {
     Running,
 }
 
-/// A change that is due.
+/// A scheduled change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct ScheduledChange {
@@ -89,7 +89,7 @@ pub(in crate::sandbox) struct ScheduledChange {
     pub(in crate::sandbox) to: Next,
 }
 
-/// When a new thing shows up in list and detail.
+/// When lists and details show a new object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct Visibility {
@@ -100,7 +100,7 @@ pub(in crate::sandbox) struct Visibility {
 }
 
 impl Visibility {
-    /// Whether a read sees the thing; the read counts.
+    /// Whether a read shows the object; the read counts.
     pub(in crate::sandbox) fn is_seen(&mut self, now_ms: i64) -> bool {
         if self.after_reads > 0 {
             self.after_reads -= 1;
@@ -119,11 +119,11 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) uid: String,
     pub(in crate::sandbox) alias: String,
     pub(in crate::sandbox) hostname: String,
-    /// A word of the service; a test may set one that the document does not name.
+    /// A status of the service; a mutation may set one that the document does not name.
     pub(in crate::sandbox) status: String,
     pub(in crate::sandbox) next: Option<ScheduledChange>,
     pub(in crate::sandbox) visibility: Visibility,
-    /// Whether its release is refused with 160012, by a test's wish.
+    /// Whether a mutation made its release fail with 160012.
     pub(in crate::sandbox) unreleasable: bool,
     /// Whether its GPUs are taken from the stock.
     pub(in crate::sandbox) holds_stock: bool,
@@ -148,7 +148,7 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) external_ip: String,
     pub(in crate::sandbox) internal_ip: String,
     pub(in crate::sandbox) create_ms: i64,
-    /// When it ran; 0 before.
+    /// When it first ran; 0 before.
     pub(in crate::sandbox) start_ms: i64,
     /// When it stopped; 0 before.
     pub(in crate::sandbox) stop_ms: i64,
@@ -165,32 +165,32 @@ impl Instance {
         self.status == "Released"
     }
 
-    /// Whether its release was accepted and has not ended.
+    /// Whether its release was accepted and is not finished.
     pub(in crate::sandbox) fn is_releasing(&self) -> bool {
         self.next.is_some_and(|step| step.to == Next::Released)
     }
 }
 
 impl World {
-    /// The account's instance of this uid, seen or not yet seen by reads.
+    /// The account's instance of this uid; reads may not show it yet.
     pub(in crate::sandbox) fn instance_mut(&mut self, account: &str, uid: &str) -> Option<&mut Instance> {
         self.instances.iter_mut().find(|instance| instance.uid == uid && instance.account == account)
     }
 
-    /// The values of a new instance that are random: uid, password, notebook token, internal address, port.
+    /// The random values of a new instance: database id, uid, password, notebook token.
     pub(in crate::sandbox) fn identity(&mut self) -> (i64, String, Secret, Secret) {
         let id = self.next_id();
         let mut random = self.draw();
         (id, format!("ins-{}", random.text(12)), Secret::new(random.text(16)), Secret::new(random.text(32)))
     }
 
-    /// The uid that follows those of all instances so far.
+    /// The uid after those of all instances so far.
     pub(in crate::sandbox) fn counted_uid(&self) -> String {
         let is_birth = |event: &&LifeEvent| event.thing == Thing::Instance && event.kind == LifeKind::Created;
         format!("ins-{}", self.life.iter().filter(is_birth).count() + 1)
     }
 
-    /// A Running instance from nowhere, for load tests.
+    /// Adds a Running instance without a request, for load tests.
     pub(in crate::sandbox) fn generate_instance(&mut self, number: u32, now_ms: i64) {
         let (id, uid, ssh_password, jupyter_token) = self.identity();
         let (Some(account), Some(spec), Some(image)) = (
@@ -248,12 +248,12 @@ impl World {
     }
 }
 
-/// The port of an instance's SSH until one is listened on.
+/// The SSH port in an instance's records until its sshd has one.
 pub(in crate::sandbox) fn ssh_port(id: i64) -> i64 {
     20_000 + id.rem_euclid(40_000)
 }
 
-/// An address of the private range, one for each id.
+/// A private address for each id.
 pub(in crate::sandbox) fn internal_ip(id: i64) -> String {
     format!("10.{}.{}.{}", id / 65_536 % 256, id / 256 % 256, id % 256)
 }
@@ -262,15 +262,15 @@ pub(in crate::sandbox) fn internal_ip(id: i64) -> String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::sandbox) struct Host {
-    /// Whether `ssh_port` is one that was listened on; else it is invented.
+    /// Whether `ssh_port` is a port of the computer; otherwise it is invented.
     pub(in crate::sandbox) has_port: bool,
-    /// Another number, another host key.
+    /// Each generation has another host key.
     pub(in crate::sandbox) key_generation: u64,
-    /// How often it was rebooted, and when it was the last time; 0 for never.
+    /// The number of reboots, and the time of the last one; 0 for never.
     pub(in crate::sandbox) reboots: u64,
     pub(in crate::sandbox) rebooted_ms: i64,
     pub(in crate::sandbox) is_sshd_down: bool,
-    /// From Running or a reboot to a listening sshd, where it is not the sandbox's usual time.
+    /// The time from Running or a reboot to a listening sshd, if it is not the sandbox's usual one.
     pub(in crate::sandbox) sshd_delay_ms: Option<i64>,
     /// The version of the CUDA toolkit if it differs from the specification's; "" for no toolkit.
     pub(in crate::sandbox) toolkit: Option<String>,
@@ -295,7 +295,7 @@ impl Default for Host {
 
 #[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
 impl Instance {
-    /// When its sshd listens, in milliseconds of the life clock, where the usual delay is this long.
+    /// When its sshd listens, in milliseconds of the life clock, if the usual delay is this long.
     pub(in crate::sandbox) fn sshd_from_ms(&self, usual_delay_ms: i64) -> i64 {
         let delay_ms = self.host.sshd_delay_ms.unwrap_or(usual_delay_ms);
         self.start_ms.max(self.host.rebooted_ms).saturating_add(delay_ms)

@@ -1,9 +1,8 @@
 //! The data of the simulated service: accounts, catalogue, instances, disks, images. Its serialized form is the state
 //! file.
 //!
-//! Nothing runs in the background: a change that takes time is noted with the moment it is due, and [`World::settle`],
-//! called before each request, brings everything up to date in the order of those moments. So the same requests at the
-//! same times give the same world.
+//! There are no background tasks: a change that takes time is stored with its due time, and [`World::settle`], called
+//! before each request, applies the due changes in order. So the same requests at the same times give the same world.
 
 mod catalogue;
 mod disk;
@@ -54,7 +53,7 @@ pub(super) struct World {
     /// The hosted models.
     #[serde(default = "catalogue::models")]
     pub(super) models: Vec<ChatModel>,
-    /// Births and deaths of everything, in order.
+    /// The events of all objects, in order.
     pub(super) life: Vec<LifeEvent>,
 }
 
@@ -89,7 +88,7 @@ impl World {
         }
     }
 
-    /// A stream of random values that was not drawn from before.
+    /// A new stream of random values.
     pub(super) fn draw(&mut self) -> Random {
         self.draws += 1;
         Random::new(self.seed, self.draws)
@@ -114,14 +113,14 @@ impl World {
         self.specs.iter().find(|spec| spec.id == id)
     }
 
-    /// Gives GPUs back to the stock of a specification.
+    /// Returns GPUs to the stock of a specification.
     pub(super) fn give_back(&mut self, spec_id: i64, gpus: i64) {
         if let Some(spec) = self.specs.iter_mut().find(|spec| spec.id == spec_id) {
             spec.stock += gpus;
         }
     }
 
-    /// Writes a birth or death into the ledger.
+    /// Adds an event to the ledger.
     pub(super) fn record(&mut self, at_ms: i64, thing: Thing, kind: LifeKind, uid: &str, name: &str, account: &str) {
         self.life.push(LifeEvent {
             sequence: u64::try_from(self.life.len()).unwrap_or(u64::MAX).saturating_add(1),
@@ -142,12 +141,12 @@ pub(super) struct Account {
     pub(in crate::sandbox) name: String,
     /// X-Service-Token.
     pub(in crate::sandbox) token: Secret,
-    /// Further tokens that are valid too, oldest first.
+    /// Further valid tokens, oldest first.
     #[serde(default)]
     pub(in crate::sandbox) further_tokens: Vec<Secret>,
     /// The bearer key of the chat endpoint.
     pub(in crate::sandbox) chat_key: Secret,
-    /// What the main account can still spend.
+    /// The balance of the main account.
     pub(in crate::sandbox) balance: f64,
     /// Whether the main account has real-name certification.
     pub(in crate::sandbox) certified: bool,
@@ -168,8 +167,8 @@ impl Account {
         [&self.token].into_iter().chain(&self.further_tokens).any(|known| known.reveal() == token)
     }
 
-    /// Makes a token invalid; the oldest further one takes the place of the first. False when it is no token of the
-    /// account, or its last.
+    /// Makes a token invalid; the oldest further one replaces the first. Returns false if the account does not have the
+    /// token, or has no other.
     pub(in crate::sandbox) fn revoke(&mut self, token: &str) -> bool {
         if let Some(index) = self.further_tokens.iter().position(|known| known.reveal() == token) {
             self.further_tokens.remove(index);
@@ -183,13 +182,13 @@ impl Account {
     }
 }
 
-/// The image saves of an account that were accepted, as the limits count them (service API, Limits).
+/// The accepted image saves of an account, as the limits count them (service API, Limits).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct Saves {
     /// When the last one was accepted.
     last_ms: Option<i64>,
-    /// How many there were on the day of the last one.
+    /// The number of saves on the day of the last one.
     on_last_day: u32,
 }
 
@@ -199,7 +198,7 @@ impl Saves {
         self.last_ms.is_some_and(|last_ms| now_ms.saturating_sub(last_ms) < window_ms)
     }
 
-    /// How many there were today. A day begins at midnight UTC here.
+    /// The number of saves today. A day begins at midnight UTC here.
     pub(in crate::sandbox) fn today(&self, now_ms: i64) -> u32 {
         let is_today = self.last_ms.is_some_and(|last_ms| day(last_ms) == day(now_ms));
         if is_today { self.on_last_day } else { 0 }

@@ -10,7 +10,7 @@ use crate::sandbox::{
     options::Secret,
 };
 
-/// What is due on the instance, cloud disk or private image of an index.
+/// A due change of the instance, cloud disk or private image at an index.
 #[derive(Clone, Copy, Debug)]
 enum Due {
     Disk(DiskNext),
@@ -20,7 +20,7 @@ enum Due {
 }
 
 impl World {
-    /// Does everything that is due by now, in the order in which it was due. True when something was.
+    /// Applies all changes that are due by now, in order of their times. Returns true if there were any.
     pub(in crate::sandbox) fn settle(&mut self, now_ms: i64) -> bool {
         let mut changed = false;
         while let Some((at_ms, index, due)) = self.earliest_due(now_ms) {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Makes an instance Failed now: its GPUs go back, disks made with it die, the others are free again.
+    /// Makes an instance Failed now: its GPUs are returned, its new disks are released, and the others are free again.
     pub(in crate::sandbox) fn fail(&mut self, index: usize, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
@@ -105,7 +105,7 @@ impl World {
         self.record(at_ms, Thing::Instance, LifeKind::Failed, &uid, &name, &account);
     }
 
-    /// Makes an instance Released now, with the disks that die with it.
+    /// Makes an instance Released now, with the disks that are released with it.
     pub(in crate::sandbox) fn end(&mut self, index: usize, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
@@ -121,7 +121,7 @@ impl World {
         self.record(at_ms, Thing::Instance, LifeKind::Released, &uid, &name, &account);
     }
 
-    /// Gives back what an instance holds: GPUs and cloud disks.
+    /// Returns an instance's GPUs and cloud disks.
     fn let_go(&mut self, index: usize, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// A prepaid term ends: it is renewed, or the instance stops and may be released.
+    /// Ends a prepaid term: it is renewed, or the instance stops and may be released.
     fn end_term(&mut self, index: usize, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(index) else {
             return;
@@ -159,13 +159,13 @@ impl World {
     }
 }
 
-/// Whether the instance's prepaid term is still to end.
+/// Whether the instance's prepaid term has not ended.
 fn has_running_term(instance: &Instance) -> bool {
     instance.rent_deadline_ms > 0 && instance.status == "Running"
 }
 
 impl World {
-    /// Does it, now.
+    /// Applies a mutation now.
     pub(in crate::sandbox) fn mutate(&mut self, mutation: Mutation, now_ms: i64) -> Result<(), MutationError> {
         match mutation {
             Mutation::ChangeHostKey { uid } => self.any_instance(&uid)?.host.key_generation += 1,

@@ -1,4 +1,4 @@
-//! Machines that a refresh does not find, and refreshes that fail.
+//! Instances that a refresh does not find, and refreshes that fail.
 
 use damodel::sandbox::{Action, Code, Mutation, When};
 use rstest::rstest;
@@ -8,7 +8,7 @@ use crate::support::terraform::{Instance, Severity, Site, Workspace, config, eac
 const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
 
-/// The configuration of one machine, asked for without retries.
+/// The configuration of one instance, without retries.
 fn hasty() -> String {
     crate::support::terraform::config_with("region = \"cn-east-1\"\nmax_retries = 0", Instance::new("x"))
 }

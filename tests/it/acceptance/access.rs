@@ -1,4 +1,4 @@
-//! `damodel_instance_access`, and write-only arguments: secrets that a run uses and nothing keeps.
+//! `damodel_instance_access`, and write-only arguments: secrets that a run uses and does not store.
 
 use std::{fs, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 const ECHO: &str = "damodel/echo";
 const X: &str = "damodel_instance.x";
 
-/// The echo provider beside ours.
+/// The echo provider beside damodel.
 fn with_echo(body: &str) -> String {
     format!(
         "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n    echo = {{ \
@@ -139,7 +139,7 @@ fn there_is_no_way_into_what_does_not_run() {
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &[&format!("Instance {uid} is Stopped"), "Running"]);
         assert_eq!(error.attribute.as_deref(), Some("id"));
-        // A status that nobody knows forbids nothing.
+        // An undocumented status forbids nothing.
         status("Dreaming");
         assert!(workspace.try_plan(&[]).iter().all(|said| !said.is_error()));
         workspace.write(&config(Instance::new("x")));

@@ -1,4 +1,4 @@
-//! Runs under another token: another account's, or another one of the same account.
+//! Runs with another token: of another account, or of the same account.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn three() -> String {
     config(format!("{}{}{}", Instance::new("builder"), hasty(disk("data")), hasty(image("model"))))
 }
 
-/// How many instances were created in the main account and in the other one.
+/// The number of instances created in the main account and in the other one.
 fn created(site: &Site) -> [usize; 2] {
     ["main", "other"].map(|account| site.created_in(account, Thing::Instance).len())
 }
@@ -29,8 +29,8 @@ fn warns(said: &[Diagnostic], words: &[&str]) -> bool {
     warnings.map(Diagnostic::text).any(|text| words.iter().all(|word| text.contains(word)))
 }
 
-/// Applies under the main account's token; core and provider are killed before the answer of the create came, or after
-/// it.
+/// Applies with the main account's token; Terraform and the provider are killed before the answer of the create
+/// arrives, or after it.
 fn killed(workspace: &Workspace<'_>, is_answered: bool) {
     if is_answered {
         Started::killed_when_accepted(workspace, 1);
@@ -66,7 +66,7 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
         assert!(warns(&said, &[name, "another account"]), "{said:#?}");
         assert!(notes.iter().all(|note| workspace.notes().contains(note)), "{notes:#?}\n{:#?}", workspace.notes());
 
-        // Under the right token it is there to be taken.
+        // With the right token it is adopted.
         workspace.destroy_ok();
         workspace.set_env(TOKEN, site.token());
         workspace.apply_ok(&config(Instance::new("x")));
@@ -133,7 +133,7 @@ fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
     });
 }
 
-/// The uids of the instances, disks and images that live, with how many the sandbox has from the start.
+/// The uids of the instances, disks and images that exist, including the sandbox's seed.
 fn live(site: &Site) -> [usize; 3] {
     [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| site.balance_of(thing).live)
 }
@@ -167,7 +167,7 @@ fn what_is_young_and_not_visible_stays_in_the_state_until_it_is_released() {
         let hide = |reads| {
             let disk = state.resource("damodel_cloud_disk.data").value("uid").as_str().unwrap().to_owned();
             for uid in [disk, state.resource("damodel_private_image.model").id()] {
-                // One that was released is nowhere to be hidden.
+                // A released one cannot be hidden.
                 let _ = site.sandbox().mutate(Mutation::Hide { uid, reads });
             }
         };
@@ -190,7 +190,7 @@ fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&three());
-        // Each is read, whatever is with the others.
+        // Without references between them, each is read even if another one fails.
         workspace.write(&three().replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
         workspace.set_env(TOKEN, &site.token_of("other"));
         let said = workspace.try_plan(&[]);

@@ -1,4 +1,4 @@
-//! Actions, by the cores that know them.
+//! Actions, with the versions of Terraform that support them.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn ask(arguments: &str) -> String {
 const QUESTION: &str =
     "    model = \"deepseek-r1\"\n    messages = [{ role = \"user\", content = \"hello over there\" }]";
 
-/// The lines that an action told, of `apply -json`.
+/// The progress lines of an action in `apply -json`.
 fn told(stdout: &str) -> Vec<String> {
     let lines = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines
@@ -38,7 +38,7 @@ fn a_model_answers_after_an_apply() {
         assert!(lines.last().unwrap().contains("(ended: stop"), "{lines:?}");
         assert_eq!(site.requests("chat_completions"), 1);
         workspace.settled();
-        // By hand, without any change.
+        // Invoked by hand, without any change.
         let run =
             workspace.run_ok(&["apply", "-json", "-auto-approve", "-invoke=action.damodel_chat_completion.hello"]);
         assert!(!told(&run.stdout).is_empty(), "{}", run.stdout);

@@ -18,7 +18,7 @@ fn each(test: impl Fn(&Site, &Workspace<'_>)) {
     });
 }
 
-/// So many instances at 1.98 an hour.
+/// This many instances at 1.98 an hour.
 fn machines(count: usize) -> String {
     Instance::new("m").set("count", count).set("name", "\"m-${count.index}\"").to_string()
 }
@@ -60,13 +60,13 @@ fn machines_of_one_plan_count_together() {
 #[test]
 fn creates_at_once_reserve_one_after_the_other() {
     each(|site, workspace| {
-        // No plan has held it: it is the creates that do.
+        // Without checks of the plan, the creates enforce the budget.
         workspace.write(&budget("9.9", "preflight = false", machines(64)));
         let (done, said) = workspace.try_apply(&["-parallelism=64"]);
         assert!(!done);
         let refused = said.iter().filter(|said| said.is_error() && said.text().contains("Nothing was bought")).count();
         assert_eq!((refused, site.balance().created), (59, 5), "{said:#?}");
-        // What exists stays, and a plain apply is as good as before.
+        // What exists stays, and a plain apply works as before.
         workspace.apply_ok(&config(machines(8)));
         workspace.finish();
     });
@@ -83,10 +83,10 @@ fn runs_on_one_computer_know_of_each_other() {
             let body = Instance::new("m").set("count", 32).set("name", format!("\"{name}-${{count.index}}\""));
             workspace.write(&budget("11.88", "preflight = false", body));
         }
-        // Each sees the machines late that the other one makes.
+        // Each workspace sees the other one's instances late.
         site.arm("instance_create", When::Always, Action::LateVisibility { ms: 0, reads: 3 });
         thread::scope(|scope| {
-            // A workspace is not shared between threads; a command is.
+            // A workspace cannot be shared between threads; a command can.
             let commands = [&first, &second]
                 .map(|workspace| workspace.command(&["apply", "-auto-approve", "-no-color", "-parallelism=32"]));
             for mut command in commands {
@@ -123,7 +123,7 @@ fn a_candidate_above_what_is_left_is_passed_over() {
         let plan = workspace.apply_ok(&budget("5", "", &choice));
         assert_eq!(plan.change("damodel_instance.x").after("spec_id"), 103);
         workspace.destroy_ok();
-        // Between plan and apply another machine takes what is left.
+        // Between plan and apply another instance uses the remaining budget.
         workspace.write(&budget("20", "", &choice));
         workspace.plan(&[]);
         let other = Workspace::new(workspace.cli, site);

@@ -1,4 +1,4 @@
-//! A choice of specifications: what a plan knows of it, which one a create takes, and that the choice is kept.
+//! Candidates: what a plan shows of them, which one a create buys, and that the choice is kept.
 
 use damodel::sandbox::{Action, Code, When};
 use rstest::rstest;
@@ -57,7 +57,7 @@ fn what_differs_is_unknown_and_the_dearest_is_the_ceiling() {
 #[test]
 fn one_that_is_left_is_planned_wholly_known() {
     each(|_, workspace| {
-        // 101 is above the budget, 106 has less than two, the last one does not exist, and 107 is withdrawn.
+        // 101 is above the budget, 999 does not exist, and 107 is withdrawn.
         let list = "[{ spec_id = 101 }, { spec_id = 999 }, { spec_id = 107 }, { spec_id = 103 }]";
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
         let plan = workspace.apply_ok(&config_with(provider, choice(list).set("gpu_num", 2)));
@@ -104,7 +104,7 @@ fn none_that_fits_is_an_error_with_each_reason() {
             &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"],
         );
         assert_eq!(error.attribute.as_deref(), Some("candidates"));
-        // One above its limits, and one without stock: it is the stock that lacks.
+        // One candidate is above the budget and one has no stock: the error is about the missing stock.
         let sold_out = |list| choice(list).set("image_id", "901");
         workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
         let said = workspace.try_plan(&[]);
@@ -175,7 +175,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
         workspace.settled();
         assert_eq!(spec_of(workspace), 101, "the next one is still at its quote");
         workspace.destroy_ok();
-        // Spot too.
+        // Spot prices too.
         workspace.write(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
         workspace.plan(&[]);
         set(site, 104, None, Some(0.9));
@@ -187,7 +187,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert_eq!(site.balance().created, created);
-        // The quotes are forgotten.
+        // The quotes are removed.
         workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
         workspace.finish();
     });
@@ -234,7 +234,7 @@ fn the_choice_is_kept() {
         }
         workspace.apply_ok(&config(choice("[{ spec_id = 103, gpu_num = 1 }]").without("gpu_num")));
         assert_eq!((site.balance().created, site.requests("instance_rename")), (1, 1));
-        // The choice is taken off the list.
+        // The bought specification is removed from the list.
         let without = config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").set("deletion_protection", true));
         workspace.write(&without);
         let said = workspace.try_plan(&[]);
@@ -332,7 +332,7 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
         );
         Started::killed_when_accepted(workspace, 1);
         assert_eq!(workspace.notes()[0].content["candidate"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
-        // Another list that holds it finds it.
+        // Another list that contains it adopts it.
         let (done, said) = {
             workspace.write(&config(choice("[{ spec_id = 104 }, { spec_type = \"gpu.a100-80g.1\" }]")));
             workspace.try_apply(&[])

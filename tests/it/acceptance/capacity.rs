@@ -1,4 +1,4 @@
-//! No stock, and waiting for some.
+//! No stock, and waiting for stock.
 
 use std::thread;
 
@@ -26,7 +26,7 @@ fn stock_at(spec_id: i64, hourly_price: Option<f64>, stock: i64, node_limit: Opt
     }
 }
 
-/// The one error, which has all that support asks for.
+/// The only error, which contains everything that support needs.
 fn error<'a>(site: &Site, said: &'a [Diagnostic]) -> &'a Diagnostic {
     let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
     assert_eq!(errors.len(), 1, "{said:?}");
@@ -88,7 +88,7 @@ fn a_create_waits_for_stock_that_comes_back() {
     });
 }
 
-/// Applies with this specification sold out, and gives it stock at this price once a create was refused.
+/// Applies with this specification sold out, and sets its stock and price once a create was refused.
 fn apply_while_stock_returns(site: &Site, workspace: &Workspace<'_>, spec: i64, price: f64) -> (bool, Vec<Diagnostic>) {
     site.mutate(stock_at(spec, None, 0, None));
     thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn stock_that_comes_back_dearer_is_not_bought() {
     each_cli(|cli| {
         for (provider, spec, words) in [
             ("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"]),
-            // Spot has a ceiling, and is held to the budget.
+            // Spot has a ceiling, and the budget applies to it.
             ("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "Nothing was bought"]),
             (
                 "region = \"cn-east-1\"\nmax_hourly_price = 5",
@@ -134,7 +134,7 @@ fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         let machine = Instance::new("x").set("spec_id", 104).text("wait_for_capacity", "5m");
-        // The first wait alone is as long as the create timeout, and takes nothing from it.
+        // The first wait alone is as long as the create timeout, and does not count against it.
         workspace.write(&config(machine.block("timeouts { create = \"5s\" }")));
         let (done, said) = apply_while_stock_returns(&site, &workspace, 104, 0.5);
         assert!(done, "{said:?}");
@@ -156,7 +156,7 @@ fn waiting_for_stock_ends_with_the_refusal() {
         assert!(!done && error(&site, &said).detail.contains("160014"), "{said:?}");
         assert_eq!(site.requests("instance_create"), 2, "once more after a first wait");
         assert!(workspace.state().addresses().is_empty());
-        // Nothing is left that the next create would take up.
+        // No pending record is left for the next create to adopt.
         site.mutate(stock(4, None));
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.finish();

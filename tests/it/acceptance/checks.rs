@@ -1,4 +1,4 @@
-//! What a plan finds out before anything is bought, and what the service says where no plan could.
+//! What a plan checks before anything is bought, and the errors of the service if no plan could check.
 
 use std::{fmt::Write, thread, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::support::terraform::{
 
 const X: &str = "damodel_instance.x";
 
-/// The error of a machine.
+/// The error of an instance.
 fn error_of<'a>(said: &'a [Diagnostic], label: &str) -> &'a Diagnostic {
     let address = format!("damodel_instance.{label}");
     let found: Vec<_> =
@@ -149,7 +149,7 @@ fn too_many_disks_are_refused_early_and_late() {
         assert_eq!(refusal(&said, &["Disk 801 is named twice"]).attribute.as_deref(), Some("exist_disks"), "{said:?}");
         assert_eq!(site.ledger().requests.len(), 0);
 
-        // What is unknown until the apply is refused there, before anything is sent.
+        // Values that are unknown until the apply are refused there, before a request is sent.
         let later = |disks: &str| {
             format!(
                 "resource \"terraform_data\" \"later\" {{\n  input = {disks}\n}}\n{}",

@@ -1,4 +1,4 @@
-//! Where the provider's arguments come from.
+//! The sources of the provider's arguments.
 
 use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli};
 
@@ -88,7 +88,7 @@ fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
         workspace.set_env("DAMODEL_REGION", "cn-north-2");
         workspace.apply_ok(&config_with("", machine()));
         assert_eq!(workspace.state().resource(X).value("spec_id"), 201);
-        // Another default does not move a machine that exists.
+        // Another default does not move an existing instance.
         let plan = workspace.apply_ok(&config_with("region = \"cn-east-1\"", machine()));
         assert_eq!(plan.actions(), []);
         let plan = workspace.apply_ok(&config_with("region = \"cn-north-2\"", machine().text("region", "cn-east-1")));

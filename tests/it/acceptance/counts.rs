@@ -1,4 +1,4 @@
-//! How many requests it takes.
+//! Numbers of requests.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 const DISKS: u32 = 300;
 const IMAGES: u32 = 50;
 
-/// The ids of what the sandbox had generated.
+/// The ids of the generated objects of a kind.
 fn generated(site: &Site, kind: &str) -> Vec<String> {
     let state = site.sandbox().state();
     let things = state[kind].as_array().unwrap().iter();
@@ -19,7 +19,7 @@ fn generated(site: &Site, kind: &str) -> Vec<String> {
     generated.map(|thing: &Value| thing["id"].to_string()).collect()
 }
 
-/// Imports these, whatever they look like.
+/// Imports these and ignores all differences.
 fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
     format!(
         "import {{\n  for_each = toset({ids:?})\n  to = {kind}.x[each.key]\n  id = each.key\n}}\n\
@@ -30,9 +30,9 @@ fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
 
 #[rstest]
 #[case(Form::default(), 1, 1)]
-// A page of size 0 is all of them, whatever other pages are capped at.
+// A page of size 0 has all objects, even if other pages are capped.
 #[case(Form { page_cap: Some(100), ..Form::default() }, 1, 1)]
-// Where even that page is capped: 300 and the seed's four, a hundred on a page.
+// If that page is capped too: 300 and the seed's four, a hundred on a page.
 #[case(Form { page_cap: Some(100), page_cap_for_all: true, ..Form::default() }, 4, 1)]
 fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_pages: usize, #[case] image_pages: usize) {
     each_cli(|cli| {
@@ -51,7 +51,7 @@ fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_page
         let begun = Instant::now();
         let run = workspace.run_ok(&["plan", "-no-color", "-input=false", "-detailed-exitcode"]);
         assert!(run.stdout.contains("No changes"), "{}", run.stdout);
-        // A list serves for half a minute, which a busy machine may need twice for a plan.
+        // A list is used for half a minute; on a busy computer a plan may take longer.
         let lists = 1 + begun.elapsed().as_secs() as usize / 30;
         let requests = site.ledger().requests.split_off(before);
         let count = |name: &str| requests.iter().filter(|request| request.endpoint.as_deref() == Some(name)).count();
@@ -137,7 +137,7 @@ fn a_plan_of_everything_over_what_exists_asks_each_list_once() {
         };
         workspace.write(&whole(3, 20, 1));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-        // Refreshes, data sources, disks that grow and are made, machines that are made, and replaced with a warning.
+        // Refreshes, data sources, disks that grow and are created, and instances that are created or replaced.
         workspace.write(&whole(5, 30, 2));
         let before = site.ledger().requests.len();
         workspace.plan(&[]);

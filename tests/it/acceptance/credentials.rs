@@ -1,4 +1,4 @@
-//! The secrets of a machine in the state.
+//! The secrets of an instance in the state.
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 

@@ -1,4 +1,4 @@
-//! What the data sources find, by each of their filters.
+//! Data sources and each of their filters.
 
 use std::fmt::Write;
 
@@ -97,10 +97,10 @@ fn plain(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// A source with its arguments, the attribute of the result to look at, and what it must be.
+/// A source with its arguments, the checked attribute of the result, and its expected value.
 type Query = (&'static str, &'static str, &'static str, Value);
 
-/// Reads all of them at once, and holds each to its result.
+/// Reads all of them at once, and compares each with its result.
 fn answers(workspace: &Workspace<'_>, more: &str, queries: &[Query]) {
     let mut sources = more.to_owned();
     for (number, (source, arguments, result, _)) in queries.iter().enumerate() {
@@ -261,7 +261,7 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         for uid in site.live().into_iter().take(2) {
             site.mutate(Mutation::RenameInstance { uid, name: "twin".to_owned() });
         }
-        // What is wrong by itself would hide what the service has.
+        // Errors of the arguments alone would hide errors that need the service.
         for by_itself in [true, false] {
             let mut sources = String::new();
             let cases: Vec<_> = cases.iter().filter(|(_, arguments, _)| arguments.is_empty() == by_itself).collect();

@@ -15,7 +15,7 @@ use crate::support::terraform::{
 
 const X: &str = "damodel_cloud_disk.x";
 
-/// A disk named `corpus` of 40 GB on the block storage, with these arguments beside or instead.
+/// A disk named `corpus` of 40 GB on the block storage, with these arguments added or changed.
 fn disk(arguments: &[(&str, &str)]) -> String {
     let defaults = [("name", "\"corpus\""), ("size_gb", "40"), ("spec_id", "31"), ("mount_path", "\"/data/corpus\"")];
     let given = |name: &str| arguments.iter().any(|(other, _)| *other == name);
@@ -29,7 +29,7 @@ fn number(workspace: &Workspace<'_>) -> i64 {
     workspace.state().resource(X).id().parse().unwrap()
 }
 
-/// Destroys, and sees that only the disks of the seed are left and none was made twice.
+/// Destroys, and checks that only the disks of the seed are left and none was created twice.
 fn finish(workspace: &Workspace<'_>) {
     workspace.finish();
     let ledger = workspace.site.ledger();
@@ -89,13 +89,13 @@ fn it_does_not_shrink() {
         assert_eq!(refusal(&said, &["40 GB", "30 GB", "shrink"]).attribute.as_deref(), Some("size_gb"));
         assert_eq!(site.changes(), changes);
 
-        // One that was grown by hand is not made smaller either.
+        // A disk that was grown by hand is not shrunk either.
         site.mutate(Mutation::ResizeDisk { id: number(workspace), size_gb: 90 });
         workspace.write(&config(disk(&[])));
         refusal(&workspace.try_plan(&[]), &["90 GB", "40 GB"]);
         workspace.apply_ok(&config(disk(&[("size_gb", "90")])));
 
-        // A destroy plans the configuration first, to refresh; without that nothing is in its way.
+        // A destroy plans the configuration first, to refresh; without a refresh it succeeds.
         workspace.write(&config(disk(&[])));
         refusal(&workspace.try_destroy().1, &["90 GB", "40 GB"]);
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
@@ -132,7 +132,7 @@ fn what_the_service_forbids_is_told_in_the_plan() {
         }
         assert_eq!(site.changes(), 0);
 
-        // What lies below them is allowed, and a growth is held to the same limit.
+        // Paths below them are allowed, and a growth has the same limit.
         workspace.apply_ok(&config(disk(&[("mount_path", "\"/root/data\"")])));
         workspace.write(&config(disk(&[("mount_path", "\"/root/data\""), ("size_gb", "4001")])));
         refusal(&workspace.try_plan(&[]), &["at most 4000 GB, and 4001 GB are asked for"]);
@@ -178,7 +178,7 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
     each(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         let id = number(workspace);
-        // Beside this state a machine holds it.
+        // An instance of another state mounts it.
         let other = Workspace::new(workspace.cli, site);
         let holder = |wait: &str| {
             config(format!(
@@ -197,7 +197,7 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
         assert_eq!(workspace.state().addresses(), [X]);
         assert_eq!(site.requests("cloud_disk_release"), releases, "a mounted disk is not even tried");
 
-        // While the destroy waits the machine goes.
+        // The instance is removed while the destroy waits.
         workspace.apply_ok(&config(disk(&[])));
         let looks = site.requests("cloud_disk_list");
         let mut destroy = workspace.command(&["destroy", "-auto-approve", "-no-color", "-input=false"]);
@@ -236,7 +236,7 @@ fn a_protected_disk_is_neither_destroyed_nor_replaced() {
         workspace.write(&config(disk(&[protected, ("spec_id", "32")])));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("spec_id"));
-        // A plan without a service is no way around it.
+        // A taint does not bypass it.
         workspace.run_ok(&["taint", X]);
         workspace.write(&config(disk(&[protected])));
         let (done, said) = workspace.try_apply(&[]);
@@ -373,7 +373,7 @@ fn a_disk_in_arrears_is_told_and_can_be_destroyed() {
         site.mutate(Mutation::SetDiskStatus { id: number(workspace), status: 8 });
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color"]);
         assert_eq!(workspace.state().resource(X).value("status"), "in_arrears");
-        // It does not grow: the service refuses, and its words land on the size.
+        // It does not grow: the service refuses, and the error is on the size.
         workspace.write(&config_with("region = \"cn-east-1\"\nmax_retries = 0", disk(&[("size_gb", "50")])));
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);

@@ -1,4 +1,4 @@
-//! Lists whose elements are not known yet, or null.
+//! Lists whose elements are unknown or null.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, c
 
 const X: &str = "damodel_instance.x";
 
-/// Every list of a configuration, each element from this place.
+/// Every list of a configuration, with elements from this expression.
 fn machine(place: &str) -> String {
     let instance = Instance::new("x")
         .set("exist_disks", format!("[{{ disk_id = 801 }}, {place}.existing]"))
@@ -18,12 +18,12 @@ fn machine(place: &str) -> String {
     )
 }
 
-/// What the elements are.
+/// The values of the elements.
 const ELEMENTS: &str = "{\n  existing = { disk_id = 802, mount_path = \"/data/all\" }\n  scratch = { size_gb = 20, \
                         spec_id = 31 }\n  bucket = \"b\"\n  mount = \"{\\\"bucket\\\":\\\"c\\\"}\"\n  class = \"FS\"\n\
                         }";
 
-/// The type that a variable of them has.
+/// The type of a variable with these elements.
 const TYPE: &str = "object({\n  existing = object({ disk_id = number, mount_path = string })\n  scratch = object({ \
                     size_gb = number, spec_id = number })\n  bucket = string\n  mount = string\n  class = string\n})";
 
@@ -85,7 +85,7 @@ fn an_element_that_is_null_is_told_at_its_list() {
         let workspace = Workspace::new(cli, &site);
         for (attribute, body, index) in &cases {
             workspace.write(&config(format!("variable \"on\" {{\n  type = bool\n  default = false\n}}\n{body}")));
-            // A variable is unknown here, and may turn out right.
+            // In `validate` a variable is unknown, and may be valid.
             let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
             assert_eq!(said.iter().any(Diagnostic::is_error), !body.contains("var.on"), "{attribute}: {said:?}");
             let said = workspace.try_plan(&[]);

@@ -1,4 +1,4 @@
-//! Creates that do not end as they should.
+//! Creates that fail or take too long.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn a_failed_machine_that_cannot_be_released_leaves_the_state() {
     });
 }
 
-/// A machine that needs longer than the apply waits for it.
+/// An instance that takes longer than the apply waits.
 fn slow() -> String {
     config(Instance::new("x").block("timeouts { create = \"2s\" }"))
 }
@@ -117,7 +117,7 @@ fn nobody_waits_who_does_not_want_to() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x").set("wait_for_running", false)));
         assert_eq!(workspace.state().resource(X).value("status"), &json!("Creating"));
-        // What shows up later changes no plan.
+        // Values that appear later change no plan.
         site.sandbox().advance(Duration::from_secs(3600)).unwrap();
         workspace.settled();
         workspace.finish();

@@ -78,7 +78,7 @@ fn a_refresh_without_a_token_is_one_error_and_keeps_the_state() {
     });
 }
 
-/// What mistakes print, in the order in which they are made.
+/// The output for each mistake, in order.
 struct Page<'a> {
     workspace: &'a Workspace<'a>,
     text: String,

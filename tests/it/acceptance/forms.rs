@@ -1,4 +1,4 @@
-//! The forms that the document leaves open change nothing for an operator.
+//! The forms that the document leaves open make no difference for an operator.
 
 use damodel::sandbox::{Action, Code, Form, Options, When};
 use rstest::rstest;

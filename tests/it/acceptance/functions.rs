@@ -1,4 +1,4 @@
-//! The provider's functions, as configurations call them.
+//! The provider's functions, called by configurations.
 
 use std::{fs, io::Write as _, process::Stdio};
 
@@ -12,7 +12,7 @@ fn calls(cli: &Cli) -> bool {
     cli.has(8, 7)
 }
 
-/// Calls of the functions and what they give, with the data source `damodel_specs.all`.
+/// Calls of the functions and their results, with the data source `damodel_specs.all`.
 fn known() -> [(&'static str, &'static str, Value); 6] {
     let spec = "one([for s in data.damodel_specs.all.specs : s if s.spec_id == 103])";
     let estimate = |arguments: &str| -> &'static str {
@@ -66,7 +66,7 @@ fn a_plan_and_its_apply_agree_on_the_results() {
         for (name, call, expected) in known() {
             assert!(has(state.output(name), &expected), "{call}: {:#}", state.output(name));
         }
-        // The whole machine of an apply, and the plan's own number, are the same.
+        // The cost of the applied instance equals the result of the function.
         let machine = "resource \"damodel_instance\" \"x\" {\n  name = \"x\"\n  spec_id = 103\n  gpu_num = 2\n  \
                        image_id = 902\n  image_type = \"public\"\n}\n";
         let same = "output \"same\" {\n  value = damodel_instance.x.estimated_cost == \

@@ -1,4 +1,4 @@
-//! Imports by identity, and the identity in states, by the cores that know it.
+//! Imports by identity, and the identity in states, with the versions that support it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::terraform::{Instance, Site, State, Workspace, config, each_cli};
 
-/// The identity of a resource in the state file: `show -json` tells it, too, but OpenTofu does not.
+/// The identity of a resource, from the state file: OpenTofu's `show -json` does not have it.
 fn identity_of(workspace: &Workspace<'_>, kind: &str) -> Value {
     let state = std::fs::read(workspace.directory().join("terraform.tfstate")).unwrap();
     let state: Value = serde_json::from_slice(&state).unwrap();
@@ -15,7 +15,7 @@ fn identity_of(workspace: &Workspace<'_>, kind: &str) -> Value {
     resource["instances"][0]["identity"].clone()
 }
 
-/// The attributes of machine and disk, but for what a machine cost when it was created.
+/// The attributes of all resources, without the cost at the time of the create.
 fn shown(state: &State) -> Vec<BTreeMap<String, String>> {
     let flat = |address| {
         let mut flat = state.resource(address).flat();

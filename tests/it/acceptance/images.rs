@@ -11,7 +11,7 @@ use crate::support::terraform::{
 
 const X: &str = "damodel_private_image.x";
 
-/// A builder and an image of it, with these lines more.
+/// A builder and an image of it, with these further lines.
 fn saved(name: &str, more: &str) -> String {
     format!("{}{}", Instance::new("builder"), image("x", name, more))
 }
@@ -23,7 +23,7 @@ fn image(label: &str, name: &str, more: &str) -> String {
     )
 }
 
-/// How many images the main and the other accounts have from the start.
+/// The number of images of the main and the other accounts in the seed.
 const SEED: usize = 4;
 
 fn finish(workspace: &Workspace<'_>) {
@@ -103,11 +103,11 @@ fn a_taken_name_is_told_in_the_plan() {
         let error = refusal(&said, &["trained-model", "951", "unique", "import"]);
         assert_eq!(error.attribute.as_deref(), Some("name"));
         assert_eq!(site.changes(), 0);
-        // Another account's names are its own; and a rename is held to the rule, too.
+        // The names of another account do not matter; and the rule holds for a rename, too.
         workspace.apply_ok(&config(saved("not-yours", "")));
         workspace.write(&config(saved("trained-model", "")));
         assert_eq!(refusal(&workspace.try_plan(&[]), &["951"]).attribute.as_deref(), Some("name"));
-        // Without the check the service's own word lands on the same argument.
+        // Without the check, the service's error is on the same argument.
         workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", saved("trained-model", "")));
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
@@ -121,7 +121,7 @@ fn a_taken_name_is_told_in_the_plan() {
 fn a_busy_service_is_waited_for() {
     let options = Options { save_window: Duration::from_millis(1500), ..Site::options() };
     each_on(&options, |site, workspace| {
-        // 130002 by the service itself: two images of one machine; 130003 by its window and by a fault.
+        // 130002 by the service itself: two images of one instance; 130003 by its window and by a fault.
         site.arm("image_save", When::Next(1), Action::Error { code_n: Code::ImageSaveBusy, processed: false });
         let two = config(format!("{}{}", saved("one", ""), image("y", "two", "")));
         workspace.apply_ok(&two);
@@ -202,7 +202,7 @@ fn an_import_replaces_nothing() {
         assert_eq!(site.changes(), changes, "nothing was sent");
         assert_eq!(fresh.state().resource(X).value("instance_id"), &json!(builder));
 
-        // Without instance_id nothing is planned at all.
+        // Without instance_id the plan is empty.
         let bare = Workspace::new(workspace.cli, site);
         bare.write(&config("resource \"damodel_private_image\" \"x\" {\n  name = \"trained-model\"\n}\n"));
         bare.run_ok(&["import", "-no-color", "-input=false", X, "951"]);
@@ -235,7 +235,7 @@ fn a_protected_image_survives_the_replacement_of_its_builder() {
         workspace.write(&config(image("x", "one", protected).replace("damodel_instance.builder.id", "\"ins-other\"")));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("instance_id"));
-        // A replacement of the builder, forced or by an argument, is stopped by the image behind it.
+        // A replacement of the builder, forced or by an argument, is refused because of its image.
         workspace.write(&config(saved("one", protected)));
         let said = workspace.try_plan(&["-replace=damodel_instance.builder"]);
         assert_eq!(
@@ -266,7 +266,7 @@ fn a_replaced_image_keeps_its_name() {
         workspace.settled();
         assert!(first != second && workspace.state().resource(X).id() != second);
         assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
-        // Each had the name in its time, which the ledger would call a duplicate.
+        // The images had the name one after the other, which the ledger would count as duplicates.
         workspace.finish();
         assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
     });
@@ -285,7 +285,7 @@ fn a_tainted_image_is_replaced_under_its_name() {
         let plan = workspace.apply_ok(&config(saved("one", "")));
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
         assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
-        // Each had the name in its time, which the ledger would call a duplicate.
+        // The images had the name one after the other, which the ledger would count as duplicates.
         workspace.finish();
         assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
     });

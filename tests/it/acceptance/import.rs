@@ -1,4 +1,4 @@
-//! Taking over machines that exist.
+//! Imports of existing instances.
 
 use serde_json::json;
 
@@ -67,8 +67,8 @@ fn what_an_import_cannot_know_is_filled_by_defaults() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        // Values that the service never reports and that are not the defaults: the import takes the defaults for
-        // granted, and the configuration corrects them in place.
+        // Values that the service never reports and that differ from the defaults: the import assumes the defaults, and
+        // the configuration corrects them in place.
         let config = config(
             Instance::new("x")
                 .text("payment_type", "Daily")

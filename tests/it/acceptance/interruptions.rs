@@ -1,4 +1,4 @@
-//! Applies that are stopped or killed while machines are made.
+//! Applies that are stopped or killed while instances are created.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::support::terraform::{Instance, Site, Started, Workspace, config, each
 
 const X: &str = "damodel_instance.x";
 
-/// Lets every machine that is stuck run.
+/// Lets all stuck instances run.
 fn unstick(site: &Site) {
     for uid in site.live() {
         site.mutate(Mutation::SetInstanceStatus { uid, status: "Running".to_owned() });
@@ -60,7 +60,7 @@ fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
         let state = workspace.state();
         assert_eq!(state.addresses(), ["damodel_instance.x[0]"], "the core went on and stored the answer: {said}");
         unstick(&site);
-        // The same configuration for another address, which must not take the first one's machine for its own.
+        // The same configuration for another address, which must not adopt the first one's instance.
         workspace.apply_ok(&machines(2));
         let state = workspace.state();
         assert_ne!(state.resource("damodel_instance.x[0]").id(), state.resource("damodel_instance.x[1]").id());

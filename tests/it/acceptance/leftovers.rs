@@ -1,4 +1,4 @@
-//! What killed creates made, where `.terraform` and its notes are lost with the runner.
+//! Leftovers of killed creates, if `.terraform` and its pending records are lost with the runner.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::support::terraform::{
 
 const X: &str = "damodel_instance.x";
 
-/// A configuration whose provider has these arguments more.
+/// A configuration whose provider has these further arguments.
 fn with(arguments: &str, body: impl std::fmt::Display) -> String {
     config_with(&format!("region = \"cn-east-1\"\n{arguments}"), body)
 }
 
-/// Leaves what a create of this configuration made, and no note of it.
+/// Leaves the objects of killed creates of this configuration, without pending records.
 fn left_behind(workspace: &Workspace<'_>, config: &str, count: usize) {
     workspace.write(config);
     Started::killed_when_accepted(workspace, count);
@@ -28,7 +28,7 @@ fn warns(said: &[Diagnostic], words: &[&str]) -> bool {
     warnings.map(Diagnostic::text).any(|text| words.iter().all(|word| text.contains(word)))
 }
 
-/// The names of what was created, as they were sent.
+/// The names under which objects were created.
 fn sent_names(site: &Site, thing: Thing) -> Vec<String> {
     let life = site.ledger().life.into_iter();
     let births = life.filter(|event| event.kind == damodel::sandbox::LifeKind::Created && event.thing == thing);

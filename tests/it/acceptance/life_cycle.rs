@@ -7,7 +7,7 @@ use crate::support::terraform::{Installation, Instance, Site, Workspace, config,
 
 const X: &str = "damodel_instance.x";
 
-/// The catalogue's data sources, and an instance made from what they say.
+/// The catalogue's data sources, and an instance made from their results.
 const CATALOGUE: &str = r#"
 data "damodel_specs" "cheap" {
   gpu_name       = "4090"
@@ -157,7 +157,7 @@ fn arguments_may_be_unknown_until_the_apply() {
             assert!(plan.change(X).is_unknown(argument), "{argument}");
         }
         assert_eq!(workspace.state().resource(X).value("name"), &json!("first"));
-        // Unknown again: an update of terraform_data makes every output unknown, and so what only a create takes.
+        // An update of terraform_data makes every output unknown, and so the arguments of the create.
         workspace.write(&body("second"));
         let plan = workspace.plan(&[]);
         assert_eq!(plan.change(X).actions(), "delete, create");

@@ -1,10 +1,10 @@
-//! Every attribute of every record, with a value that is not what a forgotten one would have.
+//! Every attribute of every record, with a value that no forgotten attribute would have.
 
 use serde_json::{Value, json};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 
-/// Holds a record to what is expected: the same attributes, and equal values.
+/// Compares a record with the expected one: the same attributes, and equal values.
 fn shows(record: &Value, expected: &Value) {
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(record), names(expected));
@@ -118,7 +118,7 @@ output "disk" { value = data.damodel_cloud_disk.one }
     });
 }
 
-/// Holds a data source that is a record, with arguments beside, to the record.
+/// Compares a data source, which may have further arguments, with the record.
 fn contains(source: &Value, record: &Value) {
     let mut shown = source.clone();
     shown.as_object_mut().unwrap().retain(|name, _| record.get(name).is_some());
@@ -171,7 +171,7 @@ fn a_machine_shows_every_attribute() {
         assert!(one.value("ssh_port").as_u64().is_some_and(|port| port > 1024));
         assert!(one.value("internal_ip").as_str().is_some_and(|address| address.starts_with("10.")));
 
-        // The whole of it, as the resource and as the data source.
+        // The complete record, of the resource and of the data source.
         let resource = state.resource("damodel_instance.x");
         let details = json!({
             "id": uid, "cpu_core": "32", "memory_size": "124", "gpu_memory": "49128", "sys_disk_size_gb": 40,

@@ -1,11 +1,11 @@
-//! What goes with a machine, told by the plan that would end it.
+//! What a destroy or a replacement deletes with an instance, shown in the plan.
 
 use damodel::sandbox::{Balance, Mutation};
 use serde_json::json;
 
 use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal};
 
-/// A machine with a disk that stays, one that dies with it though another resource manages it, and one of its own.
+/// An instance with a disk that stays, one that is released with it though another resource manages it, and new ones.
 fn whole(machine: &Instance) -> String {
     let disk = |label: &str| {
         format!(
@@ -20,7 +20,7 @@ fn whole(machine: &Instance) -> String {
     config(format!("{}{}{machine}", disk("stays"), disk("dies")))
 }
 
-/// The warning with this summary; panics when there is none.
+/// The warning with this summary; panics if it is missing.
 fn warning<'a>(said: &'a [Diagnostic], summary: &str) -> &'a Diagnostic {
     let found = said.iter().find(|said| said.severity == Severity::Warning && said.summary.contains(summary));
     found.unwrap_or_else(|| panic!("{summary:?}: {said:#?}"))
@@ -52,7 +52,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
 
         workspace.write(&whole(&Instance::new("x").set("gpu_num", 2)));
         let said = workspace.try_plan(&[]);
-        // What dies with the old machine cannot be mounted in the new one.
+        // A disk that is released with the old instance cannot be mounted in the new one.
         refusal(&said, &["(dies)", "released with the replaced instance", "-replace"]);
         let warning = warning(&said, "The replacement deletes");
         assert_eq!(warning.attribute.as_deref(), Some("gpu_num"));
@@ -60,7 +60,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         let told = sentences(warning);
         assert_eq!(told, (dying, staying), "the same in a replacement");
 
-        // What was told comes true.
+        // The destroy does what the plan showed.
         let stays = site.sandbox().state();
         let disks = stays["disks"].as_array().unwrap();
         let kept = disks.iter().find(|disk| disk["name"] == format!("{uid}-disk-2")).unwrap()["id"].as_i64().unwrap();
@@ -86,7 +86,7 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
             let machine = Instance::new(label).set("gpu_num", gpus);
             machine.set("exist_disks", "[{ disk_id = tonumber(damodel_cloud_disk.x.id) }]").to_string()
         };
-        // A disk that nobody names is there as soon as it is available, and no list says otherwise.
+        // A disk without `name` is ready as soon as it is available.
         workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 1))));
         let plan = workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 2))));
         assert_eq!(plan.change("damodel_instance.x").actions(), "delete, create");
@@ -95,7 +95,7 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
         workspace.settled();
         assert_eq!(site.balance(), Balance { created: 3, released: 2, removed: 0, live: 1 });
 
-        // A second machine for the same disk: told in the plan, refused by the service, and nothing is bought.
+        // A second instance for the same disk: a warning of the plan, an error of the service, and no purchase.
         workspace.write(&config(format!("{disk}{}{}", mounted("x", 2), mounted("y", 1))));
         let said = workspace.try_plan(&[]);
         let warning = warning(&said, "The cloud disk is mounted");

@@ -1,4 +1,4 @@
-//! The real Terraform and OpenTofu drive the provider on the sandbox.
+//! The real Terraform and OpenTofu run the provider on the sandbox.
 
 mod absence;
 mod access;

@@ -28,7 +28,7 @@ fn file() -> Gguf {
     Size { heads_kv: 2, kind: Q4_K, ..Size::dense() }.model().text("tokenizer.chat_template", "{{ messages }}")
 }
 
-/// A file on a server: its header, and zeros behind it.
+/// A file on a server: its header, followed by zeros.
 struct Ranges(Gguf);
 
 impl Respond for Ranges {
@@ -59,7 +59,7 @@ fn a_local_file_an_address_and_a_file_in_an_instance_say_the_same() {
         file().write(&workspace.directory().join("m.gguf"));
         let machine = Instance::new("gpu");
         workspace.apply_ok(&config(&machine));
-        // A home is made with the first login.
+        // The first login creates the home.
         fs::create_dir_all(llama::home(&site)).unwrap();
         file().write(&llama::home(&site).join("m's model.gguf"));
 
@@ -91,7 +91,7 @@ fn a_local_file_an_address_and_a_file_in_an_instance_say_the_same() {
         let requests = runtime.block_on(server.received_requests()).unwrap();
         assert!(requests.iter().all(|request| !request.headers.contains_key("x-service-token")));
 
-        // Only the key that the machine shows is a warning.
+        // The only warning is about the host key without a pin.
         workspace.write(&config(body.concat()));
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not pinned"), "{said:#?}");

@@ -23,7 +23,7 @@ fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() 
         let id = site.created_in("main", Thing::PrivateImage).pop().unwrap();
         let images = site.balance_of(Thing::PrivateImage).created;
 
-        // The instance is made anew, so the note of the save is another create's.
+        // The instance is replaced, so the pending record of the save belongs to another create.
         let renewed = Instance::new("builder").set("gpu_num", 2);
         workspace.apply_ok(&config(renewed.clone()));
         workspace.write(&whole(&renewed));
@@ -33,7 +33,7 @@ fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() 
         assert!(!done);
         assert_eq!(site.requests("image_save"), 1);
 
-        // As the error says.
+        // As the error advises.
         workspace.run_ok(&["import", "-no-color", "-input=false", MODEL, &id]);
         workspace.apply_ok(&whole(&renewed));
         assert_eq!(
@@ -64,7 +64,7 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
         refusal(&workspace.try_plan(&[]), &[&id, "model", "import"]);
         assert_eq!(site.requests("image_save"), 1);
 
-        // The other way out: the image goes, and a plain apply makes it anew.
+        // The other solution: the image is removed, and a plain apply creates it again.
         site.mutate(Mutation::RemoveImage { id: id.parse().unwrap() });
         workspace.apply_ok(&whole(&Instance::new("builder").set("gpu_num", 2)));
         workspace.finish();

@@ -1,4 +1,4 @@
-//! What the notes of creates do for the plans and applies that follow.
+//! Pending records of creates, and their effect on later plans and applies.
 
 use std::{fs, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::support::terraform::{
 
 const X: &str = "damodel_instance.x";
 
-/// Lets this many GPUs of the specification 103 be free.
+/// Sets the number of free GPUs of the specification 103.
 fn stock(site: &Site, stock: i64) {
     site.set_spec(103, None, Some(stock));
 }
@@ -96,7 +96,7 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
         assert!(done, "{said:#?}");
         let later = [workspace.try_plan(&[]), workspace.try_apply(&[]).1].concat();
         for uid in &former {
-            // What failed is told as such while it is in the state.
+            // A failed instance is reported as such while it is in the state.
             let is_left_over = |said: &&Diagnostic| said.text().contains("terraform import");
             assert!(!warnings(&said, uid).iter().any(is_left_over), "{uid}: {said:#?}");
             assert!(warnings(&later, uid).is_empty(), "{uid}: {later:#?}");
@@ -120,7 +120,7 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
         site.arm(create, When::Next(1), Action::Slow { ms: 2000 });
         let started = Started::apply(&workspace);
         site.await_ledger("the create", |ledger| ledger.requests_to(create).next().is_some());
-        // Where the directory was there is a file now, and nothing can be written.
+        // A file replaces the directory, so that no record can be written.
         fs::remove_dir_all(workspace.pending()).unwrap();
         fs::write(workspace.pending(), "").unwrap();
         let said = Diagnostic::of_lines(&started.ended(true));
@@ -210,7 +210,7 @@ fn what_nothing_adopted_is_told_once_by_each_run() {
         workspace.write(&config(format!("{}{}", Instance::new("x"), disk("data"))));
         Started::killed_when_accepted(&workspace, 2);
         let uid = site.live()[0].clone();
-        // The configuration does not want the instance any more.
+        // The instance is removed from the configuration.
         workspace.write(&config(disk("data")));
         let import = format!("terraform import damodel_instance.<name> {uid}");
         for number in 1..=3 {
@@ -251,7 +251,7 @@ fn a_token_with_a_line_break_is_told_as_such() {
         workspace.set_env("DAMODEL_API_TOKEN", &format!("{}\n", site.token()));
         let (done, said) = workspace.try_apply(&[]);
         let text: String = said.iter().filter(|said| said.is_error()).map(Diagnostic::text).collect();
-        // It is taken without its end, or refused by its name, and never asked for again.
+        // The line end is removed, or the error names the variable; the token is never reported as missing.
         assert!(done || text.contains("DAMODEL_API_TOKEN"), "{said:#?}");
         assert!(!text.contains("Missing") && !text.to_lowercase().contains("set api_token"), "{text}");
         assert!(!text.contains(site.token()), "{text}");

@@ -1,4 +1,4 @@
-//! Whose create a note is: a sibling's, another run's, or one's whose process has ended.
+//! The owner of a pending record: another resource of the run, another run, or a process that has ended.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use crate::support::{
 
 const X: &str = "damodel_instance.x";
 const TOKEN: &str = "DAMODEL_API_TOKEN";
-/// What another process's create is waited for.
+/// How long another process's create is waited for.
 const WAIT_MS: i64 = 15_000;
 
 fn alike(count: u32) -> String {
@@ -82,7 +82,7 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
             _ => (disk("x"), "cloud_disk_create"),
         };
         workspace.write(&unchecked(thing));
-        // The provider is about to send, and looks for leftovers first.
+        // The provider is about to send the create, and looks for leftovers first.
         site.arm(list, When::Always, Action::Slow { ms: 1_500 });
         let mut started = Started::apply(&workspace);
         site.await_ledger("a list", |ledger| ledger.requests_to(list).count() > 0);
@@ -104,7 +104,7 @@ fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_ro
         if is_rotated {
             workspace.set_env(TOKEN, &site.rotated_token());
         }
-        // The provider of the killed core is still there.
+        // The provider of the killed Terraform still runs.
         let (done, said) = workspace.try_apply(&["-lock=false"]);
         started.ended(true);
         assert!(done, "{said:#?}");
@@ -122,7 +122,7 @@ fn a_note_whose_process_is_another_one_by_now_is_adopted() {
         workspace.write(&config(Instance::new("x")));
         Started::killed_when_accepted(&workspace, 1);
         let mut note = workspace.notes().remove(0);
-        // A process of another kind that lives: this one.
+        // A running process that is no provider: this one.
         note.content["process"] = process::id().into();
         fs::write(&note.path, note.content.to_string()).unwrap();
         workspace.apply_ok(&config(Instance::new("x")));
@@ -186,7 +186,7 @@ fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
     });
 }
 
-/// A core that is ended while an answer lies in its socket: the provider cannot know, so the note says what it was.
+/// Terraform is ended with an answer in its socket: the provider cannot detect it, so the record has a phase for it.
 #[test]
 fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
     each_cli(|cli| {
@@ -200,7 +200,7 @@ fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
         site.sandbox().clear_faults();
         site.unstick();
         site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
-        // What the note says of an answer that was sent and not read is the provider's to judge.
+        // The provider decides which phase the record gets after an answer that was sent and not read.
         started.until_or_ended(Duration::from_secs(2), || workspace.notes()[0].phase() == "handed_over");
         started.kill_core();
         started.ended(true);

@@ -1,4 +1,4 @@
-//! The ways in which an operator and a configuration steer a plan.
+//! Options of operators and configurations that change a plan.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Prices in plans, and what happens when they move.
+//! Prices in plans, and what happens when they change.
 
 use damodel::sandbox::{Action, Code, When};
 use rstest::rstest;
@@ -41,7 +41,7 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
     each(|site, workspace| {
         let machine = match payment {
             "Hourly" => machine(),
-            // By its code as by its number.
+            // Its code and its number have the same effect.
             "Daily" => machine()
                 .without("spec_id")
                 .text("spec_type", "gpu.rtx4090.1")
@@ -54,7 +54,7 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
         expected["payment_type"] = json!(payment);
         assert_eq!(plan.change(X).after("estimated_cost"), &expected);
         assert_eq!(workspace.state().resource(X).value("estimated_cost"), &expected);
-        // It is the price of the create, whatever it costs later.
+        // The state keeps the price of the create, whatever it costs later.
         set_price(site, 9.5);
         workspace.settled();
     });
@@ -110,7 +110,7 @@ fn a_price_that_fell_after_a_saved_plan_goes_on() {
 #[test]
 fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
     each(|site, workspace| {
-        // By its code, whose number only the list would tell.
+        // With a code, only the list has the number.
         let machine = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
         let machine = machine.set("exist_disks", "[{ disk_id = 801 }]");
         workspace.write(&config_with("region = \"cn-east-1\"\nmax_retries = 0", machine));
@@ -141,7 +141,7 @@ fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
         refusal(&said, &["The price has risen", "1.98", "2.5", "Nothing was bought"]);
         assert!(says(&said, Severity::Warning, "The price has moved"), "{said:?}");
         assert_eq!((site.changes(), site.balance().created), (0, 0));
-        // The refused quote is forgotten: the next apply shows the new price.
+        // The refused quote is removed: the next apply shows the new price.
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(workspace.state().resource(X).value("estimated_cost")["period_total"], json!(2.5));
         workspace.finish();
@@ -164,7 +164,7 @@ fn without_a_plan_file_a_lower_price_goes_on() {
 #[test]
 fn a_price_that_moves_inside_one_apply_is_told() {
     each(|site, workspace| {
-        // The machine waits for its argument, and meanwhile the price rises: the core plans it again inside the apply.
+        // The instance waits for its argument while the price rises: Terraform plans it again inside the apply.
         let slow = "resource \"terraform_data\" \"first\" {\n  input = \"x\"\n  provisioner \"local-exec\" {\n    \
                     command = \"until [ -e go ]; do sleep 0.05; done\"\n  }\n}\n";
         let machine = Instance::new("x").set("name", "terraform_data.first.output");
@@ -192,7 +192,7 @@ fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
         let error = refusal(&said, &["Above the budget", "max_hourly_price is 1"]);
         assert_eq!(error.attribute.as_deref(), Some("spec_id"));
 
-        // Nothing is checked in the plan, and all the same nothing is bought above it.
+        // Without checks in the plan, nothing is bought above the budget either.
         workspace.write(&config_with(&budget("1", "preflight = false"), machine()));
         let asked = site.ledger().requests.len();
         workspace.plan(&[]);
@@ -219,7 +219,7 @@ fn a_price_that_the_service_does_not_name_cannot_be_guarded() {
 #[test]
 fn without_preflight_a_plan_checks_nothing() {
     each(|site, workspace| {
-        // All of it is wrong, and a plan with preflight would say so.
+        // Everything is wrong here, and a plan with preflight would report it.
         let wrong =
             Instance::new("x").set("spec_id", 106).set("exist_disks", "[{ disk_id = 999 }]").set("image_id", 77);
         workspace.write(&config(&wrong));
@@ -229,7 +229,7 @@ fn without_preflight_a_plan_checks_nothing() {
         let plan = workspace.plan(&[]);
         assert_eq!(site.ledger().requests.len(), asked);
         assert!(plan.change(X).is_unknown("estimated_cost"), "no price is known");
-        // What is right is bought without a look at the price in the plan.
+        // Without a price in the plan, a valid configuration is bought.
         workspace.apply_ok(&config_with("region = \"cn-east-1\"\npreflight = false", Instance::new("x")));
         workspace.finish();
     });

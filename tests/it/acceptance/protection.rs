@@ -1,4 +1,4 @@
-//! Machines that must not be destroyed, and machines that cannot be.
+//! Instances that must not be destroyed, and instances that cannot be.
 
 use damodel::sandbox::Mutation;
 
@@ -31,7 +31,7 @@ fn a_protected_machine_is_neither_destroyed_nor_replaced() {
         workspace.write(&protected(Instance::new("x").set("gpu_num", 2)));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said).attribute.as_deref(), Some("gpu_num"));
-        // The state counts: taking the protection away and replacing at once is refused, too.
+        // The state decides: removing the protection and replacing in one step is refused, too.
         workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
         refusal(&workspace.try_plan(&[]));
         workspace.write(&protected(Instance::new("x")));
@@ -73,7 +73,7 @@ fn a_prepaid_machine_that_cannot_be_released_stays() {
         assert!(!workspace.state().resource(X).is_tainted());
         workspace.settled();
 
-        // The variable wins over the state.
+        // The variable takes precedence over the state.
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
         let (done, said) = workspace.try_destroy();
         assert!(done, "{said:?}");

@@ -1,4 +1,4 @@
-//! `terraform query`, and configurations that are generated, by the cores that know them.
+//! `terraform query`, and generated configurations, with the versions that support them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -19,7 +19,7 @@ fn list(kind: &str, arguments: &str, filters: &str) -> String {
     format!("list \"{kind}\" \"all\" {{\n  provider = damodel\n{arguments}\n  config {{\n{filters}\n  }}\n}}\n")
 }
 
-/// The events of `query -json` that found something.
+/// The results of `query -json`.
 fn found(workspace: &Workspace<'_>) -> Vec<Value> {
     let run = workspace.run(&["query", "-json"]);
     let lines: Vec<Value> = run.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -52,7 +52,7 @@ fn a_query_finds_what_there_is() {
         assert_eq!(all[0]["identity"], json!({ "instance_uid": uid("x") }));
         assert!(all[0]["resource_object"].is_null());
 
-        // Whole objects, without their secrets.
+        // Complete objects, without their secrets.
         query(&workspace, &list("damodel_instance", "  include_resource = true", "    query = \"x\""));
         let whole = found(&workspace);
         let object = &whole[0]["resource_object"];
@@ -77,7 +77,7 @@ fn a_query_finds_what_there_is() {
         assert_eq!(images[0]["identity"]["image_id"], *state.resource("damodel_private_image.x").value("image_id"));
         assert_eq!(images[0]["resource_object"]["status"], "ready");
 
-        // A filter that is wrong.
+        // An invalid filter.
         query(&workspace, &list("damodel_private_image", "", "    name_regex = \"(\""));
         let refused = workspace.run(&["query", "-no-color"]);
         assert!(refused.code != Some(0), "{}", refused.stdout);
@@ -146,12 +146,12 @@ fn an_import_block_generates_a_configuration_that_plans_nothing() {
                 block("damodel_cloud_disk.x", state.resource("damodel_cloud_disk.x[0]").id())
             ))
         };
-        // The newest wants the provider named while there is no configuration, and refuses that afterwards.
+        // The newest version needs the provider's name while the configuration is missing, and refuses it afterwards.
         fresh.write(&blocks(if cli.has(14, 99) { "  provider = damodel\n" } else { "" }));
         let planned = fresh.run(&["plan", "-no-color", "-generate-config-out=generated.tf"]);
         fresh.write(&blocks(""));
         let generated = fs::read_to_string(fresh.directory().join("generated.tf")).unwrap_or_default();
-        // An older core makes it of the state alone, and says what excludes what twice.
+        // An older version generates from the state alone, including arguments that exclude each other.
         if cli.has(14, 99) {
             assert_eq!(planned.code, Some(0), "{generated}{}{}", planned.stdout, planned.stderr);
             let plan = fresh.plan(&[]);

@@ -1,4 +1,4 @@
-//! Answers that are easily read for what they are not.
+//! Answers that are easy to misread.
 
 use damodel::sandbox::{Action, Mutation, Options, Shape, Thing, When};
 use rstest::rstest;
@@ -13,7 +13,7 @@ fn formed(form: &str) -> Site {
     Site::with(Options { form: form.parse().unwrap(), ..Site::options() })
 }
 
-/// Lets an image have this label and no software, and the specification 103 support this CUDA.
+/// Sets the label of an image without software, and the highest CUDA version of the specification 103.
 fn cuda(site: &Site, id: i64, label: Option<&str>, highest: &str) {
     site.mutate(Mutation::SetPublicImage {
         id,
@@ -61,7 +61,7 @@ fn cuda_versions_are_compared_as_numbers(#[case] label: &str, #[case] highest: &
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        // Its address speaks of no CUDA.
+        // Its address names no CUDA version.
         cuda(&site, 901, Some(label), highest);
         workspace.write(&config(Instance::new("x").set("image_id", 901)));
         let said = workspace.try_plan(&[]);
@@ -137,8 +137,8 @@ fn a_slash_at_the_end_of_a_mount_path_replaces_nothing() {
     });
 }
 
-/// Two services number their disks alike. The core does not hear that one was created; the other one in the state is no
-/// sign that it did.
+/// Two services use the same disk numbers. Terraform gets no answer of the create in one; the disk of the other in the
+/// state does not prove that it did.
 #[test]
 fn a_disk_of_another_service_with_the_same_number_clears_no_note() {
     each_cli(|cli| {
@@ -187,14 +187,14 @@ fn a_list_of_an_unknown_shape_is_an_error(
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        // An answer of an unknown shape may pass: a destroy waits for a better one until its timeout.
+        // An answer of an unknown shape may be temporary: a destroy waits for a better one until its timeout.
         let impatient = |resource: String| resource.replacen("{\n", "{\n  timeouts { delete = \"3s\" }\n", 1);
         let three = format!("{}{}{}", Instance::new("builder"), disk("data"), image("model"));
         let three = config(three.split_inclusive("\n}\n").map(|one| impatient(one.to_owned())).collect::<String>());
         workspace.apply_ok(&three);
         workspace.made_long_ago();
         let before = workspace.state();
-        // Each is read, whatever is with the others.
+        // Without references between them, each is read even if another one fails.
         workspace.write(&three.replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
         for list in ["instance_list", "cloud_disk_list", "private_image_list"] {
             site.arm(list, When::Always, Action::Misshapen { shape });

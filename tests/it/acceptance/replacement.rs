@@ -1,4 +1,4 @@
-//! What only a create takes needs a new machine, and what the plan says about that.
+//! Arguments of a create, whose change needs a new instance, and the plan of such a change.
 
 use damodel::sandbox::Balance;
 
@@ -65,14 +65,14 @@ fn a_code_beside_the_number_of_another_specification_replaces_nothing() {
             let error = refusal(said, &["Specification 103 is \"gpu.rtx4090.1\"", "\"gpu.p40.1\"", "spec_id wins"]);
             assert_eq!(error.attribute.as_deref(), Some("spec_type"), "{said:?}");
         };
-        // Without checks of the plan the create itself finds out.
+        // Without checks of the plan the create itself reports it.
         workspace.write(&coded("gpu.p40.1"));
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refused(&said);
         assert_eq!(site.balance().created, 0);
 
-        // A machine that is there stays.
+        // An existing instance stays.
         workspace.apply_ok(&coded("gpu.rtx4090.1"));
         workspace.write(&coded("gpu.p40.1"));
         refused(&workspace.try_plan(&[]));

@@ -1,4 +1,4 @@
-//! No secret in what is printed, logged, planned or noted.
+//! No secret in output, logs, plans or pending records.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -18,13 +18,13 @@ fn site() -> Site {
     Site::with(planted)
 }
 
-/// Where a text holds a secret, as `where: which`.
+/// The places where a text contains a secret, as `where: which`.
 pub(super) fn leaks(place: &str, text: &[u8], secrets: &BTreeSet<String>) -> Vec<String> {
     let holds = |secret: &&String| text.windows(secret.len()).any(|window| window == secret.as_bytes());
     secrets.iter().filter(holds).map(|secret| format!("{place}: {secret}")).collect()
 }
 
-/// The same for every file below a directory, but for those whose path ends in one of these.
+/// The same for every file below a directory, without those whose path ends in one of these.
 pub(super) fn leaks_below(directory: &Path, spared: &[&str], secrets: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
@@ -39,7 +39,7 @@ pub(super) fn leaks_below(directory: &Path, spared: &[&str], secrets: &BTreeSet<
     found
 }
 
-/// A life with every kind of output: plans, changes, an import, errors, and a destroy.
+/// A life cycle with every kind of output: plans, changes, an import, errors, and a destroy.
 fn live(workspace: &Workspace<'_>, store: bool) {
     let machine = || Instance::new("x").set("store_credentials", store);
     let with_outputs = |machine: Instance| {
@@ -76,13 +76,13 @@ fn live(workspace: &Workspace<'_>, store: bool) {
         workspace.try_apply(&["-refresh=false"]);
         workspace.site.sandbox().clear_faults();
     }
-    // An import does not see the configuration, and keeps no credentials.
+    // An import does not see the configuration, and stores no credentials.
     let fresh = Workspace::new(workspace.cli, workspace.site);
     fresh.write(&with_outputs(machine()));
     fresh.run_ok(&["import", "-no-color", "-input=false", X, &workspace.state().resource(X).id()]);
     let imported = fs::read(fresh.directory().join("terraform.tfstate")).unwrap();
     assert_eq!(leaks("imported", &imported, &workspace.site.secrets()), Vec::<String>::new());
-    // The next apply keeps them where that is wanted.
+    // The next apply stores them if `store_credentials` is set.
     fresh.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
     let kept = |name: &str| !fresh.state().resource(X).value(name).is_null();
     assert_eq!((kept("ssh_password"), kept("jupyter_token")), (store, store));
@@ -110,7 +110,7 @@ fn nothing_that_is_printed_logged_or_noted_holds_a_secret() {
         );
         let mut found = leaks("printed", workspace.transcript().as_bytes(), &secrets);
         found.extend(leaks("logged", log.as_bytes(), &secrets));
-        // State, its backups, the pending directory and the plan file's members that are not packed.
+        // State, its backups, the pending directory, and the members of the plan file that are not packed.
         found.extend(leaks_below(&workspace.directory(), &[], &secrets));
         assert_eq!(found, Vec::<String>::new());
     });
@@ -145,7 +145,7 @@ fn a_plan_file_holds_no_secret_that_the_state_does_not_hold() {
         workspace.apply_ok(&config(Instance::new("x").set("store_credentials", false)));
         workspace.write(&config(Instance::new("x").set("store_credentials", false).text("name", "renamed")));
         workspace.plan(&[]);
-        // What the plan says, unpacked by the one who wrote it.
+        // The content of the plan file, unpacked by the program that wrote it.
         let shown = workspace.command(&["show", "-json", "plan"]).output().unwrap().stdout;
         assert_eq!(leaks("plan", &shown, &site.secrets()), Vec::<String>::new());
         workspace.finish();
@@ -159,7 +159,7 @@ fn an_answer_that_repeats_the_token_is_cut(#[case] form: &str) {
     each_cli(|cli| {
         let site = Site::with(Options { form: form.parse().unwrap(), ..Site::options() });
         let workspace = Workspace::new(cli, &site);
-        // The service repeats what it was sent; here that is the token, where a name belongs.
+        // The service repeats a value of the request, here the token in place of a name.
         let token = site.token().to_owned();
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());

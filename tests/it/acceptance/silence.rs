@@ -1,4 +1,4 @@
-//! What the provider says on its standard error: the core reads and parses every line.
+//! The provider's standard error, of which Terraform reads and parses every line.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use damodel::sandbox::Action;
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 
-/// A workspace whose provider's standard error is kept in the file `stderr`.
+/// A workspace that redirects the provider's standard error to the file `stderr`.
 fn overheard<'a>(cli: &'a crate::support::terraform::Cli, site: &'a Site) -> Workspace<'a> {
     let workspace = Workspace::new(cli, site);
     workspace.set_env("OVERHEARD", &workspace.beside("stderr").display().to_string());

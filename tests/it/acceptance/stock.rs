@@ -1,4 +1,4 @@
-//! Creates with candidates while stock flaps between plan, apply and create.
+//! Creates with candidates while stock changes between plan, apply and create.
 //!
 //! The oracle is the sandbox: what it sold, at which price, and which specification had stock when. A seed is ten
 //! instances with five candidates each in one configuration; prices move between plan and apply, stock moves all the
@@ -25,11 +25,11 @@ use crate::support::terraform::{Cli, Diagnostic, Plan, Site, Workspace, config_w
 
 const RUNS: u64 = 30;
 const MACHINES: usize = 10;
-/// As many seeds at once as keep two processors busy while stock is waited for.
+/// The seeds that run at once: enough to keep two processors busy while others wait for stock.
 const AT_ONCE: usize = 3;
 /// How long a create may wait for stock, in seconds.
 const PATIENCE: u64 = 300;
-/// Specification, region, price by the hour.
+/// Specification, region, price of an hour.
 const SPECS: [(i64, &str, f64); 6] = [
     (101, "cn-east-1", 12.8),
     (103, "cn-east-1", 1.98),
@@ -39,7 +39,7 @@ const SPECS: [(i64, &str, f64); 6] = [
     (202, "cn-north-2", 9.99),
 ];
 
-/// One configuration, and how the market moves.
+/// A configuration, and the changes of its market.
 struct Market {
     seed: u64,
     /// The candidates of each instance, in order.
@@ -50,17 +50,17 @@ struct Market {
     /// The share of the time in which a specification has stock.
     share: f64,
     loss: f64,
-    /// Prices after the plan, where they move.
+    /// Changed prices after the plan.
     moved: BTreeMap<i64, f64>,
 }
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Creates of which a candidate had stock at any moment of the apply, and those of them that bought an instance.
+    /// Creates with a candidate that had stock at any moment of the apply, and those of them that bought an instance.
     with_stock: u64,
     bought: u64,
-    /// The same of creates that do not wait for capacity.
+    /// The same for creates that do not wait for capacity.
     at_once: u64,
     bought_at_once: u64,
     requests: u64,
@@ -99,7 +99,7 @@ fn an_instance_is_bought_whenever_there_is_one() {
         let mut stderr = std::io::stderr();
         let _ = std::io::Write::write_fmt(&mut stderr, format_args!("seeds {seeds:?}: {sum:?}\n"));
         let missed = sum.with_stock + sum.at_once - sum.bought - sum.bought_at_once;
-        // One in a hundred; among few, one.
+        // One in a hundred, or one if there are fewer.
         assert!(missed <= ((sum.with_stock + sum.at_once) / 100).max(1), "{sum:?}");
     });
 }
@@ -149,7 +149,7 @@ impl Market {
         config_with(&budgets, body)
     }
 
-    /// What all instances cost at most: as tight as a budget can be that the plan holds.
+    /// The highest cost of all instances: the lowest budget that the plan accepts.
     fn account(&self) -> f64 {
         let dearest = |specs: &Vec<i64>| self.eligible(specs).iter().map(|spec| quote(*spec)).fold(0.0, f64::max);
         (self.wanted.iter().map(dearest).sum::<f64>() * 100.0).round() / 100.0
@@ -159,7 +159,7 @@ impl Market {
         specs.iter().copied().filter(|spec| quote(*spec) <= self.max_hourly_price).collect()
     }
 
-    /// Those that may be bought in the apply: at or below their quote.
+    /// Those that the apply may buy: at or below their quote.
     fn affordable(&self, specs: &[i64]) -> Vec<i64> {
         let now = |spec: i64| self.moved.get(&spec).copied().unwrap_or_else(|| quote(spec));
         self.eligible(specs).into_iter().filter(|spec| now(*spec) <= quote(*spec)).collect()
@@ -187,7 +187,7 @@ impl Market {
         self.judge(&site, &workspace, &plan, &said, &had_stock)
     }
 
-    /// Moves the stock until the apply is over; which specifications had some meanwhile.
+    /// Changes the stock until the apply is over; returns the specifications that had some meanwhile.
     fn flap(&self, site: &Site, is_over: &AtomicBool) -> BTreeSet<i64> {
         let mut random = StdRng::seed_from_u64(self.seed ^ 0x5f5f);
         let mut had_stock = BTreeSet::new();
@@ -273,7 +273,7 @@ fn set(site: &Site, spec_id: i64, stock: Option<i64>, hourly_price: Option<f64>)
     });
 }
 
-/// A state or plan that says too little would make the oracle blind.
+/// The same seed gives the same market.
 #[test]
 fn the_market_is_what_its_seed_says() {
     let market = Market::of(7);

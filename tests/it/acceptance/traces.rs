@@ -1,4 +1,4 @@
-//! The spans of an apply, as a collector of OpenTelemetry gets them.
+//! The spans of an apply, as an OpenTelemetry collector receives them.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// A collector that keeps what it gets.
+/// A collector that keeps everything it receives.
 struct Collector {
     endpoint: String,
     bodies: Arc<Mutex<Vec<Bytes>>>,
@@ -49,7 +49,7 @@ impl Collector {
     }
 }
 
-/// How much of a time is in one of the spans, from 0 to 1.
+/// The share of a time that is in one of the spans, from 0 to 1.
 fn covered(begin: u64, end: u64, spans: &[Span]) -> f64 {
     let mut times: Vec<(u64, u64)> = spans
         .iter()
@@ -77,8 +77,8 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn calls_requests_waits_and_ssh_steps_are_spans_of_the_callers_trace() {
     each_cli(|cli| {
-        // Terraform's own start and end are in no span of the provider. The service takes minutes for an instance; at
-        // this time they count for more than they would there.
+        // No span of the provider contains Terraform's own start and end. The service takes minutes for an instance;
+        // with the sandbox's usual speed they would count for too much.
         let site = Site::with(Options { creation: Duration::from_secs(20), ..llama::options() });
         let collector = Collector::start();
         let workspace = Workspace::new(cli, &site);
@@ -104,8 +104,8 @@ fn calls_requests_waits_and_ssh_steps_are_spans_of_the_callers_trace() {
 
         let whole = covered(begin, end, &spans);
         assert!(whole >= 0.95, "{whole} of the apply is in a span");
-        // Most of each call is in a span below it: the rest is the disk's and the processor's, which may be busy with
-        // other tests.
+        // Most of each call is in a span below it: the rest is time of the disk and the processor, which may be busy
+        // with other tests.
         let inner: Vec<Span> = ["request", "wait", "ssh"].iter().flat_map(|name| of(name)).collect();
         for call in of("ApplyResourceChange") {
             let part = covered(call.start_time_unix_nano, call.end_time_unix_nano, &inner);

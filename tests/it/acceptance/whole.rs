@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::terraform::{Cli, Severity, Site, Workspace, config, each_cli, says};
 
-/// A disk, a machine, an image saved from it, a machine made of that image with both disks, every data source, and a
+/// A disk, an instance, an image saved from it, an instance from that image with both disks, every data source, and a
 /// chat.
 const WHOLE: &str = r#"
 resource "damodel_cloud_disk" "data" {
@@ -107,7 +107,7 @@ const IMAGE: &str = "damodel_private_image.saved";
 const BUILDER: &str = "damodel_instance.builder";
 const USER: &str = "damodel_instance.user";
 
-/// The whole life: apply, an empty plan, import piece by piece, destroy in the right order.
+/// The whole life cycle: apply, an empty plan, import piece by piece, destroy in the right order.
 fn lives(cli: &Cli, options: Options) {
     let site = Site::with(options);
     let before = [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| site.ledger().live(thing));
@@ -138,8 +138,8 @@ fn lives(cli: &Cli, options: Options) {
     destroys(&workspace, &site, &before);
 }
 
-/// Sees that there is nothing left to do, without refresh and with it. The chat in the `check` block is asked in every
-/// apply: the core always plans to read what such a block holds.
+/// Checks that nothing is left to do, without and with refresh. The chat in the `check` block is read again in every
+/// apply: Terraform always plans to read the data sources of such a block.
 fn settled(workspace: &Workspace<'_>) {
     for refresh in ["-refresh=false", "-refresh=true"] {
         let plan = workspace.plan(&[refresh]);
@@ -149,7 +149,7 @@ fn settled(workspace: &Workspace<'_>) {
     }
 }
 
-/// Imports everything into a fresh state, one thing at a time.
+/// Imports everything into a fresh state, one resource at a time.
 fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     let state = workspace.state();
     let fresh = Workspace::new(workspace.cli, site);
@@ -174,7 +174,7 @@ fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
     let known = workspace.state();
     for address in [DISK, IMAGE, BUILDER, USER] {
-        // What only the create knew: the cost at that time.
+        // Only the create knew the cost at that time.
         let compared = |mut flat: BTreeMap<String, String>| {
             flat.retain(|name, _| !name.starts_with("estimated_cost") && name != "price_ceiling");
             flat
@@ -183,7 +183,7 @@ fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     }
 }
 
-/// Sees that a token of another account, and a key of nobody, change nothing: an error, not an empty state.
+/// Checks that another account's token, and an unknown key, change nothing: they are errors, not an empty state.
 fn strangers(workspace: &Workspace<'_>, site: &Site) {
     let changes = site.changes_but_chats();
     workspace.made_long_ago();
@@ -191,7 +191,7 @@ fn strangers(workspace: &Workspace<'_>, site: &Site) {
     workspace.set_env("DAMODEL_API_KEY", "key-of-nobody");
     let (done, said) = workspace.try_apply(&[]);
     assert!(!done);
-    // What depends on these the core does not even ask for.
+    // Terraform does not read the resources that depend on these.
     for address in [DISK, BUILDER] {
         let of_it = said.iter().find(|said| said.is_error() && said.address.as_deref() == Some(address));
         let error = of_it.unwrap_or_else(|| panic!("no error of {address}: {said:#?}"));
@@ -208,7 +208,7 @@ fn strangers(workspace: &Workspace<'_>, site: &Site) {
     assert_eq!(site.changes_but_chats(), changes, "nothing was sent");
 }
 
-/// Destroys everything, the machines before the disk and the image that they hold.
+/// Destroys everything, the instances before the disk and the image that they use.
 fn destroys(workspace: &Workspace<'_>, site: &Site, before: &[Vec<String>; 3]) {
     let state = workspace.state();
     let (user, image) = (state.resource(USER).id(), state.resource(IMAGE).id());
@@ -233,7 +233,7 @@ fn the_whole_service_lives_in_one_configuration() {
     each_cli(|cli| lives(cli, Site::options()));
 }
 
-/// Together they hold every value of every form beside the default ones.
+/// Together they contain every value of every form except the defaults.
 const FORMS: [&str; 6] = [
     "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,\
      error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
@@ -267,7 +267,7 @@ fn no_value_of_a_form_is_forgotten() {
         match default {
             Value::Bool(_) => assert!(there(&json!(true)) && there(&json!(false)), "{name}"),
             Value::String(_) => {
-                // What is no word of it is refused with all that are.
+                // An unknown word is refused with the list of all words.
                 let refusal = format!("{name}=no_such_word").parse::<Form>().unwrap_err();
                 let refusal = std::error::Error::source(&refusal).unwrap().to_string();
                 let words: Vec<_> = refusal.split('`').skip(3).step_by(2).collect();

@@ -34,7 +34,7 @@ async fn ask(base: &str) -> Result<ChatAnswer, Error> {
     client(base).chat(&ChatRequest::new("a-model", vec![question]), &context).await
 }
 
-/// Reads one request; everything was sent at once when its body has come.
+/// Reads one request, up to the end of its JSON body.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut chunk = [0; 4096];
@@ -47,7 +47,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// A service that answers with these bytes, one write after another; how often it was asked, and the first question.
+/// A service that answers with these bytes, one write each; returns its address, and the number and texts of requests.
 async fn service(writes: &'static [&'static [u8]]) -> (String, Arc<AtomicUsize>, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

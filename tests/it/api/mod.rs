@@ -193,7 +193,7 @@ enum Break {
     InTheBody,
 }
 
-/// A service that loses the answer of every create, and lists what it made.
+/// A service that loses the answer of every create, and lists the created instances.
 async fn breaking(how: Break) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -301,7 +301,7 @@ async fn many_callers_on_many_threads_hang_nobody() {
                     0 => drop(instances.fresh(&context).await.unwrap()),
                     1 => instances.rename(&uid, "web", &context).await.unwrap(),
                     2 => drop(instances.snapshot(&context).await.unwrap()),
-                    // A caller that gives up.
+                    // The caller gives up.
                     _ => drop(tokio::time::timeout(Duration::from_millis(1), instances.fresh(&context)).await),
                 }
             }

@@ -1,4 +1,4 @@
-//! `adopt`: what an account has, written as a configuration that the real command line imports without a change.
+//! `adopt`: the objects of an account as a configuration that the real command line imports without a change.
 
 use std::{fs, path::Path, process::Command};
 
@@ -14,7 +14,7 @@ use crate::support::{
     terraform::{Cli, Instance, Run, Site, Workspace, config, each_cli},
 };
 
-/// What needs no escaping is a name like these, what needs it is made of them.
+/// Pieces of random names, which need escaping or care.
 const PIECES: [&str; 18] = [
     "${", "%{", "$", "%", "{", "}", "\"", "\\", "\n", "\r", "#", "//", "<<EOT", "e\u{301}", "\u{202e}", "\0",
     "\u{feff}", "~}",
@@ -38,7 +38,7 @@ fn adopt_ok(workspace: &Workspace<'_>, arguments: &[&str]) -> String {
     run.stdout
 }
 
-/// Plans and applies what was adopted, which imports so many things and changes none.
+/// Plans and applies the adopted configuration, which imports this many objects and changes none.
 fn imports(workspace: &Workspace<'_>, number: usize) {
     workspace.run_ok(&["fmt", "-check", "-diff", "-no-color"]);
     let plan = workspace.plan(&[]);
@@ -54,7 +54,7 @@ fn imports(workspace: &Workspace<'_>, number: usize) {
     assert_eq!(workspace.state().addresses().len(), number);
 }
 
-/// Everything that a folder holds, by name.
+/// All files of a folder, by name.
 fn files(directory: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let read = |path: std::path::PathBuf| {
@@ -135,7 +135,7 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
         site.mutate(Mutation::SetInstanceStatus { uid: uid("failed"), status: "Failed".to_owned() });
         site.mutate(Mutation::ReleaseInstance { uid: uid("released") });
         site.mutate(Mutation::ReleaseDisk { id: number("damodel_cloud_disk.x[2]") });
-        // Four disks are the seed's, two came with a machine.
+        // Four disks are the seed's, two were created with an instance.
         let (instances, all_disks) = (site.live().len(), 4 + 2 + 2);
 
         let fresh = Workspace::new(cli, site);
@@ -158,7 +158,7 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
         }
         assert!(text.contains("ignore_changes = [purchase_duration]"), "{text}");
 
-        // Again: nothing is overwritten, and nothing is written beside.
+        // A second run overwrites nothing and adds no files.
         fs::remove_file(fresh.directory().join("versions.tf")).unwrap();
         let refused = adopt(&fresh, &[]);
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
@@ -196,7 +196,7 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
         let fresh = Workspace::new(cli, site);
         adopt_ok(&fresh, &["--kind", "cloud_disk"]);
         let text = fs::read_to_string(fresh.directory().join("cloud_disks.tf")).unwrap();
-        // A name that is only blanks cannot be configured.
+        // A blank name cannot be configured.
         assert!(text.matches("  name ").count() > NUMBER, "{text}");
         imports(&fresh, NUMBER + 4);
     });
@@ -231,7 +231,7 @@ fn filters_choose_and_flags_reach_the_configuration() {
             assert_eq!(adopt(workspace, wrong).code, Some(2), "{wrong:?}");
         }
 
-        // Beside a configuration that has its own requirements and provider.
+        // In a folder with a configuration that has its own requirements and provider.
         let refused = adopt(workspace, &["--ca-certificate-file", "missing.pem"]);
         assert!(refused.code == Some(1) && refused.stderr.contains("missing.pem"), "{}", refused.stderr);
         adopt_ok(workspace, &["--kind", "cloud_disk", "--out", "inner", "--allow-http"]);
@@ -245,8 +245,7 @@ fn filters_choose_and_flags_reach_the_configuration() {
     });
 }
 
-/// A folder with a configuration in which the name of a thing is taken, and which requires the provider in the other
-/// syntax.
+/// A folder with a configuration that already uses a resource's name, and requires the provider in the other syntax.
 #[test]
 fn what_is_written_loads_beside_what_is_there() {
     each(|cli, site, workspace| {

@@ -1,4 +1,4 @@
-//! `audit`: what an account has and who holds it, on the sandbox.
+//! `audit`: the objects of an account and their holders, on the sandbox.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ fn audit_with(site: &Site, folder: &Path, token: &str, arguments: &[&str], input
     command.arg("audit").args(arguments).current_dir(folder).env_clear();
     command.env("DAMODEL_BASE_URL", site.base_url()).env("DAMODEL_API_TOKEN", token);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It may end without having read.
+    // It may end without reading.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     Run::of(child.wait_with_output().unwrap())
 }
@@ -34,7 +34,7 @@ fn audit(site: &Site, folder: &Path, arguments: &[&str]) -> Run {
     audit_with(site, folder, site.token(), arguments, "")
 }
 
-/// What it says in JSON, as `kind id`, with who holds it.
+/// The objects of the JSON output as `kind id`, with their holders.
 fn held(run: &Run) -> Vec<(String, String)> {
     let audit: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
     let objects = audit["objects"].as_array().unwrap().iter();
@@ -71,7 +71,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         assert_eq!(holder(&known, &format!("instance {uid}")), "state damodel_instance.a");
         assert_eq!(holder(&known, &format!("cloud_disk {disk}")), "state damodel_cloud_disk.data");
         assert_eq!(holder(&known, &format!("instance {orphan}")), "nobody");
-        // The disk that came with the machine is the machine's; the others are the seed's.
+        // The disk that was created with the instance belongs to it; the others are the seed's.
         let of_machine = known
             .iter()
             .filter(|(kind, holder)| kind.starts_with("cloud_disk") && holder == "state damodel_instance.a");
@@ -88,11 +88,11 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         let output = workspace.command(&["show", "-json"]).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         assert_eq!(held(&audit_with(&site, &folder, site.token(), &["-", "--format", "json"], &shown)), known);
-        // Both states together hold both machines.
+        // Both states together hold both instances.
         let path = other.directory().join("terraform.tfstate");
         let both = audit(&site, &folder, &["terraform.tfstate", path.to_str().unwrap(), "--format", "json"]);
         assert_eq!(holder(&held(&both), &format!("instance {orphan}")), "state damodel_instance.orphan");
-        // In two states at once: told, and counted once.
+        // In two states at once: reported, and counted once.
         let twice = audit(&site, &folder, &["terraform.tfstate", "terraform.tfstate", "--format", "json"]);
         assert!(twice.stderr.contains(&format!("warning: instance {uid} is held more than once")), "{}", twice.stderr);
         assert_eq!(held(&twice).len(), known.len());
@@ -103,7 +103,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         }
         let young = audit(&site, &folder, &["terraform.tfstate", "--format", "json", "--older-than", "87600h"]);
         assert!(!held(&young).iter().any(|(object, _)| object.ends_with(&orphan)), "{}", young.stdout);
-        // What a state holds and the account lacks.
+        // An object of a state that the account lacks.
         site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
         let all: Value = serde_json::from_str(&audit(&site, &folder, &json).stdout).unwrap();
         let missing =
@@ -136,12 +136,12 @@ fn what_nobody_holds_is_adopted() {
     });
 }
 
-/// What tells an object from all others: disks and images may have the same number.
+/// What identifies an object: disks and images may have the same number.
 fn key(object: &Value) -> String {
     format!("{} {}", object["kind"].as_str().unwrap(), object["id"].as_str().unwrap())
 }
 
-/// A state file that holds all but some of what an audit without states found.
+/// A state file with the objects that an audit without states found, except some.
 fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
     let held = objects.iter().filter(|object| !left_out.contains(&key(object)));
     let resource = |object: &Value| {
@@ -226,7 +226,7 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     write("pending/instance-1.json", strange);
     let notes = audit(&site, folder.path(), &["--pending", "pending"]);
     assert!(notes.stderr.starts_with("error: cannot read the pending directory "), "{}", notes.stderr);
-    // Lists that break off, or are no lists.
+    // Lists that are cut off, or are not JSON.
     for (endpoint, action) in [
         ("instance_list", Action::Html { status: 200, processed: false }),
         ("cloud_disk_list", Action::Truncated),
@@ -240,7 +240,7 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     }
 }
 
-/// A create that a killed run left behind is held by its note.
+/// The pending record of a killed run holds its create.
 #[test]
 fn a_note_holds_what_it_made() {
     let site = Site::start();

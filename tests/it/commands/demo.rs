@@ -17,7 +17,7 @@ use crate::support::plugin::BINARY;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The demo, whose folder for temporary files holds nothing else.
+/// The demo, with an empty folder for temporary files.
 fn demo(temporary: &TempDir) -> Command {
     let mut command = Command::new(BINARY);
     command
@@ -30,7 +30,7 @@ fn demo(temporary: &TempDir) -> Command {
     command
 }
 
-/// Makes a program that stands in for Terraform.
+/// Makes a program that replaces Terraform.
 fn program(folder: &Path, script: &str) -> std::path::PathBuf {
     let path = folder.join("stand-in");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -101,7 +101,7 @@ async fn a_step_that_fails_shows_what_the_tool_said() {
 async fn an_interrupt_ends_the_tool_and_leaves_nothing_behind() {
     let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let ended = folder.path().join("ended");
-    // Announces itself, and ends in an orderly way when it is interrupted.
+    // Reports its start, and ends in an orderly way when it is interrupted.
     let script = format!(
         r#"case "$1" in version) echo 'Stand-in v1';; init) trap 'echo interrupted > {ended}; exit 0' INT; : > {begun}; while :; do read line < {pipe}; done;; esac"#,
         ended = ended.display(),

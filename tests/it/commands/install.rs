@@ -1,4 +1,4 @@
-//! `install`, in a home directory of its own, and what the real command line makes of it.
+//! `install`, in a home directory of its own, and the use of its result by the real command line.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ impl Scene {
         self.root.path().join("work")
     }
 
-    /// A command in the folder, for which nothing counts but this home directory.
+    /// A command in the folder, which sees only this home directory.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -55,14 +55,14 @@ impl Scene {
         command
     }
 
-    /// Installs the binary under test, as a person does.
+    /// Installs the binary under test, like a user.
     fn install(&self, arguments: &[&str]) -> String {
         let run = Run::of(self.command(Path::new(BINARY)).arg("install").args(arguments).output().unwrap());
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         run.stdout
     }
 
-    /// Installs another build: a file that is small and has this content.
+    /// Installs another build: a small file with this content.
     fn install_build(&self, content: &str) -> String {
         let executable = self.root.path().join("build");
         fs::write(&executable, content).unwrap();
@@ -92,7 +92,7 @@ fn init_and_plan_find_what_was_installed() {
         let (scene, site) = (Scene::set(), Site::start());
         let said = scene.install(&[]);
         assert!(said.contains("terraform init and tofu init find it there."), "{said}");
-        // What it prints is a configuration that holds.
+        // Its output contains a valid configuration.
         let block = &said[said.find("terraform {").unwrap()..said.find("\n}\n").unwrap() + 3];
         let body = config(Instance::new("a"));
         let body = &body[body.find("provider \"damodel\"").unwrap()..];
@@ -106,11 +106,11 @@ fn init_and_plan_find_what_was_installed() {
         );
         let plan = scene.run(cli, &site, &["plan", "-no-color", "-input=false"]);
         assert!(plan.code == Some(0) && plan.stdout.contains("1 to add"), "{}{}", plan.stdout, plan.stderr);
-        // The lock file knows the same build, so there is nothing to say of it.
+        // The lock file has the same build, so there is no warning.
         let again = scene.install(&[]);
         assert!(again.starts_with("Already installed: ") && !again.contains("Warning"), "{again}");
 
-        // A rebuild of the same version is refused by the lock file; what to do about it is told, and helps.
+        // The lock file refuses a rebuild of the same version; the warning has the solution, which works.
         let said = scene.install_build("another");
         let host = if cli.is_tofu { "registry.opentofu.org" } else { "registry.terraform.io" };
         assert!(said.contains(&format!("Remove the block provider \"{host}/damodel/damodel\"")), "{said}");
@@ -123,7 +123,7 @@ fn init_and_plan_find_what_was_installed() {
         let lock = fs::read_to_string(scene.work().join(".terraform.lock.hcl")).unwrap();
         let hash = said.split(['(', ')']).find(|part| part.starts_with("h1:")).unwrap();
         assert!(lock.contains(hash), "{hash} in {lock}");
-        // A lock on another version is another matter.
+        // A lock on another version has another warning.
         fs::write(scene.work().join(".terraform.lock.hcl"), lock.replace(VERSION, "0.0.1")).unwrap();
         let said = scene.install_build("another");
         assert!(said.contains("has 0.0.1 of") && said.contains("init -upgrade"), "{said}");
@@ -144,13 +144,13 @@ fn a_program_that_runs_is_not_disturbed() {
         let after = fs::metadata(&file).unwrap();
         assert_eq!((after.ino(), after.permissions().mode() & 0o777), (before.ino(), 0o755));
     }
-    // Another build takes its place under the name, and the running one keeps its file.
+    // Another build is installed under the same name, and the running program keeps its file.
     let file = scene.installed("registry.terraform.io");
     let running = fs::File::open(&file).unwrap();
     scene.install_build("another");
     assert_ne!(running.metadata().unwrap().ino(), fs::metadata(&file).unwrap().ino());
     assert_eq!(running.metadata().unwrap().len(), 3);
-    // Nothing is left over but the packages.
+    // Only the packages are left.
     let left = fs::read_dir(scene.home().join(".terraform.d/plugins")).unwrap().count();
     assert_eq!(left, 2);
 }
@@ -217,7 +217,7 @@ fn every_shell_gets_its_completions() {
     assert_eq!(Command::new(BINARY).args(["completions", "cmd"]).output().unwrap().status.code(), Some(2));
 }
 
-/// The commit is that of the sources, or unknown where there is no repository.
+/// The commit is that of the sources, or unknown without a repository.
 #[test]
 fn the_version_names_the_commit() {
     let run = Run::of(Command::new(BINARY).arg("--version").output().unwrap());

@@ -1,4 +1,4 @@
-//! The program's own commands, run as a user runs them.
+//! The program's own commands, as a user runs them.
 
 mod adopt;
 mod audit;

@@ -1,4 +1,4 @@
-//! What `pending` says of creates that a run left behind, on the sandbox.
+//! The output of `pending` about creates of an ended run, on the sandbox.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     support::{plugin::BINARY, terraform::Run},
 };
 
-/// A folder with the note of one create, and the service that has what it made.
+/// A folder with the pending record of one create, and a service with the created object.
 struct Scene {
     site: Site,
     folder: TempDir,
@@ -33,7 +33,7 @@ impl Scene {
         Self { site: Site::start(Options::default()).await, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Creates an instance, up to the point where it would be answered to the core.
+    /// Creates an instance, up to the point where Terraform would get the answer.
     async fn create(&self) -> Accepted<Instance> {
         let client = self.client();
         let image = ImageSelector::Public(902);
@@ -54,13 +54,13 @@ impl Scene {
         })
     }
 
-    /// What the command says to who asks this service.
+    /// The output of the command with this service.
     async fn says(&self, more: &[&str]) -> Result<String, Error> {
         let running = &self.site.running;
         self.says_with(&running.base_url, running.token.expose_secret(), more).await
     }
 
-    /// What the command says; none of the environment has a part in it.
+    /// The output of the command, without variables of the environment.
     async fn says_with(&self, base_url: &str, token: &str, more: &[&str]) -> Result<String, Error> {
         let dir = self.folder.path().to_str().unwrap();
         let known = ["pending", "--dir", dir, "--base-url", base_url, "--token", token];
@@ -74,18 +74,18 @@ impl Scene {
     fn kill_owner<T>(&self, accepted: Accepted<T>) {
         let lock = fs::File::open(self.folder.path().join(format!("{}.lock", self.entry()))).unwrap();
         drop(accepted);
-        // Another test may be starting a process, which has a copy of all that is open until it is another program.
+        // Another test may be starting a process, which has copies of all open files until it runs another program.
         lock.lock().unwrap();
     }
 
-    /// The only note, by its name.
+    /// The name of the only pending record.
     fn entry(&self) -> String {
         let notes = fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path());
         let [note] = notes.filter(|path| path.extension().unwrap() == "json").collect::<Vec<_>>().try_into().unwrap();
         note.file_stem().unwrap().to_str().unwrap().to_owned()
     }
 
-    /// Makes the note say less, as if the answer had never come.
+    /// Removes the answer from the pending record, as if it had not arrived.
     fn forget_the_answer(&self) {
         let path = self.folder.path().join(format!("{}.json", self.entry()));
         let mut note: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -214,7 +214,7 @@ async fn a_certificate_file_is_read_as_by_the_provider() {
     assert_eq!(refused.to_string(), "cannot read missing.pem");
     let file = scene.folder.path().join("broken.pem");
     fs::write(&file, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
-    // It gets as far as the client, and what follows of it is told with what helps.
+    // The client gets it, and its error is shown with advice.
     let said = scene.says(&["--ca-certificate-file", file.to_str().unwrap()]).await.unwrap();
     assert!(said.contains("could not be built") && said.contains("can be reached from here"), "{said}");
 }
@@ -227,7 +227,7 @@ async fn a_note_that_cannot_be_read_is_named() {
     assert!(said.contains("its format is 99, and this program reads 1. It is left where it is."), "{said}");
 }
 
-/// As a person runs it: in the folder of the configuration, with the core's data directory elsewhere or not.
+/// As a user runs it: in the folder of the configuration, with Terraform's data directory there or elsewhere.
 #[tokio::test]
 async fn the_notes_are_where_the_provider_writes_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ async fn the_notes_are_where_the_provider_writes_them() {
         let directory = here.join(directory);
         let directory = directory.display();
         let said = pending(&here, &variables);
-        // What is not there is no all-clear.
+        // A named directory that does not exist is an error.
         if is_named {
             assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
             assert!(

@@ -1,4 +1,4 @@
-//! `scripts/release` on the binary under test, tried by the real command line. Builds are made by a stand-in of cargo.
+//! `scripts/release` on the binary under test, tried by the real command line. A stand-in for cargo makes the builds.
 
 use std::{
     fs,
@@ -18,14 +18,14 @@ use crate::support::{
 
 const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSION"));
 
-/// Writes the file that it is asked for, with its arguments and the folder, as the real one does.
+/// Writes the requested file, with its arguments and the folder, like the real one.
 const CYCLONEDX: &str = r#"#!/bin/sh
 arguments=$*
 while [ "$1" != --override-filename ]; do shift; done
 echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"path+file://$PWD#terraform-provider-damodel@1\"}" >"$2.json"
 "#;
 
-/// Builds a program that names its folder, unless the folder is to be left out; with `EMBED` set, always.
+/// Builds a program that contains its folder, unless the folder is remapped; with `EMBED` set, always.
 const CARGO: &str = r#"#!/bin/sh
 [ "$1" = build ] || exit 0
 while [ "$1" != --target ]; do shift; done
@@ -38,7 +38,7 @@ printf '#!/bin/sh\n: %s\necho "terraform-provider-damodel VERSION (commit none)"
 chmod +x "target/$2/dist/terraform-provider-damodel"
 "#;
 
-/// A folder for the assets, a keyring of its own, and a folder of programs before those of the system.
+/// A folder for the assets, a keyring of its own, and a folder of programs that come first on PATH.
 struct Scene {
     root: TempDir,
 }
@@ -56,7 +56,7 @@ impl Scene {
         self.release_of(Path::new(env!("CARGO_MANIFEST_DIR")), arguments, &[])
     }
 
-    /// The script of some sources.
+    /// The script of these sources.
     fn release_of(&self, sources: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Run {
         let mut command = Command::new(sources.join("scripts/release"));
         command.arg("--out").arg(self.assets()).args(arguments).env("GNUPGHOME", self.root.path().join("keys"));
@@ -65,7 +65,7 @@ impl Scene {
         Run::of(command.output().unwrap())
     }
 
-    /// A repository with all that the script reads, and one commit.
+    /// A repository with everything that the script reads, and one commit.
     fn sources(&self) -> PathBuf {
         let sources = self.root.path().join("sources");
         fs::create_dir_all(sources.join("scripts")).unwrap();
@@ -102,7 +102,7 @@ impl Scene {
         assert_eq!(run.code, Some(0), "{arguments:?}: {}", run.stderr);
     }
 
-    /// A program that says that it is this version.
+    /// A program that prints this version.
     fn program(&self, said: &str) -> String {
         self.tool("program", &format!("#!/bin/sh\necho '{said}'\n"))
     }
@@ -228,7 +228,7 @@ fn another_build_is_compared_byte_by_byte() {
     // Two zips and the manifest.
     assert_eq!(run.stdout.matches(": the same bytes").count(), 3, "{}", run.stdout);
 
-    // A program that has the folder of its build inside.
+    // A program that contains the folder of its build.
     let run = release(&["--cli", "none"], &[("EMBED", "yes")]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     let run = release(&["--verify"], &[("EMBED", "yes")]);
@@ -237,7 +237,7 @@ fn another_build_is_compared_byte_by_byte() {
     assert!(run.stdout.contains(" bytes differ, of "), "{}", run.stdout);
     assert!(run.stderr.contains("error: the assets are not what commit "), "{}", run.stderr);
 
-    // Assets of an uncommitted change, and assets that were changed.
+    // Assets of an uncommitted change, and changed assets.
     fs::write(sources.join("README.md"), "Changed.").unwrap();
     let run = release(&["--verify"], &[]);
     assert!(run.code == Some(1) && run.stderr.contains("not committed"), "{}", run.stderr);

@@ -1,4 +1,4 @@
-//! `review` on plans that the core made on the sandbox, and on recorded ones.
+//! `review` on plans that Terraform made on the sandbox, and on recorded ones.
 
 use std::{
     io::Write,
@@ -14,17 +14,17 @@ use crate::support::{
 
 const EVERYTHING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/everything.json");
 
-/// Runs `review`; what is not in a file goes to its standard input.
+/// Runs `review` with this standard input.
 fn review(arguments: &[&str], input: &str) -> Run {
     let mut command = Command::new(BINARY);
     command.arg("review").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may end without having read.
+    // It may end without reading.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     Run::of(child.wait_with_output().unwrap())
 }
 
-/// Plans, and shows the plan as it is piped into `review`.
+/// Plans, and shows the plan in the form for `review`.
 fn plan(workspace: &Workspace<'_>, config: &str, arguments: &[&str]) -> String {
     workspace.write(config);
     let mut all = vec!["plan", "-no-color", "-input=false", "-out=plan"];
@@ -93,7 +93,7 @@ fn candidates_are_told_with_their_ceiling_and_the_choice_after_the_apply() {
     });
 }
 
-/// An import reads what the service lists; the passwords come with the refresh of the plan after it.
+/// An import reads the values of a list; the passwords come with the refresh of the next plan.
 #[test]
 fn what_the_refresh_after_an_import_reads_enters_the_state() {
     each_cli(|cli| {
@@ -162,7 +162,7 @@ fn the_data_of_a_replaced_machine_is_told() {
         let disk = data.iter().find(|item| item["kind"] == "cloud-disk").unwrap();
         assert_eq!(disk["managed_by"], "damodel_cloud_disk.data");
         assert_eq!(disk["size_gb"], 20);
-        // The refresh saw that the disk is mounted now.
+        // The refresh detected the mount of the disk.
         assert_eq!(report["drift"][0]["address"], "damodel_cloud_disk.data");
         let run = review(&["-", "--deny", "destroy-data"], &planned);
         assert_eq!(run.code, Some(3));
@@ -205,7 +205,7 @@ fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
         let workspace = Workspace::new(cli, &site);
         let both = format!("{}{DISK}", Instance::new("a"));
         if !cli.is_tofu {
-            // Terraform says that more is to come.
+            // Terraform reports the plan as incomplete.
             let planned = plan(&workspace, &config(&both), &["-target=damodel_cloud_disk.data"]);
             let run = review(&["-", "--deny", "prepaid"], &planned);
             assert_eq!(run.code, Some(3));
@@ -281,12 +281,12 @@ fn findings_are_located_in_the_configuration() {
         );
         assert_eq!(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], *address);
     }
-    // What lies elsewhere is named as seen from there.
+    // Files elsewhere are named relative to that folder.
     let elsewhere = run("github", path("infra").to_str().unwrap()).stdout;
     assert!(elsewhere.starts_with("::error file=mod/disks.tf,line=3,title=destroy-data::"), "{elsewhere}");
     let missing = run("sarif", "nowhere");
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
-    // A file that cannot be parsed is told, and takes nothing else along.
+    // A file that cannot be parsed is reported, and does not affect other files.
     std::fs::write(path("infra/broken.tf"), "resource {{{").unwrap();
     let run = run("github", "infra");
     assert!(run.stderr.contains("warning: infra/broken.tf could not be parsed"), "{}", run.stderr);
@@ -320,7 +320,7 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
         "error: cannot read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \
          \"limits\"?\n"
     );
-    // A folder is every plan in it; the baseline is none of them.
+    // A folder means every plan in it, except the baseline.
     std::fs::create_dir(path("more")).unwrap();
     std::fs::copy(EVERYTHING, path("more/other.json")).unwrap();
     let all = run(&[".", "--format", "json"]);
@@ -328,7 +328,7 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
     let names: Vec<&str> =
         report["plans"].as_array().unwrap().iter().map(|plan| plan["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["./more/other.json", "./plan.json"]);
-    // The policy is for the plan beside it.
+    // The policy applies to the plan beside it.
     assert_eq!((all.code, all.stderr.lines().count()), (Some(3), 2), "{}", all.stderr);
     let known = run(&[".", "--baseline", "more/other.json"]);
     assert_eq!(known.code, Some(0), "{}", known.stderr);
@@ -402,7 +402,7 @@ fn the_report_of_tests_is_what_the_schema_of_its_readers_says() {
     }
 }
 
-/// Without `--config-dir` a finding is in its plan, named as seen from the working directory.
+/// Without `--config-dir` a finding is in its plan, whose path is relative to the working directory.
 #[test]
 fn a_finding_without_a_block_is_in_its_plan() {
     let folder = tempfile::tempdir().unwrap();
@@ -425,7 +425,7 @@ fn a_finding_without_a_block_is_in_its_plan() {
     assert!(!places(&[EVERYTHING.to_owned()])[0].starts_with('/'));
 }
 
-/// Every command of the guide runs, as far as it is this program's: Terraform is a stand-in that shows a recorded plan.
+/// All commands of the guide run; Terraform is replaced by a program that shows a recorded plan.
 #[cfg(unix)]
 #[test]
 fn what_the_guide_shows_runs() {
@@ -468,7 +468,7 @@ fn what_the_guide_shows_runs() {
         comment.starts_with("<!-- damodel-review: prod -->\n")
             && guide.contains("startswith(\"<!-- damodel-review: prod -->\")")
     );
-    // The policy of the page is one.
+    // The policy on the page is valid.
     let policy = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     std::fs::write(path("review.toml"), policy).unwrap();
     let judged = Command::new(BINARY).args(["review", "plan.json"]).current_dir(folder.path()).output().unwrap();

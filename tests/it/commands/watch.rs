@@ -14,7 +14,7 @@ use crate::support::{
     terraform::{Instance, Run, Site, Started, Workspace, config, each_cli},
 };
 
-/// `watch` in a folder, and what it says.
+/// `watch` in a folder, and its output.
 pub(crate) struct Watching {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -29,7 +29,7 @@ impl Watching {
         Self { child, lines, said: Vec::new() }
     }
 
-    /// Reads until a line holds this. It ends by itself, so that this does, too.
+    /// Reads until a line contains this. `watch` ends by itself, so this does, too.
     pub(crate) fn says(&mut self, what: &str) {
         loop {
             let mut line = String::new();
@@ -42,7 +42,7 @@ impl Watching {
         }
     }
 
-    /// Reads to the end, which comes by itself.
+    /// Reads until `watch` ends by itself.
     pub(crate) fn ended(mut self) -> String {
         self.says("The apply has finished.");
         assert!(self.child.wait().unwrap().success());
@@ -79,7 +79,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A sandbox whose things take a while.
+/// A sandbox whose changes take this long.
 fn slow(seconds: u64) -> Site {
     let while_ = Duration::from_secs(seconds);
     Site::with(Options { creation: while_, image_push: while_, ..Site::options() })
@@ -115,8 +115,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         let told: String =
             fs::read_dir(&folder).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
         assert!(!site.secrets().iter().any(|secret| told.contains(secret)));
-        // What was waited for in an earlier run is not told again, and nothing is to come of a plan that waits for
-        // nothing.
+        // The waits of an earlier run are not shown again, and a plan without waits leaves nothing.
         workspace.settled();
         let run = Run::of(command(&["--no-wait"]).arg(workspace.directory()).output().unwrap());
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
@@ -179,7 +178,7 @@ fn what_is_not_there_is_no_all_clear() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
 }
 
-/// What a run waited for is told after its end, for people and for programs.
+/// The waits of a run are shown after its end, as text and as JSON.
 #[test]
 fn the_last_run_is_told_after_its_end() {
     each_cli(|cli| {
@@ -192,7 +191,7 @@ fn the_last_run_is_told_after_its_end() {
         workspace.set_env("TF_LOG_PROVIDER", "INFO");
         workspace.apply_ok(&config(Instance::new("a")));
         let uid = &site.live()[0];
-        // So does the log of the apply.
+        // The log of the apply has them, too.
         let log = fs::read_to_string(workspace.beside("log")).unwrap();
         let waited =
             log.lines().find(|line| line.contains("waited:") && line.contains(uid)).unwrap_or_else(|| panic!("{log}"));
@@ -210,7 +209,7 @@ fn the_last_run_is_told_after_its_end() {
         let last = events.last().unwrap();
         assert_eq!((&last["id"], &last["ended"], &last["version"]), (&uid.as_str().into(), &"done".into(), &1.into()));
         assert!(!site.secrets().iter().any(|secret| lines.contains(secret) || told.stdout.contains(secret)));
-        // A program is told nothing else.
+        // JSON output has no other lines.
         let idle = watch(&["--no-wait", "--json"]);
         assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
         workspace.finish();

@@ -1,5 +1,5 @@
-//! Everything that is read from outside, damaged: it is read or refused, without a panic and within its size. The lines
-//! that an instance reports have their own test beside their reader.
+//! Damaged inputs for everything that is read from outside: each is read or refused, without a panic and within its
+//! size. The lines that an instance reports have their own test beside their reader.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// What is read is written, and then read as the same.
+/// A value that was read is written, and then read as the same.
 fn survives(ty: &Type, value: &Value) {
     assert!(decode(ty, &encode(ty, value).unwrap()).as_ref() == Ok(value));
 }
@@ -99,7 +99,7 @@ fn an_answer_of_the_service() {
     });
 }
 
-/// Wherever a stream is cut into pieces, its events are the same.
+/// However a stream is cut into pieces, its events are the same.
 #[test]
 fn an_event_stream() {
     let texts = [
@@ -121,7 +121,7 @@ fn an_event_stream() {
     });
 }
 
-/// A model's header is read in less than a MiB at a time, and never beyond the file's end: the source sees to that.
+/// A model's header is read in less than a MiB at a time, and never beyond the file's end: the source checks that.
 #[test]
 fn a_model_file() {
     let file = || Size { heads_kv: 2, experts: 4, window: 128, ..Size::dense() }.model();
@@ -153,7 +153,7 @@ const FORMATS: [Format; 8] = [
     Format::Text,
 ];
 
-/// Each plan is read, judged and written in one form.
+/// Each plan is read, reviewed and written in one format.
 #[test]
 fn a_plan() {
     let cores = ["action-after-create", "action-invoked", "deferred", "refresh-only", "action-on-update"];

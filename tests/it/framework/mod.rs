@@ -1,4 +1,4 @@
-//! The framework, held against the real core, random schemas and random bytes.
+//! The framework, compared with the real Terraform, random schemas and random bytes.
 
 pub(crate) mod conformance;
 pub(crate) mod echo;

@@ -1,4 +1,4 @@
-//! States that earlier versions wrote go on reading, without a change.
+//! States of earlier versions, which must stay readable without a change.
 //!
 //! Each folder of `tests/fixtures/state` is named for the version that wrote it, and holds a configuration, its state,
 //! and the world of the sandbox in which it was applied. To write the one of this version, put its `main.tf` there and
@@ -20,13 +20,13 @@ use crate::support::{
     terraform::{Cli, Site, Workspace, each_cli},
 };
 
-/// Where the core keeps the state of a folder, and where a fixture does.
+/// The state of a folder, as Terraform names it and as a fixture does.
 const STATE: &str = "terraform.tfstate";
 const KEPT: &str = "state.json";
 const WORLD: &str = "sandbox.json";
 
-/// The states of versions that were shipped, with their digests. A later schema reads them as they are. What it adds
-/// goes into a folder of its own, for a new version in Cargo.toml.
+/// The states of released versions, with their digests. A later schema reads them as they are. New attributes go into a
+/// folder of their own, for a new version in Cargo.toml.
 const FROZEN: [(&str, &str); 1] = [("0.1.0", "ae85fe6ca215a67997b2850b692e5dff80933298f701b1d3ae0fc169fe614916")];
 
 fn folder() -> PathBuf {
@@ -50,10 +50,10 @@ fn resources(state: &Value) -> Vec<(String, &Value)> {
     managed.map(|resource| (address(resource), &resource["instances"][0]["attributes"])).collect()
 }
 
-/// Servers that run in an instance. A sandbox that is started again has new machines, in which none runs yet.
+/// Servers that run in an instance. A restarted sandbox has new machines, in which no server runs.
 const IN_A_MACHINE: &str = "damodel_llama_server.";
 
-/// What a state that was read lacks, or has otherwise than the state file: addresses and names of attributes.
+/// Attributes of the state file that the state lacks or has with another value: addresses and names.
 fn lost(state: &Value, read: &Value) -> Vec<String> {
     let read = read["values"]["root_module"]["resources"].as_array().unwrap();
     let mut lost = Vec::new();
@@ -68,7 +68,7 @@ fn lost(state: &Value, read: &Value) -> Vec<String> {
     lost
 }
 
-/// The state that the last plan began with.
+/// The prior state of the last plan.
 fn prior_state(workspace: &Workspace<'_>) -> Value {
     let plan: Value = serde_json::from_str(&workspace.run_ok(&["show", "-json", "plan"]).stdout).unwrap();
     plan["prior_state"].clone()
@@ -95,13 +95,13 @@ fn every_state_reads_on_without_a_change() {
                 assert_eq!(workspace.plan(&["-refresh=false"]).actions(), vec![], "{place}");
                 assert_eq!(lost(&state, &prior_state(workspace)), Vec::<String>::new(), "{place}");
 
-                // A server that does not run is started again in place, with nothing made anew.
+                // A server that does not run is started again in place; no resource is replaced.
                 let refreshed = workspace.plan(&["-refresh=true"]);
                 let (servers, others): (Vec<_>, Vec<_>) =
                     refreshed.actions().into_iter().partition(|(address, _)| address.starts_with(IN_A_MACHINE));
                 assert_eq!(others, vec![], "{place}");
                 assert!(servers.iter().all(|(_, actions)| actions == "update"), "{place}: {servers:?}");
-                // The port of a machine is another one where the old one is taken. Its services have it too.
+                // An instance has another port if the old one is in use. Its services have it too.
                 let of_ports = [".ssh_port", ".services"];
                 let mut lost = lost(&state, &prior_state(workspace));
                 lost.retain(|it| !it.starts_with(IN_A_MACHINE) && !of_ports.iter().any(|end| it.ends_with(end)));
@@ -111,7 +111,7 @@ fn every_state_reads_on_without_a_change() {
     });
 }
 
-/// The test above can fail: a value of another type is no longer read, and an attribute that is no more is lost.
+/// The test above can fail: a value of another type cannot be read, and a removed attribute is lost.
 #[test]
 fn what_can_no_longer_be_read_is_seen() {
     each_cli(|cli| {
@@ -135,7 +135,7 @@ fn what_can_no_longer_be_read_is_seen() {
     });
 }
 
-/// Each resource that there is has its example in a folder of its type, which the tests of the examples see to.
+/// Each resource has its example in a folder of its type, as the tests of the examples check.
 #[test]
 fn every_resource_has_a_state() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/resources");
@@ -147,7 +147,7 @@ fn every_resource_has_a_state() {
     assert!(offered.is_subset(&kept), "offered: {offered:?}, kept: {kept:?}");
 }
 
-/// The digest of a fixture's configuration and state. Its world is the sandbox's, whose form may change.
+/// The digest of a fixture's configuration and state. Its world belongs to the sandbox, whose form may change.
 fn digest(fixture: &Path) -> String {
     let content = ["main.tf", KEPT].map(|name| fs::read(fixture.join(name)).unwrap()).concat();
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -174,9 +174,9 @@ fn written() {
         let site = Site::with(options);
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&fs::read_to_string(fixture.join("main.tf")).unwrap());
-        // A refresh writes what the apply did not see yet, such as a mount that took its time.
+        // A refresh stores later changes, such as a slow mount.
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color"]);
-        // The home of a machine is a folder of this one.
+        // The home of an instance is a folder of this computer.
         let state = fs::read_to_string(workspace.directory().join(STATE)).unwrap();
         let home = Regex::new(r#"[^"\s=]*/sandbox-\w+/ins-\w+/root"#).unwrap();
         fs::write(fixture.join(KEPT), home.replace_all(&state, "/root").as_ref()).unwrap();

@@ -1,4 +1,4 @@
-//! The rules of the house that no lint knows.
+//! The rules of the repository that no lint checks.
 
 mod docs;
 pub(crate) mod examples;
@@ -11,17 +11,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where a file of sources is split.
+/// The most lines of a source file.
 const LINES: usize = 500;
 
-/// The columns of a line.
+/// The most columns of a line.
 const COLUMNS: usize = 120;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files below a folder, but what builds and tools leave there.
+/// All files below a folder, without the output of builds and tools.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -44,7 +44,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     files(&root().join(folder)).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs")).collect()
 }
 
-/// The files that the modules of a file are in, and theirs.
+/// A file and the files of its modules, recursively.
 fn reached(file: &Path) -> Vec<PathBuf> {
     let source = fs::read_to_string(file).unwrap();
     let folder = match file.file_stem().unwrap().to_str().unwrap() {
@@ -69,7 +69,7 @@ fn no_file_is_forgotten() {
         let forgotten: Vec<PathBuf> = sources(folder).into_iter().filter(|file| !reached.contains(file)).collect();
         assert_eq!(forgotten, Vec::<PathBuf>::new(), "no `mod` leads to these");
     }
-    // Everything there is one binary.
+    // All tests are in one binary.
     let beside: Vec<PathBuf> =
         sources("tests").into_iter().filter(|file| !file.starts_with(root().join("tests/it"))).collect();
     assert_eq!(beside, Vec::<PathBuf>::new());
@@ -83,7 +83,7 @@ fn no_file_is_too_long() {
     }
 }
 
-/// A module with modules of its own is `name/mod.rs`, as all of its files are then in one folder.
+/// A module with submodules is `name/mod.rs`, so that all of its files are in one folder.
 #[test]
 fn modules_have_one_form() {
     for file in [sources("src"), sources("tests")].concat() {
@@ -98,7 +98,7 @@ fn every_file_says_what_it_is_for() {
     }
 }
 
-/// Rows of tables in comments, and literals that cannot be broken, may be longer.
+/// Table rows in comments, and literals that cannot be broken, may be longer.
 #[test]
 fn no_line_is_too_wide() {
     let may_be_wider = |line: &str| {
@@ -125,7 +125,7 @@ fn no_file_names_the_place_where_it_was_written() {
     let root = root();
     let place = root.to_str().unwrap();
     for file in files(&root) {
-        // What is no text is no source.
+        // Binary files are no sources.
         let Ok(text) = fs::read_to_string(&file) else { continue };
         assert!(!text.contains(place), "{}", file.display());
     }

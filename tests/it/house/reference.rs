@@ -1,8 +1,8 @@
-//! Every page and heading that a comment cites lies in `reference`.
+//! Every page and heading that a comment cites is in `reference`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// The words that begin a citation, and the page that they mean.
+/// The beginning of a citation, and its page.
 const PAGES: [(&str, &str); 2] = [("plugin protocol, ", "plugin-protocol.md"), ("service API, ", "service-api.md")];
 
 fn root() -> &'static Path {
@@ -40,7 +40,7 @@ fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Whether a citation begins with a heading, and goes on with nothing or with a part of what is below it.
+/// Whether a citation begins with a heading, followed by nothing or by a part of its section.
 fn cites(citation: &str, heading: &str) -> bool {
     let rest = citation.to_lowercase().strip_prefix(heading).map(|rest| rest.chars().next());
     rest.is_some_and(|next| next.is_none_or(|next| !next.is_alphanumeric()))

@@ -11,10 +11,10 @@ use regex::Regex;
 use super::{root, sources};
 use crate::support::plugin::BINARY;
 
-/// What users of the provider and of its commands read. The sandbox's own texts are for those who test modules.
+/// The parts with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
 const PARTS: [&str; 7] = ["api", "commands", "framework", "model", "provider", "review", "ssh"];
 
-/// Words that no text holds, each with what to write instead.
+/// Words that no text may contain, each with its replacement.
 const AVOIDED: [(&str, &str); 18] = [
     (r"\bnobody\b", "name who, or what is missing"),
     (r"\bthere (is|are) (none|nothing)\b", "what is missing"),
@@ -36,7 +36,7 @@ const AVOIDED: [(&str, &str); 18] = [
     (r"\bnews\b", "what changed"),
 ];
 
-/// The page that a source's texts stand on: its folder, or a resource's.
+/// The page for the texts of a source: its folder, or a resource's.
 fn page(file: &Path) -> Option<String> {
     let path = file.strip_prefix(root().join("src")).unwrap();
     let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
@@ -45,8 +45,8 @@ fn page(file: &Path) -> Option<String> {
     Some(if is_split { format!("{part}_{}", parts[1]) } else { part.to_owned() })
 }
 
-/// The texts in a source, in its order. A literal of three words or more is one; what is only logged, attributes of
-/// others than errors, and tests are not.
+/// The texts in a source, in order: literals of at least three words, without log messages, tests, and attributes other
+/// than `error`.
 fn texts(tokens: TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let ident = |at: usize, names: &[&str]| {
@@ -76,7 +76,7 @@ fn texts(tokens: TokenStream, found: &mut Vec<String>) {
     }
 }
 
-/// What a literal says, if it is a text.
+/// The content of a literal, if it is a text.
 fn text(literal: &str) -> Option<String> {
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
     let continued = Regex::new(r"\\\n\s*").unwrap();
@@ -129,7 +129,7 @@ fn no_text_holds_a_word_that_is_avoided() {
     let values = Regex::new(r#"\{[^}]*\}|"nobody""#).unwrap();
     let mut broken = String::new();
     for (name, page) in PAGES.clone().into_iter().chain(helps) {
-        // What is filled in, and the value of an attribute, is no word of ours.
+        // Inserted values, and values of attributes, are not words of the text.
         for line in values.replace_all(&page, "…").lines() {
             for (words, instead) in avoided.iter().filter(|(words, _)| words.is_match(line)) {
                 writeln!(broken, "{name}: {words}, write {instead}: {line}").unwrap();

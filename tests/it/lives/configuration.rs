@@ -1,4 +1,4 @@
-//! What a life wants to have.
+//! The configuration of a life.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use rand::{RngExt, rngs::StdRng, seq::SliceRandom as _};
 
 use crate::support::terraform::{Instance, config_with};
 
-/// The specifications that candidates name. A single one is the first of them.
+/// The specifications of candidates. A single one is the first of them.
 pub(super) const SPECS: [i64; 3] = [103, 104, 105];
 
-/// How often a resource is wanted.
+/// The count or for_each of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Once,
@@ -33,13 +33,13 @@ pub(super) struct Resource {
     pub(super) thing: Thing,
     label: String,
     times: Times,
-    /// Whether it is the second account's.
+    /// Whether it belongs to the second account.
     pub(super) is_other: bool,
-    /// An instance's candidates, if it has a choice.
+    /// An instance's candidates, if it has any.
     candidates: Option<Vec<i64>>,
 }
 
-/// What the provider does about leftovers of its configuration.
+/// The provider's reaction to leftovers of its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnLeftover {
     Adopt,
@@ -92,7 +92,7 @@ impl Configuration {
         Self { resources, on_leftover }
     }
 
-    /// How many of a kind an account is to have.
+    /// The expected number of objects of a kind in an account.
     pub(super) fn wanted(&self, thing: Thing, is_other: bool) -> usize {
         let of_it = self.resources.iter().filter(|resource| (resource.thing, resource.is_other) == (thing, is_other));
         of_it.map(|resource| resource.times.number()).sum()
@@ -111,7 +111,7 @@ impl Configuration {
         each.collect()
     }
 
-    /// The configuration as HCL. Resources of one kind are named alike.
+    /// The configuration as HCL. Resources of one kind have the same name.
     pub(super) fn hcl(&self) -> String {
         let leftover = match self.on_leftover {
             OnLeftover::Adopt => "on_leftover = \"adopt\"\n",

@@ -1,16 +1,16 @@
-//! What goes wrong in a run.
+//! The disturbances of a run.
 
 use damodel::sandbox::{Action, Code, Shape, When};
 use rand::{RngExt, rngs::StdRng};
 
-/// What a run is to do.
+/// The aim of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
     Apply,
     Destroy,
-    /// Replaces one of what there is.
+    /// Replaces one of the existing resources.
     Replace(usize),
-    /// Taints one of what there is, and applies.
+    /// Taints one of the existing resources, and applies.
     Taint(usize),
 }
 
@@ -26,18 +26,18 @@ pub(super) enum Break {
     Whole,
 }
 
-/// When a run is broken.
+/// The moment at which a run is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// When its creates, this many, have arrived, of which none is answered.
+    /// When this many creates arrived, none of which is answered.
     Arrived { creates: usize, processed: bool },
-    /// When its creates, this many, were accepted and are waited for.
+    /// When this many creates were accepted and are waited for.
     Accepted(usize),
-    /// When this many requests came.
+    /// After this many requests.
     Requests(usize),
 }
 
-/// Whose token a run has.
+/// The account whose token a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Foreign,
@@ -45,16 +45,16 @@ pub(super) enum Token {
     Same,
 }
 
-/// A run that is disturbed.
+/// A disturbed run.
 #[derive(Clone, Debug)]
 pub(super) struct Disturbance {
     pub(super) aim: Aim,
     pub(super) breaks: Break,
     pub(super) moment: Moment,
     pub(super) token: Token,
-    /// On which endpoint, when, and what.
+    /// The endpoint, the time and the effect of each.
     pub(super) faults: Vec<(&'static str, When, Action)>,
-    /// Whether there is no stock while the run goes on, from this create on.
+    /// The free GPUs of each specification during the run, if stock is scarce.
     pub(super) sold_out_after: Option<i64>,
     pub(super) parallelism: u32,
     /// Whether the next run waits until the processes of this one have ended.

@@ -1,4 +1,4 @@
-//! What the ledger says of a life.
+//! The judge of a life: compares the state and the output with the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,40 +15,40 @@ use super::{
 };
 use crate::support::terraform::{Diagnostic, Site, Workspace};
 
-/// Something in the state.
+/// An object in the state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Held {
     pub(super) address: String,
-    /// As the ledger calls it.
+    /// Its uid in the ledger.
     pub(super) uid: String,
     is_tainted: bool,
 }
 
-/// Why something may have been left behind.
+/// Why an object may have been left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Excuse {
-    /// It was answered, and the core did not keep it: it is only reported.
+    /// The create was answered, and Terraform did not store it: the object is only reported.
     Answered,
-    /// Its note was lost, when so many things had happened.
+    /// Its pending record was lost after this many events.
     Lost { events: usize },
 }
 
-/// What has happened so far.
+/// The history of a life so far.
 #[derive(Debug)]
 pub(super) struct Story {
-    /// What the sandbox has from the start.
+    /// The seed's objects.
     seed: BTreeSet<String>,
-    /// Whether a run has another account's token.
+    /// Whether a run uses another account's token.
     has_foreign: bool,
-    /// What may have been left behind, and why.
+    /// The objects that may have been left behind, and why.
     excused: BTreeMap<String, Excuse>,
-    /// Before the run.
+    /// The state before the run.
     held: Vec<Held>,
     aim: Aim,
     requests: usize,
 }
 
-/// All that the state holds.
+/// The objects in the state.
 pub(super) fn held(workspace: &Workspace<'_>) -> Vec<Held> {
     let state = state_file(workspace);
     let resources = state["resources"].as_array().cloned().unwrap_or_default();
@@ -69,7 +69,7 @@ pub(super) fn held(workspace: &Workspace<'_>) -> Vec<Held> {
     each.collect()
 }
 
-/// What all runs said, without the frame of their JSON.
+/// The output of all runs, without the frame of their JSON.
 pub(super) fn digest(workspace: &Workspace<'_>) -> String {
     let message = |line: &str| {
         let line: Value = serde_json::from_str(line).ok()?;
@@ -81,18 +81,18 @@ pub(super) fn digest(workspace: &Workspace<'_>) -> String {
     lines.map(|line| message(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
-/// Everything of the account that exists.
+/// All objects that exist.
 fn live(site: &Site) -> BTreeSet<String> {
     let ledger = site.ledger();
     [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().flat_map(|thing| ledger.live(thing)).collect()
 }
 
-/// What a marker says of the configuration: four digits behind the name.
+/// The part of a marker that identifies the configuration: four digits after the name.
 fn key_of(name: &str) -> &str {
     name.rsplit('-').next().and_then(|marker| marker.get(..4)).unwrap_or(name)
 }
 
-/// Whether the create that made it was answered with a refusal.
+/// Whether its create was answered with a refusal.
 fn was_refused(requests: &[RequestEntry], uid: &str) -> bool {
     let refused = |request: &&RequestEntry| request.code_n.is_some_and(|code| code != Code::InternalError.number());
     requests.iter().filter(refused).any(|request| request.created.iter().any(|created| created == uid))
@@ -110,14 +110,14 @@ impl Story {
         self.requests = workspace.site.ledger().requests.len();
     }
 
-    /// Looks at what a run has released, and notes what it cannot have known.
+    /// Checks the releases of a run, and excuses objects whose answers were not stored.
     pub(super) fn run_ends(&mut self, workspace: &Workspace<'_>, said: &str, is_broken: bool) {
         let ledger = workspace.site.ledger();
         let any_replaced = self.held.iter().any(|held| held.is_tainted);
         for request in ledger.requests.iter().skip(self.requests) {
             for uid in &request.released {
                 let before = self.held.iter().find(|held| held.uid == *uid);
-                // What hangs on something that is replaced is replaced with it.
+                // The dependents of a replaced resource are replaced with it.
                 let is_asked = self.aim != Aim::Apply || any_replaced;
                 assert!(
                     before.is_some() && is_asked,
@@ -143,19 +143,19 @@ impl Story {
         uids.filter(|uid| held.iter().all(|held| held.uid != *uid)).collect()
     }
 
-    /// Notes what nothing can know any more when `.terraform` is lost.
+    /// Excuses the objects outside the state when `.terraform` is lost.
     pub(super) fn data_is_lost(&mut self, workspace: &Workspace<'_>) {
         let (held, events) = (held(workspace), workspace.site.ledger().life.len());
         for uid in live(workspace.site).difference(&self.seed) {
             if held.iter().all(|held| held.uid != *uid) {
-                // By the time that a fresh runner is there, it is visible.
+                // It is visible by the time of a fresh runner.
                 workspace.site.mutate(Mutation::Hide { uid: uid.clone(), reads: 0 });
                 self.excused.insert(uid.clone(), Excuse::Lost { events });
             }
         }
     }
 
-    /// Whether the other account has it, though the resource is the main account's.
+    /// Whether the other account has it, though the resource belongs to the main account.
     pub(super) fn is_foreign(&self, workspace: &Workspace<'_>, held: &Held) -> bool {
         let state = state_file(workspace);
         let resources = state["resources"].as_array().cloned().unwrap_or_default();
@@ -168,7 +168,7 @@ impl Story {
         !is_aliased && life.iter().any(|event| event.uid == held.uid && event.account == "other")
     }
 
-    /// Holds the end of a life to the ledger. `said` is what the last runs said.
+    /// Compares the end of a life with the ledger. `said` is the output of the last runs.
     pub(super) fn judge(&self, workspace: &Workspace<'_>, wanted: &Configuration, said: &[Diagnostic]) {
         let site = workspace.site;
         let (held, ledger) = (held(workspace), site.ledger());
@@ -184,7 +184,7 @@ impl Story {
         assert_eq!(uids.len(), held.len(), "one thing at two addresses: {held:#?}\n{}", tell());
 
         let live = live(site);
-        // A deleted image leaves no trace, and for five minutes its absence proves nothing.
+        // A deleted image leaves no record, and for five minutes its absence proves nothing.
         let is_late = |uid: &str| {
             matches!(account(uid), Some((Thing::PrivateImage, _)))
                 && said.iter().any(|said| said.text().contains("not visible yet"))
@@ -213,8 +213,8 @@ impl Story {
             let may_be_foreign = self.has_foreign && thing.is_some_and(|(_, is_other)| is_other);
             let is_excused = match self.excused.get(uid) {
                 Some(Excuse::Answered) => true,
-                // A create that could have met it was made only where a warning is all that is wanted. One of another
-                // configuration does not take it for its own: it was made in this account by mistake, with its token.
+                // If leftovers are errors, no later create with its key was sent. Other configurations do not adopt it:
+                // it was created in this account by mistake, with its token.
                 Some(Excuse::Lost { events }) => {
                     let born = ledger.life.iter().find(|event| event.uid == *uid && event.kind == LifeKind::Created);
                     let key = born.map(|event| key_of(&event.name));
@@ -223,25 +223,25 @@ impl Story {
                             && Some((event.thing, event.account == "other")) == thing
                             && Some(key_of(&event.name)) == key
                     };
-                    // With the other account's token, a create of the main one has adopted it.
+                    // With the other account's token, a create of the main account has adopted it.
                     let is_told_apart = wanted.on_leftover == OnLeftover::Warn
                         || self.is_renamed(site, uid)
                         || (may_be_foreign && is_told);
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
                 None if may_be_foreign => true,
-                // The answer said that nothing was made.
+                // According to the answer, nothing was created.
                 None => wanted.on_leftover == OnLeftover::Warn && is_refused,
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
-            // Of what lost its note or was refused, only the marker is known: the create that meets it warns.
+            // If the record is lost or the create refused, only the marker remains: a create that finds it warns.
             let is_unknowable = is_refused || matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
             assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());
         }
         self.judge_secrets(workspace);
     }
 
-    /// Holds what is left after the destroy to what was excused.
+    /// Compares the objects after the destroy with the excused ones.
     pub(super) fn judge_end(&self, workspace: &Workspace<'_>) {
         assert_eq!(held(workspace), [], "{}", digest(workspace));
         let ledger = workspace.site.ledger();
@@ -263,7 +263,7 @@ impl Story {
         }
     }
 
-    /// What a text can call it: its uid, its database id, and the name that was sent.
+    /// Its names in texts: its uid, its database id, and the name of the create.
     fn names(&self, site: &Site, uid: &str) -> Vec<String> {
         let state = site.sandbox().state();
         let disks = state["disks"].as_array().unwrap();
@@ -276,7 +276,7 @@ impl Story {
         [Some(uid.to_owned()), id, marker].into_iter().flatten().collect()
     }
 
-    /// Whether it bears the name that was wanted, so that nothing tells whose it was.
+    /// Whether it has its final name, which has no marker.
     fn is_renamed(&self, site: &Site, uid: &str) -> bool {
         site.ledger().life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed)
     }

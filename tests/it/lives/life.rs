@@ -1,4 +1,4 @@
-//! One life: disturbed runs, and the runs by which an operator puts everything right.
+//! A life: disturbed runs, followed by the runs with which an operator repairs everything.
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
@@ -14,11 +14,11 @@ use super::{
 use crate::support::terraform::{Cli, Diagnostic, Site, Started, Workspace};
 
 const TOKEN: &str = "DAMODEL_API_TOKEN";
-/// How long a disturbed run may go on before its operator ends it.
+/// How long a disturbed run may take before its operator ends it.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// As many applies as an operator would try in the end.
+/// The most applies that an operator tries at the end.
 const APPLIES: usize = 8;
-/// More GPUs than any life wants.
+/// More GPUs than any life needs.
 const STOCK: i64 = 64;
 
 /// A life.
@@ -27,7 +27,7 @@ pub(super) struct Life {
     seed: u64,
     configuration: Configuration,
     disturbances: Vec<Disturbance>,
-    /// Whether everything is destroyed in the end.
+    /// Whether everything is destroyed at the end.
     ends: bool,
 }
 
@@ -61,7 +61,7 @@ impl Life {
         }
     }
 
-    /// A run in which something breaks.
+    /// A disturbed run.
     fn disturbed(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, story: &mut Story) {
         let site = workspace.site;
         match disturbance.token {
@@ -117,7 +117,7 @@ impl Life {
         }
     }
 
-    /// Breaks a run at its moment. One that comes to no end is interrupted, twice, and killed.
+    /// Breaks a run at its moment. A run that does not end is interrupted, twice, and killed.
     fn broken(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, started: &mut Started<'_>) {
         let site = workspace.site;
         let before = site.ledger().requests.len();
@@ -142,13 +142,13 @@ impl Life {
             Break::Terminate => started.terminate(),
             Break::TwoInterrupts => {
                 started.interrupt();
-                // One that comes before Terraform listens is lost.
+                // A signal that arrives before Terraform listens is lost.
                 started.until_said("Interrupt received", PATIENCE);
                 started.interrupt();
             }
             Break::Whole => started.kill(),
         }
-        // What hangs or sticks is let go where nobody was killed: an operator looks and waits.
+        // If nothing was killed, stuck objects are released from their wait: an operator looks and waits.
         if matches!(disturbance.breaks, Break::Core | Break::Whole) {
             return;
         }
@@ -166,8 +166,8 @@ impl Life {
         }
     }
 
-    /// Destroys what a run under another account's token has made there: the state of this configuration is the main
-    /// account's.
+    /// Destroys the objects of a run under another account's token: the state of this configuration belongs to the main
+    /// account.
     fn undo_foreign(&self, workspace: &Workspace<'_>, story: &mut Story) {
         for _ in 0..3 {
             let foreign: Vec<Held> =
@@ -185,8 +185,8 @@ impl Life {
         assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, held)), "{}", digest(workspace));
     }
 
-    /// Applies until that succeeds, and does what the errors advise. Returns what the last apply and a plan after it
-    /// said.
+    /// Applies until it succeeds, and follows the advice of the errors. Returns the output of the last apply and of a
+    /// plan after it.
     fn put_right(&self, workspace: &Workspace<'_>, story: &mut Story) -> Vec<Diagnostic> {
         for _ in 0..APPLIES {
             story.run_begins(workspace, Aim::Apply);
@@ -207,7 +207,7 @@ impl Life {
     }
 }
 
-/// Follows the advice of an error to import something: the first object that has no address yet.
+/// Follows the advice of an error to import an object: the first one without an address.
 fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet<String>) {
     let text = error.text();
     let ids = text.split("terraform import ").skip(1).filter_map(|rest| rest.split_whitespace().nth(1));
@@ -217,13 +217,13 @@ fn import(workspace: &Workspace<'_>, error: &Diagnostic, imported: &mut BTreeSet
     imported.insert(id);
 }
 
-/// Lets this many GPUs of each specification be free.
+/// Sets the number of free GPUs of each specification.
 fn stock(site: &Site, stock: i64) {
     SPECS.iter().for_each(|spec| site.set_spec(*spec, None, Some(stock)));
 }
 
-/// Lets the next run be one some minutes later for creates of which nothing came to the main account: a run that comes
-/// sooner waits for up to ten minutes.
+/// Makes pending records older whose creates did not reach the main account: otherwise the next run waits for up to ten
+/// minutes.
 fn age_what_was_never_made(workspace: &Workspace<'_>) {
     let ledger = workspace.site.ledger();
     for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {
@@ -238,7 +238,7 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
             for moment in ["begun_at", "updated_at"] {
                 note.content[moment] = (note.content[moment].as_i64().unwrap_or_default() - 900).into();
             }
-            // Its run may have ended it by now.
+            // Its run may have removed it by now.
             if note.path.exists() {
                 fs::write(&note.path, note.content.to_string()).unwrap();
             }
@@ -246,8 +246,8 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
     }
 }
 
-/// Puts the backup in place of a state file that the core was killed in: it empties the file before it writes, and to
-/// the next run an empty file is no state at all.
+/// Restores the backup of a state file that was being written when Terraform was killed: Terraform empties the file
+/// first, and the next run reads an empty file as no state.
 fn restore_cut_state(workspace: &Workspace<'_>) {
     let file = workspace.directory().join("terraform.tfstate");
     let backup = file.with_extension("tfstate.backup");
@@ -256,7 +256,7 @@ fn restore_cut_state(workspace: &Workspace<'_>) {
     }
 }
 
-/// The state as its file has it; nothing where there is none, or where the core was killed while it wrote.
+/// The state file; null if it is missing, or if Terraform was killed while it wrote.
 pub(super) fn state_file(workspace: &Workspace<'_>) -> Value {
     let file = workspace.directory().join("terraform.tfstate");
     fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()

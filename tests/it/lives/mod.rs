@@ -1,10 +1,10 @@
-//! Random lives: configurations that are applied while everything breaks, and then by an apply that succeeds.
+//! Random lives: configurations that are applied with disturbances, and then by an apply that succeeds.
 //!
-//! The oracle is the sandbox's ledger. In the end every thing that exists is in the state, or was named by the last run
-//! and could not be known; nothing was bought twice, nothing was released that no run wanted released, no output holds
-//! a secret, and the plan is empty.
+//! The oracle is the sandbox's ledger. At the end every existing object is in the state, or was named by the last run
+//! and could not be known; nothing was bought twice, nothing was released without a run that planned it, no output
+//! contains a secret, and the plan is empty.
 //!
-//! A life follows from its seed alone, but for the moments at which its processes are killed. To repeat one:
+//! A life follows from its seed, except for the moments at which its processes are killed. To repeat one:
 //! `LIVES_SEED=<seed> cargo test --test it lives::`; to try more, set `LIVES_RUNS` to their number.
 
 mod configuration;
@@ -27,7 +27,7 @@ use crate::support::terraform::each_cli;
 
 const RUNS: u64 = 40;
 const FIRST_SEED: u64 = 1;
-/// As many at once as keep two processors busy while things are waited for.
+/// The lives that run at once: enough to keep two processors busy while others wait.
 const AT_ONCE: usize = 12;
 
 #[test]

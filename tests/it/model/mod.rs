@@ -12,11 +12,11 @@ use futures_util::FutureExt as _;
 
 use crate::support::gguf::{F16, F32, Gguf, Q4_K, Q8_0, Size};
 
-/// Files in memory: their headers, and how long they are with their data.
+/// Files in memory: their headers, and their lengths with the data.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     files: BTreeMap<String, (Vec<u8>, u64)>,
-    /// How many bytes were asked for.
+    /// The number of requested bytes.
     pub(crate) asked: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ impl Source for Files {
         let (header, size) = self.files.get(name).ok_or_else(|| format!("no file {name}"))?;
         assert!(length <= 512 << 10 && offset + length as u64 <= *size, "{length} bytes from {offset} of {size}");
         self.asked.fetch_add(length as u64, Ordering::Relaxed);
-        // Behind the header there are zeros.
+        // Zeros follow the header.
         let start = usize::try_from(offset).unwrap().min(header.len());
         let mut bytes = header[start..(start + length).min(header.len())].to_vec();
         bytes.resize(length, 0);
@@ -54,7 +54,7 @@ fn model(file: &Gguf) -> Model {
     read(&Files::of(file), "m.gguf").now_or_never().unwrap().unwrap()
 }
 
-/// What is wrong with a file.
+/// The fault of a file.
 fn fault(header: Vec<u8>, length: u64) -> Fault {
     let files = Files::default().with("m.gguf", header, length);
     match read(&files, "m.gguf").now_or_never().unwrap() {
@@ -161,7 +161,7 @@ fn only_the_header_is_read_and_in_few_pieces() {
     read(&files, "m.gguf").now_or_never().unwrap().unwrap();
     let (asked, header) = (files.asked.load(Ordering::Relaxed), file.header().len() as u64);
     assert!(asked < header * 2 + (64 << 10), "{asked} bytes for a header of {header}");
-    // A vocabulary of ten MiB.
+    // A vocabulary of 10 MiB.
     let tokens: Vec<String> = (0..400_000).map(|token| format!("token number {token:06}")).collect();
     let large = file.texts("tokenizer.ggml.other", &tokens);
     assert!(large.header().len() > 10 << 20);
@@ -280,7 +280,7 @@ fn a_header_of_many_texts_ends_at_the_limit() {
     };
     assert_eq!(fault(texts(u64::MAX), 1 << 40), Fault::Truncated);
     assert_eq!(fault(texts(1 << 30), 1 << 40), Fault::TooLarge);
-    // Two files that are within the limit each, and not together.
+    // Two files that are within the limit, but not together.
     let long = [&8_u32.to_le_bytes()[..], &(LARGEST_HEADER / 8 * 5).to_le_bytes()].concat();
     let part = |number| {
         Gguf::new("llama")
@@ -313,7 +313,7 @@ fn tensors_that_cannot_be_are_refused() {
     assert!(matches!(fault_of_entry(&layer), Fault::InvalidTensor { .. }));
 }
 
-/// The same in a file that is long enough for anything.
+/// The same in a file that is long enough for any tensor.
 fn fault_of_entry(file: &Gguf) -> Fault {
     fault(file.header(), 1 << 50)
 }

@@ -1,5 +1,5 @@
-//! The computed memory beside what a real llama-server prints. It needs one that is built for the CPU, named by
-//! `DAMODEL_LLAMA_SERVER`.
+//! The computed memory compared with the output of a real llama-server. It needs one that is built for the CPU, named
+//! by `DAMODEL_LLAMA_SERVER`.
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,10 @@ use super::Files;
 use crate::support::gguf::{Q4_K, Q8_0, Size};
 
 const MIB: f64 = 1_048_576.0;
-/// Half of the last digit that the server prints, and a little for its own rounding.
+/// Half of the last printed digit, and a little for the server's own rounding.
 const PRINTED: f64 = 0.005_01;
 
-/// What a server prints of its memory, in MiB.
+/// The memory that a server prints, in MiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct Printed {
     weights: f64,
@@ -28,7 +28,7 @@ struct Printed {
     compute: f64,
 }
 
-/// Ends the server, however the test ends.
+/// A running server, which is killed at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -113,7 +113,7 @@ fn models() -> Vec<(&'static str, Size)> {
     ]
 }
 
-/// Options as the function takes them.
+/// Options as arguments of the function.
 type Set = &'static [(&'static str, &'static str)];
 
 const OPTIONS: &[Set] = &[
@@ -130,7 +130,7 @@ const OPTIONS: &[Set] = &[
     &[("context_size", "4096"), ("ubatch", "128"), ("batch", "256")],
 ];
 
-/// The same as the server's arguments.
+/// The same as arguments of the server.
 fn arguments(set: Set) -> Vec<String> {
     let mut all = BTreeMap::from([
         ("context_size", "32768"),
@@ -162,7 +162,7 @@ fn arguments(set: Set) -> Vec<String> {
     words
 }
 
-/// Starts a server and reads until it has told the size of its buffers.
+/// Starts a server and reads until it has printed the sizes of its buffers.
 fn printed(program: &Path, file: &Path, set: Set) -> Printed {
     let mut command = Command::new(program);
     let folder = program.parent().unwrap();
@@ -196,7 +196,7 @@ fn printed(program: &Path, file: &Path, set: Set) -> Printed {
         } else if line.contains("KV buffer size") {
             found.cache += size();
         } else if line.contains("compute buffer size =") {
-            // On a CPU there is one of them, and it comes last.
+            // On a CPU there is one compute buffer, and it is printed last.
             found.compute = size();
             return found;
         }
@@ -230,7 +230,7 @@ fn a_real_server_prints_what_is_computed() {
         for set in OPTIONS {
             let options = Options::parse(set.iter().copied()).unwrap();
             let found = memory(&model, &options);
-            // Without a card all weights are on the host, and a tied output is no copy.
+            // Without a GPU all weights are on the host, and a tied output is not a copy.
             let on_host = memory(&model, &Options { gpu_layers: 0, ..options.clone() });
             let mib = |bytes: u64| bytes as f64 / MIB;
             let (cache, compute) = (mib(found.cache.unwrap()), mib(found.compute.unwrap()));
@@ -242,7 +242,7 @@ fn a_real_server_prints_what_is_computed() {
                 }
             };
             differs("weights", weights, real.weights, PRINTED);
-            // A cache with windows is printed in two numbers.
+            // A cache with windows is printed as two numbers.
             differs("cache", cache, real.cache, 2.0 * PRINTED);
             differs("compute", compute, real.compute, (real.compute * 0.1).max(64.0));
             let difference = compute - real.compute;

@@ -1,4 +1,4 @@
-//! How the plugin ends, and what does not end it, through a real process.
+//! Events that end the plugin, and events that do not, through a real process.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -37,7 +37,7 @@ async fn shutdown_ends_the_process_while_streams_are_open() {
     assert_eq!(ended.status.code(), Some(0));
     assert!(ended.leftovers.is_empty(), "{ended:?}");
     assert_eq!(ended.stderr, "");
-    // The streams ended in order, and not because the connection broke.
+    // The streams ended in order, not because of a broken connection.
     assert_eq!(stdio.unwrap().into_inner().message().await.unwrap(), None);
     assert_eq!(broker.unwrap().into_inner().message().await.unwrap(), None);
 }
@@ -77,7 +77,7 @@ async fn the_end_of_standard_input_means_nothing() {
 async fn a_log_that_nobody_reads_harms_nothing() {
     let mut plugin = PluginProcess::start().await;
     plugin.close_stderr().await;
-    // Worth a warning, which cannot be written.
+    // This logs a warning, which cannot be written.
     let server = plugin.handshake.certificate.as_ref().unwrap();
     let nobody = client_config(server, None, &[&rustls::version::TLS12]);
     assert!(plugin.tls(nobody).await.is_err());
@@ -116,7 +116,7 @@ async fn a_closed_connection_ends_nothing() {
 
 #[tokio::test]
 async fn the_death_of_the_core_ends_the_process() {
-    // The shell is the core here; with a second command it cannot simply become the plugin.
+    // The shell stands for Terraform here; because of the second command it cannot replace itself with the plugin.
     let mut core = PluginProcess::command("sh");
     core.args(["-c", "\"$0\"; :", BINARY]).stdin(Stdio::null());
     let plugin = PluginProcess::launch(core, Some(ClientIdentity::generate())).await;
@@ -124,7 +124,7 @@ async fn the_death_of_the_core_ends_the_process() {
     assert_eq!(plugin.sockets().len(), 1);
 
     plugin.signal(Signal::SIGKILL);
-    // The plugin holds the standard output, so this waits for its end.
+    // The plugin has the standard output open, so this waits for its end.
     let ended = plugin.ended().await;
     assert_eq!(ended.status.code(), None, "the shell was killed");
     assert!(ended.leftovers.is_empty(), "{ended:?}");

@@ -1,4 +1,4 @@
-//! How the core starts the provider: the handshake, through a real process.
+//! The handshake with Terraform, through a real process.
 
 mod end;
 mod panic;
@@ -15,7 +15,7 @@ use crate::support::{
     proto::health::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient},
 };
 
-/// Asks whether the plugin is well.
+/// The plugin's health check.
 pub(crate) async fn check(channel: tonic::transport::Channel) -> ServingStatus {
     let request = HealthCheckRequest { service: "plugin".to_owned() };
     let answer = HealthClient::new(channel).check(request).await.unwrap();
@@ -123,7 +123,7 @@ async fn what_is_logged_is_hclog() {
         for key in ["@level", "@message", "@module", "@timestamp"] {
             assert!(line[key].is_string(), "{line}");
         }
-        // Libraries do not speak below a warning.
+        // Libraries log warnings and errors only.
         assert!(line["@module"].as_str().unwrap().starts_with("provider"), "{line}");
         let fraction = line["@timestamp"].as_str().unwrap().split('.').nth(1);
         assert_eq!(fraction.unwrap().len(), "123456Z".len(), "{line}");

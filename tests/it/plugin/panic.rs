@@ -1,4 +1,4 @@
-//! What a panic says on standard error, in a process of its own.
+//! The standard error of a panic, in a process of its own.
 
 use std::{
     io::Write as _,
@@ -9,7 +9,7 @@ use damodel::{framework::Value, plugin};
 
 use crate::protocol::fixture::{Fixture, only, planned, thing};
 
-/// Runs the test named `child` in another process, and gives what it wrote on standard error.
+/// Runs the test named `child` in another process, and returns its standard error.
 fn stderr_of(child: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([child, "--exact", "--ignored", "--nocapture"])
@@ -33,7 +33,7 @@ fn on_the_main_thread() {
 async fn in_a_call() {
     plugin::install_panic_hook();
     plugin::log::install(&plugin::log::Settings::read("damodel", |_| None), None);
-    // On the main thread a panic ends the process, so the call is on another one, as it is in the server.
+    // On the main thread a panic ends the process, so the call is on another one, as in the server.
     let call = std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

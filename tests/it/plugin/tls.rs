@@ -1,4 +1,4 @@
-//! Who is let in, through a real process.
+//! The clients that the plugin accepts, through a real process.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::{
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
-/// The alert by which the plugin refuses `identity`.
+/// The alert with which the plugin refuses `identity`.
 async fn refusal(
     plugin: &PluginProcess,
     identity: Option<&ClientIdentity>,
@@ -26,7 +26,7 @@ async fn refusal(
 ) -> AlertDescription {
     let server = plugin.handshake.certificate.as_ref().unwrap();
     let config = client_config(server, identity, &[version]);
-    // In TLS 1.3 the client is done before the server has looked at its certificate.
+    // In TLS 1.3 the client is done before the server has checked its certificate.
     let error = match plugin.tls(config).await {
         Err(error) => error,
         Ok(mut stream) => stream.read_u8().await.unwrap_err(),
@@ -96,10 +96,10 @@ async fn a_client_that_does_not_speak_tls_is_refused() {
     still_serves(plugin, 1).await;
 }
 
-/// The type of a TLS record that carries an alert.
+/// The type of a TLS record with an alert.
 const TLS_ALERT: u8 = 21;
 
-/// The right client comes after those that were `refused`, each of which is worth a warning.
+/// The right client connects after those that were `refused`, each of which is logged as a warning.
 async fn still_serves(plugin: PluginProcess, refused: usize) {
     check(plugin.connect().await).await;
     let log = plugin.shut_down().await.stderr;

@@ -32,7 +32,7 @@ fn request(text: impl Into<Value>) -> invoke_action::Request {
     }
 }
 
-/// What it told, and how it ended, judged as the core does it: one completed event, and nothing after it.
+/// The progress and the diagnostics, checked like in Terraform: one completed event, and nothing after it.
 async fn told(stream: tonic::Streaming<invoke_action::Event>) -> (Vec<String>, Vec<Diagnostic>) {
     let mut events: Vec<_> = stream.map(|event| event.unwrap().r#type.expect("an event is something")).collect().await;
     let Some(Event::Completed(completed)) = events.pop() else { panic!("not completed") };
@@ -51,7 +51,7 @@ async fn invoke(fixture: &mut Fixture, request: invoke_action::Request) -> (Vec<
 async fn the_schema_and_the_metadata_name_them() {
     let client = &mut Fixture::unconfigured().core.client;
     let schema = client.get_provider_schema(get_provider_schema::Request {}).await.unwrap().into_inner();
-    // The core crashes on an action without its schema.
+    // Terraform crashes on an action without its schema.
     assert_eq!(schema.action_schemas[SHOUT].schema.as_ref().unwrap().block.as_ref().unwrap().attributes.len(), 2);
     let metadata = client.get_metadata(get_metadata::Request {}).await.unwrap().into_inner();
     assert_eq!(metadata.actions[0].type_name, SHOUT);

@@ -1,4 +1,4 @@
-//! Ephemeral resources through the protocol: opened and closed; what is held, put off and refused.
+//! Ephemeral resources through the protocol: opened and closed; held, deferred and refused.
 
 use damodel::{
     framework::{Ends, OfferKind, Provider as _, Server, Type, Value},
@@ -88,7 +88,7 @@ async fn what_is_held_lives_from_open_to_close() {
     let renewed = renew(&mut fixture, opened.private).await;
     assert!(renewed.diagnostics.is_empty() && renewed.renew_at.is_none());
     assert_eq!(held(&fixture), 1);
-    // A second close, or one in another process, finds nothing and harms nothing.
+    // A second close, or one in another process, has no effect.
     for private in [renewed.private.clone(), renewed.private, None, Some(b"\xff".to_vec())] {
         assert!(close(&mut fixture, private).await.is_empty());
         assert_eq!(held(&fixture), 0);
@@ -131,7 +131,7 @@ async fn what_fails_to_open_holds_nothing() {
     }
 }
 
-/// A process may serve many cores, and one that has gone away closes nothing.
+/// One process may serve several callers, and a caller that has disconnected closes nothing.
 #[tokio::test]
 async fn what_nobody_hears_of_is_not_held() {
     let mut fixture = Fixture::new().await;
@@ -147,7 +147,7 @@ async fn what_nobody_hears_of_is_not_held() {
     call.abort();
     fixture.signals.finished.notified().await;
     timeout(DEADLINE, fixture.signals.loans.returned()).await.unwrap();
-    // Another core goes on.
+    // Another caller continues.
     let opened = open(&mut fixture, "a").await;
     assert_eq!(held(&fixture), 1);
     close(&mut fixture, opened.private).await;
@@ -178,7 +178,7 @@ async fn what_is_open_ends_with_its_caller_and_not_with_its_call() {
     timeout(DEADLINE, fixture.signals.loans.returned()).await.unwrap();
 }
 
-/// Sends a word, and sees it come back.
+/// Sends a word, and receives its echo.
 async fn echoes(stream: &mut TcpStream) {
     let echoed = async {
         stream.write_all(b"word").await.unwrap();
@@ -189,7 +189,7 @@ async fn echoes(stream: &mut TcpStream) {
     timeout(DEADLINE, echoed).await.unwrap();
 }
 
-/// After the first Ctrl-C the core stops each provider, lets finish what is under way, and closes then.
+/// After the first Ctrl-C Terraform stops each provider, waits for running operations, and then closes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
     let Some(sshd) = Sshd::started() else { return };
@@ -246,7 +246,7 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
     }
 }
 
-/// A value of an object type in which all is null.
+/// A value of an object type with null attributes.
 fn nulls(ty: &Type) -> Value {
     let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
     Value::object(attributes.keys().map(|name| (name.clone(), Value::Null)))

@@ -1,4 +1,4 @@
-//! What the tests of the protocol share: a provider under test, its values, and how answers are taken apart.
+//! Shared parts of the protocol tests: a provider under test, its values, and readers of answers.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn region(name: &str) -> Value {
     Value::object([("region", name.into())])
 }
 
-/// A thing's configuration: a name, and null for the rest.
+/// The configuration of an `echo_thing`: a name, and null for the rest.
 pub(crate) fn thing(name: &str) -> Value {
     let Type::Object(types) = schema().ty() else { panic!("a schema is an object") };
     let mut thing = Value::object(types.keys().map(|name| (name, Value::Null)));
@@ -53,7 +53,7 @@ pub(crate) fn thing(name: &str) -> Value {
     thing
 }
 
-/// What a create of the named thing is planned to be.
+/// The planned value for a create with this name.
 pub(crate) fn planned(name: &str) -> Value {
     let mut planned = thing(name);
     planned.set_attribute("id", Value::Unknown);
@@ -78,7 +78,7 @@ pub(crate) fn path(diagnostic: &Diagnostic) -> Vec<Selector> {
     steps.into_iter().map(|step| step.selector.unwrap()).collect()
 }
 
-/// Cut off in the middle of a text.
+/// A value that is cut in the middle of a text.
 pub(crate) fn hostile() -> DynamicValue {
     DynamicValue { msgpack: vec![0xdf, 0xff, 0xff, 0xff, 0xff, 0xa4, b'p', b'l'], json: Vec::new() }
 }

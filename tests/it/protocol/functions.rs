@@ -23,7 +23,7 @@ fn number(value: impl Into<Value>) -> DynamicValue {
     dynamic(&Type::Number, &value.into())
 }
 
-/// As OpenTofu sends it.
+/// In OpenTofu's form.
 fn null() -> DynamicValue {
     DynamicValue::default()
 }
@@ -90,7 +90,7 @@ async fn what_is_unknown_makes_the_result_unknown() {
     assert!(result.unwrap().is_unknown());
     let result = call(NAME, vec![text("a"), number(1), unknown()]).await;
     assert!(result.unwrap().is_unknown());
-    // A rule that is broken is told as early as can be.
+    // A violated rule is reported as early as possible.
     let (argument, _) = refused(vec![unknown(), number(10), text("b")]).await;
     assert_eq!(argument, Some(1));
 }

@@ -1,4 +1,4 @@
-//! The identity of a thing through the protocol: in every answer, for imports, and from older states.
+//! The identity of a resource through the protocol: in every answer, for imports, and from older states.
 
 use damodel::{
     framework::{Type, Value},
@@ -40,7 +40,7 @@ async fn every_answer_of_a_life_has_it() {
     assert_eq!(core.read(&made.value, &made.private).await.identity, known);
     let plan = core.plan(&thing("a"), &made.value, &thing("a"), b"").await;
     assert_eq!(plan.identity, known);
-    // A replacement begins with what there is, and ends with something new.
+    // The plan of a replacement has the identity of the old object.
     let plan = core.plan(&thing("b"), &made.value, &thing("b"), b"").await;
     assert_eq!((plan.replace.len(), plan.identity), (1, known.clone()));
     let plan = core.plan(&Value::Null, &made.value, &Value::Null, b"").await;
@@ -105,7 +105,7 @@ async fn upgrade(version: i64, json: &[u8]) -> Result<Value, Vec<Diagnostic>> {
 async fn a_stored_one_is_read() {
     let read = upgrade(0, br#"{"thing": "id-a", "size": 3, "gone": true}"#).await.unwrap();
     assert_eq!(read, identified("id-a", 3));
-    // A state that never had one.
+    // A state without an identity.
     assert_eq!(upgrade(0, b"").await.unwrap(), identified(Value::Null, Value::Null));
     for (version, json, summary) in [
         (7, &b"{}"[..], "The identity is of an unknown version"),

@@ -1,4 +1,4 @@
-//! The life of a thing through the protocol: what is made, what fails, what is cut off.
+//! The life cycle of a resource through the protocol: creates, failures and interruptions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists through the protocol: event by event, to the limit, to an error, or until nobody listens.
+//! Lists through the protocol: event by event, to the limit, to an error, or until the caller disconnects.
 
 use damodel::{
     framework::{Type, Value},
@@ -34,7 +34,7 @@ fn request(config: &Value, limit: i64) -> list_resource::Request {
     }
 }
 
-/// All events, each judged as the core does it.
+/// All events, each checked like in Terraform.
 async fn events(fixture: &mut Fixture, request: list_resource::Request) -> Vec<list_resource::Event> {
     let (limit, wants_state) = (request.limit, request.include_resource_object);
     let stream = fixture.core.client.list_resource(request).await.unwrap().into_inner();

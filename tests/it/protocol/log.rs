@@ -1,4 +1,4 @@
-//! What the log says of a call, and what it never says.
+//! The log lines of a call, which never contain secrets.
 
 use std::{
     io,
@@ -28,10 +28,9 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// Collects what this thread logs until the guard is dropped.
+    /// Collects the log of this thread until the guard is dropped.
     fn collect(&self, level: LevelFilter) -> tracing::subscriber::DefaultGuard {
-        // Whether an event is wanted is remembered for all threads; a collector that lives on keeps others from
-        // forgetting ours.
+        // The interest in an event is cached for all threads: without a permanent collector, others could disable ours.
         static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
         EVERYTHING.get_or_init(|| {
             let sink = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(io::sink).finish();

@@ -1,4 +1,4 @@
-//! Each call of the protocol, well and ill used, in process: the whole service without a socket.
+//! Each call of the protocol, with right and wrong use, in process: the whole service without a socket.
 
 mod actions;
 mod descriptor;
@@ -175,7 +175,7 @@ async fn an_unreadable_attribute_is_pointed_at() {
     };
     let response = fixture.core.client.validate_resource_config(request).await.unwrap();
     let said = response.into_inner().diagnostics;
-    // The core shows an element, and not what is in it.
+    // Terraform can show an element of the list, but not an attribute in it.
     assert_eq!(path(only(&said)), [Selector::AttributeName("disks".into()), Selector::ElementKeyInt(0)]);
     assert!(only(&said).detail.contains("disks[0].size"));
     assert!(!only(&said).detail.contains("planted"));

@@ -1,10 +1,10 @@
-//! Where a real command line shows an error: on the attribute, however deep it lies.
+//! The position of an error in a real command line: on the attribute, at any depth.
 
 use crate::support::terraform::{Diagnostic, Site, Workspace, each_cli, refusal};
 
 const PROVIDER: &str = "terraform {\n  required_providers {\n    damodel = { source = \"damodel/damodel\" }\n  }\n}\n";
 
-/// The line of the only error of a configuration that is made of these lines.
+/// The line of the only error of a configuration with these lines.
 fn line_of_error(word: &str, lines: &[&str]) {
     each_cli(|cli| {
         let site = Site::start();

@@ -1,4 +1,4 @@
-//! Calls for what the provider does not have.
+//! Calls for types that the provider does not have.
 
 use damodel::protocol::tfplugin6::{get_states, move_resource_state};
 use tonic::Code;

@@ -1,5 +1,5 @@
-//! What the inference server of the sandbox's instances answers, and what its tools tell, against what was measured on
-//! two real ones.
+//! The answers of the inference server in the sandbox's instances, and the output of its tools, compared with
+//! measurements of two real ones.
 
 use std::{
     fs,
@@ -166,7 +166,7 @@ fn the_gpu_is_told_as_its_driver_tells_it() {
         let (out, _, code) = home.tool("nvidia-smi", &[&format!("--query-gpu={fields}"), &format!("--format={form}")]);
         (out, code)
     };
-    // A driver from before it told the capability.
+    // An older driver without the capability.
     assert_eq!(
         query("name,compute_cap", "csv,noheader"),
         ("Field \"compute_cap\" is not a valid field to query.\n\n".to_owned(), 2)
@@ -199,7 +199,7 @@ fn a_slot_is_taken_by_one_request_at_a_time() {
     });
 }
 
-/// A client that has gone is not answered to the end.
+/// A client that disconnects ends the generation of its answer.
 #[test]
 fn a_client_that_goes_frees_its_slot() {
     let home = Home::usual();

@@ -10,7 +10,7 @@ use crate::{
     support::wait::wait_for,
 };
 
-/// A home in which the source can be compiled; none, with a word, where cmake is missing.
+/// A home in which the source can be compiled; `None`, with a message, if cmake is missing.
 fn home(gpu: &str, toolkit: &str) -> Option<Home> {
     (has("cmake") && has("c++")).then(|| Home::new(&Machine::with(gpu, toolkit)))
 }
@@ -19,7 +19,7 @@ fn shell(home: &Home, script: &str) -> Output {
     home.command("/bin/sh").args(["-c", script]).output().unwrap()
 }
 
-/// Compiles a source tree below the home for these architectures, as llama.cpp is compiled.
+/// Compiles a source tree below the home for these architectures, like llama.cpp.
 fn compile(home: &Home, source: &str, options: &str) -> Output {
     let script = format!(
         "cmake -S {source} -B build -DCMAKE_BUILD_TYPE=Release {options} -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Starts what was compiled, at port 8000.
+/// Starts the compiled server, at port 8000.
 fn start(home: &Home) -> Server {
     let mut command = home.command(home.path().join("build/bin/llama-server"));
     command.args(["--port", "8000", "-ngl", "999", "-m", "public-storage/model/tiny.gguf"]);
@@ -124,7 +124,7 @@ fn a_slow_compile_can_be_killed_and_taken_up() {
     let slow = home.path().join(SOURCE).join("slow-build");
     fs::write(&slow, "600").unwrap();
     let configured = shell(&home, &format!("cmake -S {SOURCE} -B build {}", cuda("80")));
-    // The configuration itself compiles nothing of the tree.
+    // The configure step compiles nothing of the tree.
     assert!(configured.status.success(), "{}", text(&configured));
     let mut build = home.command("/bin/sh");
     build.args(["-c", "setsid cmake --build build --target llama-server & wait $!"]);

@@ -1,4 +1,4 @@
-//! Chats, as a client sees them on the wire.
+//! Chats on the wire.
 
 use std::time::Duration;
 

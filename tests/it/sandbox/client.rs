@@ -1,4 +1,4 @@
-//! A client that sees the wire: one request a connection, and what came back however broken it is.
+//! A raw HTTP client: one request a connection, and the received bytes, however incomplete.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What came back before the connection ended.
+/// The bytes that were received before the connection ended.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -24,7 +24,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Whether the body is as long as was announced, or has come to its last chunk.
+    /// Whether the body has its announced length, or its last chunk.
     pub(crate) fn is_whole(&self) -> bool {
         match self.headers.get("content-length") {
             Some(length) => *length == self.body.len().to_string(),
@@ -32,7 +32,7 @@ impl Reply {
         }
     }
 
-    /// The chunks of a body without an announced length (RFC 9112, chunked transfer coding), as far as they came.
+    /// The chunks of a body without an announced length (RFC 9112, chunked transfer coding), as far as received.
     pub(crate) fn chunks(&self) -> Vec<Vec<u8>> {
         assert_eq!(self.headers.get("transfer-encoding").map(String::as_str), Some("chunked"));
         let mut chunks = Vec::new();
@@ -49,20 +49,20 @@ impl Reply {
         chunks
     }
 
-    /// The chunks together.
+    /// The joined chunks.
     pub(crate) fn unchunked(&self) -> Vec<u8> {
         self.chunks().concat()
     }
 }
 
-/// Asks the service as an account does that has this token.
+/// Sends a request to the service with this token.
 pub(crate) async fn ask(base_url: &str, token: &str, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let headers = format!("X-Service-Token: {token}\r\nX-Service-Timestamp: {now}\r\n");
     exchange(base_url, method, path, &headers, body).await
 }
 
-/// Sends one request; none when the connection was closed without an answer.
+/// Sends one request; `None` if the connection was closed without an answer.
 pub(crate) async fn exchange(
     base_url: &str,
     method: &str,
@@ -81,7 +81,7 @@ pub(crate) async fn exchange(
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A connection that is cut may be reset; what came before counts.
+    // A connection that is cut may be reset; the bytes before it are kept.
     let _cut = stream.read_to_end(&mut bytes).await;
     (!bytes.is_empty()).then(|| parse(&bytes))
 }
@@ -98,7 +98,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Reply {
     Reply { status, headers, body: bytes[end + 4..].to_vec() }
 }
 
-/// A running sandbox, asked by its main account.
+/// A running sandbox, with requests of its main account.
 pub(crate) struct Site {
     pub(crate) running: Running,
 }
@@ -112,13 +112,13 @@ impl Site {
         ask(&self.running.base_url, self.running.token.expose_secret(), method, path, body).await
     }
 
-    /// Asks the chat endpoint with the main account's key.
+    /// Sends a request to the chat endpoint with the main account's key.
     pub(crate) async fn chat(&self, path: &str, body: &Value) -> Option<Reply> {
         let headers = format!("Authorization: Bearer {}\r\n", self.running.chat_key.expose_secret());
         exchange(&self.running.base_url, "POST", path, &headers, Some(body)).await
     }
 
-    /// The reply to a create that the document permits.
+    /// The reply to a valid create.
     pub(crate) async fn create(&self) -> Option<Reply> {
         let body = json!({
             "region": "cn-east-1",
@@ -137,17 +137,17 @@ impl Site {
         self.ask("GET", "/api/instance/list?page=1&page_size=0", None).await
     }
 
-    /// The number of instances that a list shows.
+    /// The number of instances in a list.
     pub(crate) async fn total(&self) -> i64 {
         self.list().await.unwrap().json()["result"]["total"].as_i64().unwrap()
     }
 
-    /// Asks the control interface.
+    /// Sends a request to the control interface.
     pub(crate) async fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
         ask(&self.running.base_url, self.running.token.expose_secret(), method, path, body).await.unwrap()
     }
 
-    /// Lets this happen on the next call of the endpoint.
+    /// Arms a fault for the next call of the endpoint.
     pub(crate) fn arm(&self, endpoint: &str, action: Action) {
         self.running.sandbox.arm(Fault { endpoint: endpoint.to_owned(), when: When::Next(1), action });
     }

@@ -40,7 +40,7 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
     let (end, ended) = oneshot::channel();
     let path = ready_file.clone();
     let visitor = async move {
-        // Asked by the command when it is about to wait: everything was said by then.
+        // Runs when the command is about to wait: all of its output was written before.
         let ready: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let (base_url, token) = (ready["base_url"].as_str().unwrap(), ready["token"].as_str().unwrap());
         let reply = ask(base_url, token, "GET", "/api/spec/list?region=cn-east-1", None).await.unwrap();

@@ -1,4 +1,4 @@
-//! The control interface, and the files that a sandbox keeps.
+//! The control interface, and the files of a sandbox.
 
 use std::time::Duration;
 

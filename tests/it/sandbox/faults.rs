@@ -1,4 +1,4 @@
-//! Faults, as a client sees them on the wire.
+//! Faults on the wire.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::sandbox::client::Site;
 
-/// How long a test waits for what must come at once.
+/// How long a test waits for an immediate event.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_hang_ends_at_its_limit_or_with_the_client() {
     site.arm("instance_create", Action::Hang { limit_ms: 3_600_000, processed: true });
     give_up_once_received(&site).await;
     assert_eq!(site.total().await, 1);
-    // Nor does one that hangs keep the sandbox from ending.
+    // A hanging request does not keep the sandbox from ending.
     site.arm("instance_list", Action::Hang { limit_ms: 3_600_000, processed: false });
     let base_url = site.running.base_url.clone();
     let hung =
@@ -95,7 +95,7 @@ async fn a_hang_ends_at_its_limit_or_with_the_client() {
     assert!(timeout(SOON, hung).await.unwrap().unwrap().is_none());
 }
 
-/// Creates, and closes the connection when the sandbox has the request.
+/// Sends a create, and closes the connection when the sandbox has the request.
 async fn give_up_once_received(site: &Site) {
     let count = || site.running.sandbox.ledger().requests_to("instance_create").count();
     let before = count();

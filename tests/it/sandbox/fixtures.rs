@@ -1,4 +1,4 @@
-//! The sandbox's answers against the ones written down from the document.
+//! The sandbox's answers compared with those that were written from the document.
 
 use std::{path::Path, time::Duration};
 
@@ -13,7 +13,7 @@ const INSTANCE: &str = "instance_id instance_uid instance_alias status region ca
                         ssh_pubkey_name ssh_password external_ip internal_ip jupyter_url jupyter_token start_time \
                         stop_time release_time";
 
-/// Which record of which answer has which fields (service API, Resources and fields).
+/// The fields of each record of each answer (service API, Resources and fields).
 const RECORDS: [(&str, &str, &str); 10] = [
     ("instance_create", "/result", "instance_id instance_uid payment_type release_time"),
     ("instance_list", "/result/data/0", INSTANCE),
@@ -58,8 +58,7 @@ const RECORDS: [(&str, &str, &str); 10] = [
     ("cloud_disk_spec_list", "/result/data/0", "id spec_alias multiple_mounting max_size_g storage_class_type"),
 ];
 
-/// Fields whose values are random: what is compared is that both are texts, and not empty. (An `id` that is a text is
-/// that of a chat answer.)
+/// Fields with random values: both must be texts, and not empty. (Only chat answers have an `id` that is a text.)
 const RANDOM: [&str; 9] = [
     "id",
     "instance_uid",
@@ -77,7 +76,7 @@ fn fixture(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Ports are free ones: what is compared is that both are ports.
+/// Ports are random: both must be ports.
 const PORTS: [&str; 2] = ["port", "ssh_port"];
 
 /// A value with the random texts and the ports replaced. Uids of the seed are not random, and stay.
@@ -191,7 +190,7 @@ async fn the_sandbox_chats_as_the_fixtures_say() {
     assert_eq!(events(&String::from_utf8(answer.unchunked()).unwrap()), events(&expected));
 }
 
-/// The events of a stream, redacted; the mark of the end is a text.
+/// The redacted events of a stream; the final mark is a text.
 fn events(text: &str) -> Vec<Value> {
     let event = |event: &str| {
         let data = event.strip_prefix("data: ").unwrap();

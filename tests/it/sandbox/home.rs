@@ -1,4 +1,4 @@
-//! A home with the stand-ins in it, as [`stand_in::install`] makes one, and servers that are started there.
+//! A home with the stand-ins of [`stand_in::install`], and servers that are started in it.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ pub(crate) struct Home {
     folder: TempDir,
 }
 
-/// A server that was started. Dropping it kills it.
+/// A running server. Dropping it kills it.
 pub(crate) struct Server {
     pub(crate) child: Child,
     ports: PathBuf,
@@ -42,7 +42,7 @@ impl Home {
         home
     }
 
-    /// One with a GPU that every prebuilt server knows.
+    /// A home with a GPU that every prebuilt server supports.
     pub(crate) fn usual() -> Self {
         Self::new(&Machine::with("NVIDIA-A100-80G", "12.4"))
     }
@@ -73,7 +73,7 @@ impl Home {
         self.command(self.path().join(format!("public-storage/package/llama.cpp-{generation}/bin/llama-server")))
     }
 
-    /// Starts one with a model and more options.
+    /// Starts a server with a model and more options.
     pub(crate) fn start(&self, generation: &str, model: &str, options: &str) -> Server {
         let mut command = self.server(generation);
         command.arg("-m").arg(self.model(model)).args(options.split_whitespace());
@@ -87,14 +87,14 @@ impl Home {
         Server { child, ports: self.ports(), log }
     }
 
-    /// Starts one and waits until it is ready, at port 8000.
+    /// Starts a server and waits until it is ready, at port 8000.
     pub(crate) fn ready(&self, generation: &str, model: &str, options: &str) -> Server {
         let mut server = self.start(generation, model, &format!("--port 8000 {options}"));
         server.await_ready();
         server
     }
 
-    /// What a tool writes on standard output and standard error, and its code.
+    /// The standard output, standard error and exit code of a tool.
     pub(crate) fn tool(&self, program: &str, arguments: &[&str]) -> (String, String, i32) {
         let output = self.command(program).args(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -111,7 +111,7 @@ impl Server {
         UnixStream::connect(self.ports.join("8000.sock")).ok()
     }
 
-    /// The answer to a request at port 8000; none where nobody listens or it was cut off before a word.
+    /// The answer to a request at port 8000; `None` without a listener or if the answer is empty.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> Option<Reply> {
         let mut stream = self.try_connect()?;
         stream.write_all(request(method, path, headers, body).as_bytes()).ok()?;
@@ -154,7 +154,7 @@ impl Server {
         wait_for("the end of a server", || self.child.try_wait().unwrap())
     }
 
-    /// The code as a shell tells it: 128 and the signal for one that died of it.
+    /// The code in a shell: the exit code, or 128 and the number of the signal.
     pub(crate) fn code(&mut self) -> i32 {
         shell_code(self.ended())
     }

@@ -1,4 +1,4 @@
-//! The instances of the sandbox, logged into with the system's `ssh`.
+//! Logins to the instances of the sandbox with the system's `ssh`.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::sandbox::yard::{Guest, Yard, is_live, key_pair};
 use crate::support::wait::{wait_for, wait_until};
 
-/// The specification of a machine without GPU.
+/// A specification without GPU.
 const CPU: i64 = 203;
 
 #[test]
@@ -56,10 +56,10 @@ fn the_key_of_the_account_lets_root_in() {
     let both = guest.with_key(&laptop);
     let identity = format!("IdentityFile={}", stranger.display());
     assert_eq!(both.ssh(&["-o", &identity], &["echo in"]).output().unwrap().stdout, b"in\n");
-    // Its records show no password, and it takes none.
+    // Its records show no password, and it accepts none.
     let by_password = guest.output("echo in");
     assert!(String::from_utf8_lossy(&by_password.stderr).contains("Permission denied (publickey)."));
-    // As everywhere, who is in may let others in.
+    // A logged in user can authorize other keys.
     guest.with_key(&laptop).run(&format!("echo '{strangers_line}' >>~/.ssh/authorized_keys"));
     assert_eq!(guest.with_key(&stranger).run("echo in"), "in\n");
 
@@ -93,7 +93,7 @@ fn a_command_is_run_as_sshd_runs_one() {
     assert!(lines[4].starts_with(&format!("{home}/.machine/bin:")) && lines[4].ends_with("/usr/bin:/sbin:/bin"));
     assert_eq!(lines[5], "sh");
 
-    // More than any window or pipe holds, both ways.
+    // More than any window or pipe can buffer, in both directions.
     let mut child = guest.hold("cat");
     let sent: Vec<u8> = (0..4_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let mut input = child.stdin.take().unwrap();
@@ -104,13 +104,13 @@ fn a_command_is_run_as_sshd_runs_one() {
     writer.join().unwrap();
     assert!(child.wait().unwrap().success() && received == sent);
 
-    // A shell that reads what it is to do.
+    // A shell that reads commands from its input.
     let mut child = guest.ssh(&["-T"], &[]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"echo from a script\nexit 3\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"from a script\n"[..]));
 
-    // There is no terminal, and no file transfer.
+    // Terminals and file transfer are not supported.
     let terminal = guest.ssh(&["-tt"], &["tty"]).output().unwrap();
     assert!(String::from_utf8_lossy(&terminal.stderr).contains("PTY allocation request failed"));
     assert_ne!(guest.ssh(&["-s"], &["sftp"]).output().unwrap().status.code(), Some(0));
@@ -130,10 +130,10 @@ fn a_signal_that_ends_a_command_is_told() {
 fn what_holds_the_output_holds_the_session() {
     let Some(yard) = Yard::open(Options::default()) else { return };
     let guest = yard.create(CPU, &json!({}));
-    // Redirected, it goes on alone.
+    // With redirected output, it continues after the session.
     guest.run("sleep 600 >/dev/null 2>&1 </dev/null & echo $! >alone");
     assert!(is_live(&guest.run("cat alone")));
-    // With the output open, the client waits for as long as it lives.
+    // With open output, the client waits until it ends.
     let mut waiting = guest.hold("sleep 600 & echo $!");
     let id = wait_for("the id of the process", || {
         let mut id = String::new();
@@ -168,7 +168,7 @@ fn processes_end_with_their_instance_and_no_others_do() {
     let mut foreign = Command::new("sleep").arg("600").spawn().unwrap();
     let [released, rebooted, stopped, left] = [0; 4].map(|_| yard.create(CPU, &json!({})));
     let detached = [&released, &rebooted, &stopped, &left].map(|guest| guest.detach("sleep 600"));
-    // One that hides its origin is found through its parent.
+    // A process without the mark is found through its parent.
     let hidden = rebooted.run(
         "setsid nohup sh -c 'env -i sleep 600 & echo $! >hidden; wait' </dev/null >log 2>&1 & \
                                until [ -s hidden ]; do sleep 0.01; done; cat hidden",
@@ -246,7 +246,7 @@ fn the_ports_of_two_instances_do_not_collide() {
         assert!(listening.contains(&format!("users:((\"llama-server\",pid={id},fd=")), "{listening}");
         assert_eq!(guest.run("ss -ltnpH 'sport = :8001'"), "");
     }
-    // A killed one leaves no listener behind, and the port can be taken again.
+    // A killed server leaves no listener behind, and the port can be reused.
     one.run(&format!("kill -9 {}", ids[0]));
     wait_for("the end of the server", || (one.health(8000) == 0).then_some(()));
     assert_eq!(one.run("ss -ltnpH 'sport = :8000'"), "");
@@ -294,7 +294,7 @@ fn a_host_key_is_the_same_until_it_is_changed() {
     assert_ne!(yard.machine(&guest).host_key, shown);
     // A connection that is being accepted at that moment may be reset.
     wait_until("the other key", || is_refused(&guest, "Host key verification failed."));
-    // The session from before goes on.
+    // The earlier session continues.
     session.stdin.take().unwrap().write_all(b"still here").unwrap();
     let mut echo = String::new();
     session.stdout.take().unwrap().read_to_string(&mut echo).unwrap();
@@ -333,7 +333,7 @@ fn an_sshd_is_late_by_its_delay() {
     wait_until("sshd after the reboot", || guest.output("true").status.success());
 }
 
-/// With a clock that runs nobody needs to ask for time to pass.
+/// With a running clock, no request is needed for time to pass.
 #[test]
 fn an_sshd_comes_up_by_itself() {
     let Some(yard) = Yard::open(Options { sshd_start: Duration::from_millis(1500), ..Options::default() }) else {
@@ -351,7 +351,7 @@ fn a_restart_keeps_port_and_host_key() {
     let Some(mut yard) = Yard::open(options()) else { return };
     let guest = yard.create(CPU, &json!({}));
     let before = yard.machine(&guest);
-    // The state is kept with what changes it.
+    // A mutation saves the state.
     yard.mutate(json!({ "rename_instance": { "uid": guest.uid, "name": "by hand" } }));
     yard.stop();
     let Some(yard) = Yard::open(options()) else { return };

@@ -1,5 +1,5 @@
-//! The life of the inference server in the sandbox's instances, against what was measured on two real ones: its start,
-//! what ends it, and how.
+//! The inference server in the sandbox's instances, compared with measurements of two real ones: its start, run and
+//! ends.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::{
     support::wait::wait_for,
 };
 
-/// The options of the service's guide, but for the model and flash attention.
+/// The options of the service's guide, without the model and flash attention.
 const GUIDE: &str = "--host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -ctk q8_0 -ctv q8_0 --jinja --metrics";
 
 fn content(reply: &Reply) -> Value {
@@ -151,7 +151,7 @@ fn a_port_beyond_16_bits_wraps() {
 fn until_it_is_loaded_a_signal_ends_it_at_once() {
     let home = Home::usual();
     for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
-        // What nohup started ignores it, and so do its children.
+        // A process that nohup started ignores it, and so do its children.
         if signal == Signal::SIGHUP && is_hangup_ignored() {
             continue;
         }
@@ -176,9 +176,9 @@ fn is_hangup_ignored() -> bool {
 fn an_idle_server_ends_on_a_signal(#[case] generation: &str, #[case] signal: Signal, #[case] code: i32) {
     let home = Home::usual();
     let mut server = home.ready(generation, "tiny", "");
-    // A connection that asks nothing keeps nobody.
+    // A connection without a request does not delay the end.
     let _idle = server.try_connect();
-    // Handlers are there when it says so, which is later than 200.
+    // Signals are handled once this line is logged, which is later than 200.
     wait_for("its word", || server.log().contains("all slots are idle").then_some(()));
     server.signal(signal);
     assert_eq!(server.code(), code, "{}", server.log());
@@ -196,7 +196,7 @@ fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
     assert_eq!(server.health(), 200);
     server.signal(Signal::SIGTERM);
     wait_for("a closed port", || server.try_connect().is_none().then_some(()));
-    // Another one may listen while the first is still there.
+    // Another server can listen while the first one still runs.
     let other = home.ready("new", "tiny", "");
     assert!(server.child.try_wait().unwrap().is_none());
     server.signal(Signal::SIGTERM);
@@ -212,7 +212,7 @@ fn a_request_in_flight_keeps_the_new_one_until_its_client_goes() {
     let mut stream = server.try_connect().unwrap();
     let body = json!({ "messages": [] });
     stream.write_all(request("POST", "/v1/chat/completions", "", Some(&body)).as_bytes()).unwrap();
-    // The connection is taken when a later one is answered.
+    // The connection was accepted when a later one is answered.
     assert_eq!(server.health(), 200);
     server.signal(Signal::SIGTERM);
     wait_for("a closed port", || server.try_connect().is_none().then_some(()));
@@ -249,7 +249,7 @@ fn a_prebuilt_server_aborts_at_the_first_chat_on_an_old_gpu(#[case] gpu: &str) {
         let line = "CUDA error: no kernel image is available for execution on the device";
         assert!(server.log().contains(line), "{}", server.log());
     }
-    // On the CPU alone it works.
+    // On the CPU it works.
     assert_eq!(home.ready("new", "tiny", "-ngl 0").chat("x").unwrap().status, 200);
 }
 
@@ -305,7 +305,7 @@ fn without_a_model_the_new_one_starts_and_the_old_one_does_not() {
 #[test]
 fn where_there_is_no_port_space_it_listens_on_tcp() {
     let home = Home::usual();
-    // A port that was free a moment ago.
+    // A port that was just free.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = home.server("new");
     command.env_remove(stand_in::PORTS).args(["--port", &port.to_string(), "-m"]).arg(home.model("tiny"));

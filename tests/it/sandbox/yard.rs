@@ -1,4 +1,4 @@
-//! A sandbox whose instances are logged into with the system's `ssh`; for tests that are not asynchronous.
+//! A sandbox with logins to its instances by the system's `ssh`; for tests that are not asynchronous.
 
 use std::{
     env, fs,
@@ -17,10 +17,10 @@ use tokio::runtime::Runtime;
 
 use crate::sandbox::client::{Reply, ask, parse};
 
-/// The program that the stand-ins are.
+/// The program behind the stand-ins.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
 
-/// Whether the system has this program. Without it the test says so past the test harness, and fails where CI is set.
+/// Whether the system has this program. Without it the test prints a message past the test harness; CI fails.
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
     if !found {
@@ -30,20 +30,20 @@ pub(crate) fn has(program: &str) -> bool {
     found
 }
 
-/// Whether a process is there and not merely waiting to be reaped.
+/// Whether a process runs; a zombie does not.
 pub(crate) fn is_live(id: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// A running sandbox, and what a client of its instances needs.
+/// A running sandbox, and the files of a client of its instances.
 pub(crate) struct Yard {
     running: Option<Running>,
     runtime: Runtime,
     folder: TempDir,
 }
 
-/// An instance that is Running.
+/// A Running instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Guest {
     pub(crate) uid: String,
@@ -55,7 +55,7 @@ pub(crate) struct Guest {
 }
 
 impl Yard {
-    /// A sandbox with these options, in which instances run at once. None, with a word, where there is no `ssh`.
+    /// A sandbox with these options, in which creates are immediate. `None`, with a message, if `ssh` is missing.
     pub(crate) fn open(options: Options) -> Option<Self> {
         has("ssh").then(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -95,12 +95,12 @@ impl Yard {
         self.guest(&uid)
     }
 
-    /// What the service says of an instance.
+    /// The service's detail of an instance.
     pub(crate) fn detail(&self, uid: &str) -> Value {
         self.api("GET", &format!("/api/instance/detail?instance_uid={uid}"), None)["result"].take()
     }
 
-    /// An instance that is there, as a client knows it: from its detail.
+    /// An existing instance, from its detail.
     pub(crate) fn guest(&self, uid: &str) -> Guest {
         let detail = self.detail(uid);
         assert_eq!((&detail["status"], &detail["ssh_host"]), (&json!("Running"), &json!("127.0.0.1")));
@@ -115,7 +115,7 @@ impl Yard {
         }
     }
 
-    /// What happens behind the client's back, as the control interface writes it.
+    /// Applies a mutation, in the control interface's form.
     pub(crate) fn mutate(&self, mutation: Value) {
         let mutation: Mutation = serde_json::from_value(mutation).unwrap();
         self.sandbox().mutate(mutation).unwrap();
@@ -125,14 +125,14 @@ impl Yard {
         self.sandbox().machines().into_iter().find(|machine| machine.uid == guest.uid).unwrap()
     }
 
-    /// Ends the sandbox as its command does.
+    /// Ends the sandbox like its command.
     pub(crate) fn stop(&mut self) {
         self.runtime.block_on(self.running.take().unwrap().stop());
     }
 }
 
 impl Guest {
-    /// The same instance, logged into with this private key.
+    /// The same instance, with logins by this private key.
     pub(crate) fn with_key(&self, key: &Path) -> Self {
         Self { key: Some(key.to_owned()), ..self.clone() }
     }
@@ -141,7 +141,7 @@ impl Guest {
         Self { password: password.to_owned(), ..self.clone() }
     }
 
-    /// `ssh` with these options and words after the destination. Host keys are remembered by port, and a changed one is
+    /// `ssh` with these options and words after the destination. Host keys are stored by port, and a changed one is
     /// refused.
     pub(crate) fn ssh(&self, options: &[&str], words: &[&str]) -> Command {
         let askpass = self.folder.join(format!("askpass-{}-{}", self.port, self.password.len()));
@@ -169,7 +169,7 @@ impl Guest {
         self.ssh(&[], &[command]).output().unwrap()
     }
 
-    /// What a command that must succeed writes.
+    /// The output of a command that must succeed.
     pub(crate) fn run(&self, command: &str) -> String {
         let output = self.output(command);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -177,12 +177,12 @@ impl Guest {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A command that goes on after the session; the id of its process.
+    /// Runs a command that continues after the session; returns the id of its process.
     pub(crate) fn detach(&self, command: &str) -> String {
         self.run(&format!("setsid nohup {command} </dev/null >>log 2>&1 & echo $!")).trim().to_owned()
     }
 
-    /// One HTTP request to a port of the instance, through SSH; none where nobody listens.
+    /// One HTTP request to a port of the instance, through SSH; `None` without a listener.
     pub(crate) fn http(&self, port: u16, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
         let mut child = self
             .ssh(&["-W", &format!("127.0.0.1:{port}")], &[])
@@ -192,7 +192,7 @@ impl Guest {
             .spawn()
             .unwrap();
         let mut input = child.stdin.take().unwrap();
-        // Where nobody listens it has ended before it reads.
+        // Without a listener it has ended before it reads.
         let _written = input.write_all(request(method, path, "", body).as_bytes());
         let mut bytes = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
@@ -201,7 +201,7 @@ impl Guest {
         (!bytes.is_empty()).then(|| parse(&bytes))
     }
 
-    /// The status of `/health` at a port; 0 where nobody listens.
+    /// The status of `/health` at a port; 0 without a listener.
     pub(crate) fn health(&self, port: u16) -> u16 {
         self.http(port, "GET", "/health", None).map_or(0, |reply| reply.status)
     }
@@ -212,7 +212,7 @@ impl Guest {
     }
 }
 
-/// A request as it goes over the wire.
+/// A request in its wire form.
 pub(crate) fn request(method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();

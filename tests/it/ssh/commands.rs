@@ -92,7 +92,7 @@ async fn a_command_that_does_not_read_its_input_ends() {
 async fn what_a_command_leaves_behind_is_not_waited_for() {
     let Some(sshd) = Sshd::started() else { return };
     let begin = Instant::now();
-    // Its output is the channel's: without the grace this would take as long as the sleep.
+    // The background process holds the channel's output: without the grace period this would take as long as the sleep.
     let output = plain(&sshd).await.run("sleep 120 & echo $! >pid; echo begun", b"").await.unwrap();
     assert_eq!((output.stdout, output.exit), (b"begun\n".to_vec(), Exit::Code(0)));
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
@@ -132,7 +132,7 @@ async fn more_commands_at_once_than_the_server_takes_wait_for_each_other() {
     assert_eq!(said, wanted);
 }
 
-/// A server that says everything back, and how often it was asked.
+/// A server that returns all bytes.
 async fn echo() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -210,7 +210,7 @@ async fn a_forward_leads_every_connection_there_until_it_is_dropped() {
         assert_eq!(back, [u8::try_from(index).unwrap(); 10]);
     }
     drop(forward);
-    // What was open ends, and nothing new begins.
+    // Open connections end, and new ones are refused.
     assert_eq!(connections[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
     assert!(TcpStream::connect(address).await.is_err());
     assert!(link.session().await.unwrap().run("true", b"").await.unwrap().is_success());
@@ -233,7 +233,7 @@ async fn a_forward_outlives_the_connection_that_it_began_with() {
         assert_eq!(&back, b"again");
         let session = link.session().await.unwrap();
         sshd.kill_sessions();
-        // What was open ends, and the loss is seen.
+        // Open connections end, and the loss is detected.
         assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
         assert!(session.run("true", b"").await.is_err());
     }

@@ -1,4 +1,4 @@
-//! Servers that come up late, or never, or go away.
+//! Servers that start late, or never, or disconnect.
 
 use std::{
     fs,
@@ -47,7 +47,7 @@ async fn a_server_that_comes_up_late_is_waited_for() {
     assert!(session.run("true", b"").await.unwrap().is_success());
 }
 
-/// Hears each attempt that failed and will be made again.
+/// Gets each failed attempt that will be repeated.
 struct Refusals(Arc<Notify>);
 
 impl<S: Subscriber> Layer<S> for Refusals {
@@ -73,7 +73,7 @@ async fn a_server_that_never_comes_up_is_given_up_at_the_deadline() {
 #[tokio::test]
 async fn a_port_without_a_banner_is_asked_again() {
     let Some(sshd) = Sshd::started() else { return };
-    // As a load balancer does whose machine is still booting: accepts, and hangs up or says nothing.
+    // Like a load balancer whose server is still booting: accepts, and disconnects or sends nothing.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (inner, asked) = (sshd.port(), Arc::new(AtomicUsize::new(0)));
@@ -125,15 +125,15 @@ async fn a_login_that_stays_refused_is_given_up_soon() {
     let limits = Limits { denied: Duration::from_secs(12), ..Limits::default() };
     let error = reach(&sshd.target(), &limits, Duration::from_secs(60)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
-    // More would have us banned: fail2ban does it after five.
+    // More attempts would cause a ban: fail2ban bans after five.
     let tries = sshd.log().matches("Failed publickey").count();
     assert!((2..=3).contains(&tries) && begin.elapsed() < LONG, "{tries} in {:?}", begin.elapsed());
-    // A deadline that is nearer than the window does not hide what it is.
+    // A deadline before the end of the window does not hide the reason.
     let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
 }
 
-/// As fail2ban does.
+/// Like a ban by fail2ban.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_bans_us_for_a_refused_login_has_refused_the_login() {
     let Some(mut sshd) = Sshd::started() else { return };
@@ -141,7 +141,7 @@ async fn a_server_that_bans_us_for_a_refused_login_has_refused_the_login() {
     sshd.authorize_nobody();
     let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), Duration::from_secs(25)).await });
     sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
-    // What is under way is answered first.
+    // The attempt is answered before the server stops.
     sshd.until("the connection has ended", |sshd| sshd.log().contains("Connection closed"));
     sshd.stop();
     let error = waiting.await.unwrap().unwrap_err();
@@ -168,7 +168,7 @@ async fn a_cancel_ends_a_wait_at_once() {
     target.port = listener.local_addr().unwrap().port();
     let waiting =
         tokio::spawn(async move { connect(&target, &Limits::default(), Instant::now() + LONG, &token).await });
-    // It is there, says nothing, and would be waited for.
+    // A server that sends nothing would be waited for.
     let _silent = listener.accept().await.unwrap();
     cancel.cancel();
     let begin = Instant::now();
@@ -215,7 +215,7 @@ async fn a_server_that_falls_silent_is_lost_after_the_keepalives() {
     target.port = cable.port();
     let limits = Limits { keepalive: Duration::from_millis(200), missed: 2, ..Limits::default() };
     let session = reach(&target, &limits, LONG).await.unwrap();
-    // Silence of the command alone is none of the server.
+    // A silent command does not mean a silent server.
     assert!(session.run("sleep 2", b"").await.unwrap().is_success());
     let frozen = async {
         until_exists(&sshd.home().join("begun")).await;

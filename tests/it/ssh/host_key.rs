@@ -1,4 +1,4 @@
-//! Host keys: pinned, learnt, and changed. A server that is not the one never sees a login being tried.
+//! Host keys: pinned, learnt, and changed. A wrong server never gets an attempt to log in.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ async fn reach(target: &Target) -> Result<Session, Error> {
     connect(target, &Limits::default(), deadline, &CancellationToken::new()).await
 }
 
-/// The fingerprints of a refused key: the pinned one, the shown one, and where.
+/// The fingerprints of a refused key: the pinned one, the shown one, and the address.
 async fn refused(target: &Target) -> (String, String, String) {
     match reach(target).await.unwrap_err() {
         Error::HostKeyChanged { address, expected, shown, key, is_bastion } => {
@@ -66,13 +66,13 @@ async fn a_changed_key_is_refused_before_any_credential_is_sent() {
     let error = reach(&target).await.unwrap_err().to_string();
     assert!(error.contains(&before) && error.contains(&format!("ssh-ed25519 {after}")), "{error}");
     assert!(error.ends_with("no credential was sent"), "{error}");
-    // Accepted only by another pin.
+    // Only without the pin it is accepted.
     target.pin = None;
     reach(&target).await.unwrap();
     sshd.until("the last login alone is seen", |sshd| sshd.attempts() > seen);
     let lines: Vec<String> =
         sshd.log().lines().filter(|line| line.contains("userauth-request")).map(str::to_owned).collect();
-    // Asking what it takes, and the key: of the first login and of the last one.
+    // The question for methods, and the key: of the first login and of the last one.
     assert_eq!(lines.len(), seen * 2, "{lines:#?}");
 }
 
@@ -109,7 +109,7 @@ async fn a_server_without_a_key_of_the_pinned_kind_is_another_server() {
     assert_eq!(sshd.attempts(), 0);
 }
 
-/// A bastion and what is behind it, which lets nobody in from elsewhere.
+/// A bastion that forwards to one server only, and this server.
 struct Behind {
     bastion: Sshd,
     inner: Sshd,
@@ -120,7 +120,7 @@ impl Behind {
     fn start() -> Option<Self> {
         let (mut bastion, inner) = (Sshd::prepare()?, Sshd::started()?);
         bastion.line(&format!("PermitOpen 127.0.0.1:{}", inner.port()));
-        // It has no shell to offer, as bastions have not.
+        // Like real bastions, it offers no shell.
         bastion.line("ForceCommand /bin/false");
         bastion.start();
         let mut target = inner.target();
@@ -141,7 +141,7 @@ async fn a_bastion_has_credentials_and_a_pin_of_its_own() {
     assert_eq!(bastion, fingerprint(&behind.bastion.host_key("ed25519")));
     let output = session.run("cat; pwd", b"through").await.unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("through{}\n", behind.inner.home().display()));
-    // The other's key opens neither.
+    // The bastion's key does not open the inner server.
     let mut swapped = behind.target.clone();
     swapped.credentials = behind.bastion.target().credentials;
     let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
@@ -181,7 +181,7 @@ async fn a_server_that_comes_up_behind_a_bastion_is_waited_for_with_one_login_th
     behind.inner.stop();
     let target = behind.target.clone();
     let waiting = tokio::spawn(async move { reach(&target).await });
-    // It has been refused twice, so that it will be asked again.
+    // It was refused twice, so it will be tried again.
     behind.bastion.until("the bastion was asked twice", |sshd| sshd.log().matches("connect_to 127.0.0.1").count() >= 2);
     behind.inner.start();
     let session = Arc::new(waiting.await.unwrap().unwrap());

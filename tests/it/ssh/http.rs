@@ -38,7 +38,7 @@ fn ask(path: &str) -> Request<Bytes> {
 /// How long `/slow` is silent, before its head and before its body.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// A server with a bit of everything.
+/// A server with a route for each case.
 async fn serve() -> u16 {
     let router = Router::new()
         .route(
@@ -84,7 +84,7 @@ async fn serve() -> u16 {
     port
 }
 
-/// A server that says these bytes to whoever comes, and hangs up.
+/// A server that sends these bytes on each connection, and closes it.
 async fn say(text: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -153,7 +153,7 @@ async fn an_answer_that_falls_silent_ends_by_the_limit_and_by_the_token() {
     assert!(matches!(error, Error::Cancelled { .. }), "{error}");
 }
 
-/// A model computes for one client at a time: the others wait, and nothing is wrong.
+/// A model computes for one client at a time: the others wait, which is not an error.
 #[tokio::test]
 async fn whoever_asks_says_how_long_an_answer_may_be_silent() {
     let Some(sshd) = Sshd::started() else { return };

@@ -1,4 +1,4 @@
-//! Logging in with keys, certificates and agents, at a real sshd.
+//! Logins with keys, certificates and agents, at a real sshd.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::sshd::{Agent, Sshd};
 
-/// Connects without patience for a refused login.
+/// Connects without repeating a refused login.
 async fn log_in(target: &Target) -> Result<Session, Error> {
     let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
     connect(target, &limits, Instant::now() + Duration::from_secs(60), &CancellationToken::new()).await
@@ -20,7 +20,7 @@ fn public_half(key: &Path) -> String {
     fs::read_to_string(key.with_extension("pub")).unwrap()
 }
 
-/// The error of a login that must fail, and everything that it shows.
+/// The error of a login that must fail, and its full output.
 async fn refusal(target: &Target) -> (Error, String) {
     let error = log_in(target).await.unwrap_err();
     let text = format!("{error} {error:?} {target:?}");
@@ -47,7 +47,7 @@ async fn every_form_of_key_logs_in(#[case] arguments: &[&str], #[case] form: &st
     let text = fs::read_to_string(key).unwrap();
     assert!(text.lines().next().unwrap().contains(form), "{}", text.lines().next().unwrap());
     log_in(&sshd.target_with_key(&text)).await.unwrap();
-    // As it stands in an indented here-document of a file from Windows.
+    // As in an indented here-document of a file from Windows.
     let indented: String = text.lines().map(|line| format!("    {line}\r\n")).collect();
     log_in(&sshd.target_with_key(&indented)).await.unwrap();
 }
@@ -67,7 +67,7 @@ async fn a_certificate_logs_in(#[case] kind: &str) {
     let mut target = sshd.target_with_key(&fs::read_to_string(&key).unwrap());
     target.credentials.certificate = Some(sshd.keys().sign(&authority, &key, &target.user));
     log_in(&target).await.unwrap();
-    // The same with the key in a file, and without the certificate it is nobody's key.
+    // The same with the key in a file; without the certificate the key is not authorized.
     target.credentials.private_key_file = Some(key);
     target.credentials.private_key = None;
     log_in(&target).await.unwrap();
@@ -176,13 +176,13 @@ async fn an_agent_signs_for_a_certificate() {
     sshd.start();
     sshd.authorize_nobody();
     let key = sshd.keys().make("other", &["-t", "rsa", "-b", "2048"]);
-    // Loaded before it is signed: the agent knows nothing of the certificate.
+    // Loaded before it is signed: the agent does not have the certificate.
     let agent = Agent::start();
     agent.add(&key);
     let mut target = sshd.target_with(Credentials { agent: Some(agent.socket()), ..Credentials::default() });
     target.credentials.certificate = Some(sshd.keys().sign(&authority, &key, &target.user));
     log_in(&target).await.unwrap();
-    // Loaded with the certificate that lies beside it now, the agent offers that by itself.
+    // Loaded together with the certificate beside it, the agent offers the certificate by itself.
     agent.add(&key);
     target.credentials.certificate = None;
     log_in(&target).await.unwrap();

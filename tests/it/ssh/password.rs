@@ -1,5 +1,5 @@
-//! Passwords, which a real sshd takes from users of the machine only, and what else it does not do: against a server
-//! of the test's own.
+//! Passwords, which a real sshd accepts only from users of the computer, and other features that it lacks: against a
+//! server of the test's own.
 
 use std::{
     borrow::Cow,
@@ -24,7 +24,7 @@ use crate::support::sshd::Sshd;
 
 const PASSWORD: &str = "PLANTED pass wörd";
 
-/// What a server asks for.
+/// The method that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asks {
     /// The password, as an answer to a question.
@@ -44,7 +44,7 @@ enum Asks {
 #[derive(Debug, Clone)]
 struct Server {
     asks: Asks,
-    /// What was tried, and with what.
+    /// The attempts, with their values.
     seen: Arc<Mutex<Vec<String>>>,
 }
 

@@ -1,17 +1,17 @@
-//! Fuzzing that runs on stable and needs no program of its own: recorded inputs with pieces changed, doubled, cut out
-//! and exchanged.
+//! Fuzzing on stable Rust without another program: recorded inputs with pieces changed, duplicated, removed and
+//! exchanged.
 //!
-//! The short run is the same each time. `DAMAGED_INPUTS=10000000` looks for more, with `DAMAGE_SEED`, and prints how
-//! long it took and how much memory the process has needed at most.
+//! The short run is the same each time. `DAMAGED_INPUTS=10000000` runs more, with `DAMAGE_SEED`, and prints the
+//! duration and the most memory that the process needed.
 
 use std::time::Instant;
 
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
-/// What stands between the words of all formats that are read.
+/// The separators of all formats that are read.
 const BETWEEN: &[u8] = b":,[]{}=/\"|\n\t ";
 
-/// Words that readers of numbers and structures get wrong.
+/// Words that parsers of numbers and structures often get wrong.
 const WORDS: [&str; 16] = [
     "null",
     "true",
@@ -31,8 +31,8 @@ const WORDS: [&str; 16] = [
     "%",
 ];
 
-/// Hands damaged copies of the inputs to `check`, each with the position of the input that it was made of. A panic of
-/// it is a fault, and the copy is shown.
+/// Passes damaged copies of the inputs to `check`, each with the position of its input. A panic is a fault, and the
+/// copy is printed.
 #[expect(clippy::print_stdout, reason = "a long run tells how it went")]
 pub(crate) fn damaged(name: &str, usual: u64, inputs: &[Vec<u8>], mut check: impl FnMut(usize, &[u8], &mut SmallRng)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -58,7 +58,7 @@ pub(crate) fn damaged(name: &str, usual: u64, inputs: &[Vec<u8>], mut check: imp
     }
 }
 
-/// The input under test, which is shown when the test panics.
+/// The input under test, which is printed when the test panics.
 struct Copy(Vec<u8>);
 
 #[expect(clippy::print_stdout, reason = "a failed test shows its input")]
@@ -78,7 +78,7 @@ fn damage(copy: &mut Vec<u8>, inputs: &[Vec<u8>], random: &mut SmallRng) {
         return;
     }
     let at = random.random_range(0..copy.len());
-    // Short pieces, since a long one leaves little of the input.
+    // Short pieces, because a long one leaves little of the input.
     let end = (at + random.random_range(1..33)).min(copy.len());
     match random.random_range(0..7) {
         0 => copy[at] = random.random(),

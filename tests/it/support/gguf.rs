@@ -1,4 +1,4 @@
-//! Model files, written from the format's own description (docs/gguf.md of ggml) and not from our reader.
+//! Model files, written from the format's own description (docs/gguf.md of ggml), not from our reader.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,7 +12,7 @@ pub(crate) const Q4_K: Kind = Kind { number: 12, block: 256, bytes: 144 };
 
 const ALIGNMENT: u64 = 32;
 
-/// How a tensor's numbers are stored.
+/// The storage of a tensor's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) number: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     pub(crate) bytes: u64,
 }
 
-/// A file in the making.
+/// A file that is being built.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gguf {
     keys: Vec<(String, Vec<u8>)>,
@@ -36,12 +36,12 @@ fn array(kind: u32, count: usize, values: Vec<u8>) -> Vec<u8> {
 }
 
 impl Gguf {
-    /// A file of an architecture with nothing in it.
+    /// An empty file of an architecture.
     pub(crate) fn new(architecture: &str) -> Self {
         Self::default().text("general.architecture", architecture)
     }
 
-    /// A key with its type and value as they stand in the file.
+    /// A key with its type and value in the file's format.
     pub(crate) fn raw(mut self, key: &str, value: Vec<u8>) -> Self {
         self.keys.push((key.to_owned(), value));
         self
@@ -92,7 +92,7 @@ impl Gguf {
         self.tensors.iter().map(|(_, shape, kind)| bytes(shape, *kind)).sum()
     }
 
-    /// The file as far as its data.
+    /// The file up to its data.
     pub(crate) fn header(&self) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(3_u32.to_le_bytes());
@@ -116,13 +116,13 @@ impl Gguf {
         file
     }
 
-    /// How long the file is with its data.
+    /// The length of the file with its data.
     pub(crate) fn length(&self) -> u64 {
         let data = self.tensors.iter().map(|(_, shape, kind)| bytes(shape, *kind).next_multiple_of(ALIGNMENT));
         self.header().len() as u64 + data.sum::<u64>()
     }
 
-    /// Writes it; the data are a hole.
+    /// Writes it; the data is a hole.
     pub(crate) fn write(&self, path: &Path) {
         fs::write(path, self.header()).unwrap();
         OpenOptions::new().write(true).open(path).unwrap().set_len(self.length()).unwrap();
@@ -133,7 +133,7 @@ fn bytes(shape: &[u64], kind: Kind) -> u64 {
     shape.iter().product::<u64>() / kind.block * kind.bytes
 }
 
-/// How large a model is.
+/// The size of a model.
 #[derive(Clone, Debug)]
 pub(crate) struct Size {
     pub(crate) architecture: &'static str,
@@ -143,7 +143,7 @@ pub(crate) struct Size {
     pub(crate) heads_kv: u64,
     pub(crate) head: u64,
     pub(crate) feed_forward: u64,
-    /// How many experts there are, each as wide as the feed-forward part.
+    /// The number of experts, each as wide as the feed-forward part.
     pub(crate) experts: u64,
     pub(crate) experts_used: u64,
     pub(crate) window: u32,

@@ -1,4 +1,4 @@
-//! What several topics need.
+//! Support for tests of several topics.
 
 pub(crate) mod damage;
 pub(crate) mod gguf;

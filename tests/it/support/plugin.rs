@@ -1,4 +1,4 @@
-//! The provider's own binary as a process, and a client for it: the core's half of go-plugin.
+//! The provider's own binary as a process, and a client for it: Terraform's half of go-plugin.
 //!
 //! ```ignore
 //! let plugin = PluginProcess::start().await;
@@ -47,33 +47,33 @@ pub(crate) use super::tls::{ClientIdentity, client_config};
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_terraform-provider-damodel");
 
-/// What tells a plugin that the core started it.
+/// The variable that Terraform sets when it starts a plugin.
 pub(crate) const COOKIE: (&str, &str) =
     ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
 
-/// Nothing here takes longer unless it hangs.
+/// A call takes longer only if it hangs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A running plugin that was started as the core does it, up to the handshake line. Killed when dropped.
+/// A running plugin, started like by Terraform, up to the handshake line. Killed when dropped.
 #[derive(Debug)]
 pub(crate) struct PluginProcess {
     pub(crate) handshake: Handshake,
     pub(crate) identity: Option<ClientIdentity>,
     child: Child,
-    /// The plugin's directory for temporary files, which holds nothing else.
+    /// The plugin's own directory for temporary files.
     temporary: TempDir,
     stderr: JoinHandle<String>,
     stdout: BufReader<ChildStdout>,
 }
 
-/// What was left of a plugin that ended.
+/// The output and files of a plugin that ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// What is left in the directory for temporary files.
+    /// The files left in the directory for temporary files.
     pub(crate) leftovers: Vec<PathBuf>,
     pub(crate) stderr: String,
-    /// What came after the handshake line.
+    /// The output after the handshake line.
     pub(crate) stdout: String,
 }
 
@@ -83,7 +83,7 @@ impl PluginProcess {
         Self::launch(Self::command(BINARY), Some(ClientIdentity::generate())).await
     }
 
-    /// The command that starts `program` under a core without TLS, in a clean environment.
+    /// The command that starts `program` like Terraform without TLS, in a clean environment.
     pub(crate) fn command(program: &str) -> Command {
         let mut command = Command::new(program);
         for variable in ["TF_LOG", "TF_LOG_PROVIDER", "TF_LOG_PROVIDER_DAMODEL"] {
@@ -105,7 +105,7 @@ impl PluginProcess {
         }
         command.env("TMPDIR", temporary.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
-        // Dropping the command closes our copies of what it passed on.
+        // Dropping the command closes our copies of its pipes.
         drop(command);
         let mut errors = child.stderr.take().unwrap();
         let stderr = tokio::spawn(async move {
@@ -119,12 +119,12 @@ impl PluginProcess {
         Self { handshake: Handshake::parse(&line), identity, child, temporary, stderr, stdout }
     }
 
-    /// Connects as the core does.
+    /// Connects like Terraform.
     pub(crate) async fn connect(&self) -> Channel {
         connect(&self.handshake, self.identity.as_ref()).await.unwrap()
     }
 
-    /// Calls Shutdown and waits for the end, which must be a clean one.
+    /// Calls Shutdown and waits for the end, which must be clean.
     pub(crate) async fn shut_down(self) -> Ended {
         let mut controller = GrpcControllerClient::new(self.connect().await);
         controller.shutdown(Empty {}).await.unwrap();
@@ -134,7 +134,7 @@ impl PluginProcess {
         ended
     }
 
-    /// Waits for the end of the process that was started, and of all that hold its output.
+    /// Waits for the end of the started process, and of all that have its output open.
     pub(crate) async fn ended(mut self) -> Ended {
         let mut stdout = String::new();
         let status = timeout(DEADLINE, async {
@@ -150,13 +150,13 @@ impl PluginProcess {
         }
     }
 
-    /// Sends a signal to the process that was started.
+    /// Sends a signal to the started process.
     pub(crate) fn signal(&self, signal: Signal) {
         let id = self.child.id().expect("a running process");
         kill(Pid::from_raw(id.try_into().unwrap()), signal).unwrap();
     }
 
-    /// The plugin's standard input, where the command has made a pipe of it.
+    /// The plugin's standard input, if the command has a pipe for it.
     pub(crate) fn take_stdin(&mut self) -> Option<tokio::process::ChildStdin> {
         self.child.stdin.take()
     }
@@ -168,13 +168,13 @@ impl PluginProcess {
         assert!(text.is_err(), "the plugin closed it first");
     }
 
-    /// What is in the plugin's directory for temporary files.
+    /// The files in the plugin's directory for temporary files.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.temporary.path()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// A TLS connection below HTTP/2, with everything a client may get wrong in `config`.
+    /// A TLS connection without HTTP/2; `config` may be wrong.
     pub(crate) async fn tls(&self, config: ClientConfig) -> io::Result<TlsStream<UnixStream>> {
         let stream = UnixStream::connect(self.handshake.socket()).await?;
         TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
@@ -202,7 +202,7 @@ impl Handshake {
     }
 }
 
-/// Connects to the plugin of `handshake`, as `identity` where it wants TLS.
+/// Connects to the plugin of `handshake`, as `identity` if it has TLS.
 pub(crate) async fn connect(
     handshake: &Handshake,
     identity: Option<&ClientIdentity>,
@@ -224,7 +224,7 @@ async fn connect_through(connector: Connector) -> Result<Channel, tonic::transpo
     Endpoint::from_static("http://localhost").connect_with_connector(connector).await
 }
 
-/// Opens the socket, whatever address is asked for.
+/// Opens the socket for any address.
 #[derive(Clone)]
 struct Connector {
     socket: PathBuf,
@@ -253,7 +253,7 @@ impl Service<Uri> for Connector {
                 Some(tls) => {
                     let name = ServerName::try_from("localhost").unwrap();
                     let stream = tls.connect(name, stream).await?;
-                    // The core gives up without it.
+                    // Terraform disconnects without it.
                     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
                     Box::new(stream)
                 }

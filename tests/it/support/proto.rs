@@ -1,4 +1,4 @@
-//! The wire definitions, generated for the tests' side.
+//! The wire definitions, generated for the tests.
 #![expect(
     clippy::allow_attributes_without_reason,
     unnameable_types,

@@ -11,7 +11,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
 
-/// A provider that is being served. It ends when dropped.
+/// A running provider. It ends when dropped.
 pub(crate) struct Reattached {
     /// The value of `TF_REATTACH_PROVIDERS`.
     pub(crate) variable: String,

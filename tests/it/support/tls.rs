@@ -50,12 +50,12 @@ impl ClientIdentity {
         Self { certificate, key }
     }
 
-    /// This identity's certificate with the key of another: what somebody has who read the environment.
+    /// This identity's certificate with another key: what a reader of the environment has.
     pub(crate) fn with_key_of(&self, other: &Self) -> Self {
         Self { certificate: self.certificate.clone(), key: other.key.clone_key() }
     }
 
-    /// As a web server shows it, which asks its clients for no certificate.
+    /// Like a web server, which asks its clients for no certificate.
     pub(crate) fn web_server(&self) -> ServerConfig {
         let builder = ServerConfig::builder().with_no_client_auth();
         builder.with_single_cert(vec![self.certificate.clone()], self.key.clone_key()).unwrap()
@@ -69,7 +69,7 @@ impl ClientIdentity {
     }
 }
 
-/// A client that trusts `server` and nobody else, and presents `identity`, if any.
+/// A client that trusts only `server`, and presents `identity`, if any.
 pub(crate) fn client_config(
     server: &CertificateDer<'static>,
     identity: Option<&ClientIdentity>,
@@ -88,7 +88,7 @@ pub(crate) fn client_config(
         None => builder.with_no_client_auth(),
         Some(identity) => {
             let key = provider.key_provider.load_private_key(identity.key.clone_key());
-            // Made by hand, as the usual way refuses a key that does not belong to the certificate.
+            // Made by hand, because the usual way refuses a key that does not belong to the certificate.
             let pair = CertifiedKey::new(vec![identity.certificate.clone()], key.unwrap());
             builder.with_client_cert_resolver(Arc::new(Always(Arc::new(pair))))
         }
@@ -110,8 +110,8 @@ impl ResolvesClientCert for Always {
     }
 }
 
-/// Go takes the certificate of the handshake line for a root, and for the leaf below it; rustls' own verifier
-/// would not, as it is marked as an authority. The name and the signatures are checked all the same.
+/// Go accepts the certificate of the handshake line as a root, and as the leaf below it; rustls' own verifier does not,
+/// because it is marked as an authority. The name and the signatures are checked here, too.
 #[derive(Debug)]
 struct PinnedServer {
     certificate: CertificateDer<'static>,

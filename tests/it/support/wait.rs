@@ -1,14 +1,14 @@
-//! Waiting for what must come.
+//! Waits for conditions.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-/// How long a test waits for what must come.
+/// The longest wait of a test.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a value is found.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -20,7 +20,7 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// The same for what has nothing to show.
+/// The same for a condition without a value.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     wait_for(what, || is_so().then_some(()));
 }

@@ -1,9 +1,9 @@
 //! A command of a session, run by the system's shell, as sshd runs one without a terminal; and the processes of an
 //! instance.
 //!
-//! They bear its mark in their environment, which is inherited however a process is detached, and cannot be changed
-//! from outside; a descendant that was started with another environment is found through its parents. Linux only:
-//! elsewhere /proc is missing, and no process is found.
+//! They carry its mark in their environment, which detached processes inherit too, and which cannot be changed from
+//! outside; a descendant that was started with another environment is found through its parents. Linux only: elsewhere
+//! /proc is missing, and no process is found.
 
 use std::{
     collections::BTreeSet,
@@ -33,8 +33,8 @@ use tokio::{
 
 use super::session::Guest;
 
-/// Runs a command, or a shell that reads its commands, until it and all who hold its output have ended; or until the
-/// client has gone. What then still runs goes on without anyone to talk to.
+/// Runs a command, or a shell that reads its commands, until it and all processes that hold its output have ended, or
+/// until the client disconnects. Processes that are then still running continue.
 pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel: Channel<Msg>, client: Handle) {
     let id = channel.id();
     let (mut output, mut errors) = (channel.make_writer(), channel.make_writer_ext(Some(1)));
@@ -63,7 +63,7 @@ pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel
         };
         tokio::join!(stdout, stderr);
     };
-    // As sshd: the status is told when the command ends, and the channel is closed when nobody holds its output any
+    // As sshd: the status is sent when the command ends, and the channel is closed when no process holds its output any
     // more.
     let ended = async {
         let status = async {
@@ -94,13 +94,13 @@ fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own, which signals of the client go to.
+        // A process group of its own, for the client's signals.
         .process_group(0)
         .spawn()
 }
 
-/// Writes to the command whatever is sent; the pipe is closed when the sender is dropped. A command that does not read
-/// delays no other session.
+/// Writes the data that is sent to the command; the pipe is closed when the sender is dropped. A command that does not
+/// read delays no other session.
 fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
     let (sender, mut pieces) = mpsc::unbounded_channel::<Bytes>();
     tokio::spawn(async move {
@@ -113,13 +113,13 @@ fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
     sender
 }
 
-/// Hears the client until it has gone.
+/// Reads the client's messages until it disconnects.
 async fn listen(channel: &mut Channel<Msg>, mut input: Option<mpsc::UnboundedSender<Bytes>>, group: Option<Pid>) {
     while let Some(message) = channel.wait().await {
         match message {
             ChannelMsg::Data { data } => {
                 if let Some(input) = &input {
-                    // One that has ended reads no more.
+                    // A command that has ended reads no more.
                     let _ = input.send(data);
                 }
             }
@@ -183,10 +183,10 @@ fn sig_of(signal: Signal) -> Sig {
     }
 }
 
-/// The variable that marks them.
+/// The variable that marks the processes of an instance.
 pub(super) const VARIABLE: &str = "SANDBOX_INSTANCE";
 
-/// How long the system may take to end what was killed.
+/// How long the system may take to end killed processes.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The ids of the running processes with this mark, in order.
@@ -219,7 +219,7 @@ pub(super) fn of(marker: &str) -> Vec<u32> {
 pub(super) fn end(marker: &str) {
     let begun = Instant::now();
     loop {
-        // Again and again: one may have started another since it was looked for.
+        // Repeated, because a process may have started another one meanwhile.
         let live = of(marker);
         if live.is_empty() {
             return;
@@ -243,10 +243,10 @@ fn ids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The parent of a process that is not merely waiting to be reaped.
+/// The parent of a process, unless it waits to be reaped.
 fn parent_of_live(id: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
     let state = fields.next()?;

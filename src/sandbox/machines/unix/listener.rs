@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(120);
 /// How many connections may wait to be accepted. OpenSSH's.
 const BACKLOG: u32 = 128;
 
-/// What an sshd is to be.
+/// The wanted state of an sshd.
 #[derive(Clone, Debug)]
 pub(super) enum Sshd {
     Down,
@@ -37,14 +37,14 @@ pub(super) enum Sshd {
 
 #[derive(Clone, Debug)]
 pub(super) struct Up {
-    /// Not before this moment.
+    /// It listens from this moment on.
     pub(super) from: Instant,
     pub(super) config: Arc<Config>,
     /// Cuts the sessions.
     pub(super) boot: CancellationToken,
 }
 
-/// A port that is held.
+/// A reserved port, with or without a listener.
 #[derive(Debug)]
 pub(super) enum Port {
     Listening(TcpListener),
@@ -71,7 +71,7 @@ impl Port {
     }
 }
 
-/// Listens whenever the sshd is up, until its machine is gone.
+/// Listens while the sshd is up, until its machine is removed.
 pub(super) async fn serve(
     mut held: Option<Port>,
     port: u16,
@@ -167,7 +167,7 @@ async fn converse(
 /// The port of SSH on internal addresses.
 const SSH: u16 = 22;
 
-/// A connection, of whatever kind.
+/// A connection of any kind.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -185,7 +185,7 @@ impl Neighbours {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(internal_ip.to_owned(), port));
     }
 
-    /// The port of the sshd that is meant: by its internal address, or by the address in its records.
+    /// The port of the addressed sshd: by its internal address, or by the address in its records.
     fn sshd(&self, host: &str, port: u16) -> Option<u16> {
         let neighbours = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_meant =
@@ -194,11 +194,11 @@ impl Neighbours {
     }
 }
 
-/// Connects to what listens on a port of the machine, or to the sshd of a neighbour.
+/// Connects to a listener on a port of the machine, or to the sshd of a neighbour.
 pub(super) async fn connect(guest: &Guest, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
     if is_local(host) {
         for socket in sockets(&guest.ports(), port) {
-            // A socket whose process was killed is left behind, and refuses.
+            // The socket of a killed process stays behind, and refuses.
             if let Ok(stream) = UnixStream::connect(socket).await {
                 return Ok(Box::new(stream));
             }
@@ -222,7 +222,7 @@ fn sockets(folder: &Path, port: u16) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_of_port).collect();
     sockets.sort();
-    // As the kernel does where a port is shared: now this one, now that.
+    // Like the kernel with a shared port: a random listener gets the connection.
     if !sockets.is_empty() {
         let first = rand::random_range(0..sockets.len());
         sockets.rotate_left(first);

@@ -1,4 +1,4 @@
-//! The machines where the system is a Unix.
+//! Machines on Unix systems.
 
 mod exec;
 mod listener;
@@ -35,11 +35,11 @@ use crate::sandbox::{
     world::{Instance, World},
 };
 
-/// How many instances have an sshd at most: beyond it ports are invented, so that a load test does not run out of file
+/// The most instances with an sshd: further ones have invented ports, so that a load test does not run out of file
 /// descriptors.
 const MOST: usize = 256;
 
-/// What all machines of a sandbox share.
+/// The state that all machines of a sandbox share.
 #[derive(Clone, Debug)]
 struct Site {
     folder: PathBuf,
@@ -57,9 +57,9 @@ struct Site {
 pub(in crate::sandbox) struct Machines {
     site: Site,
     machines: HashMap<String, Machine>,
-    /// Removed when the sandbox ends; after the machines, which end what runs there.
+    /// Removed when the sandbox ends, after the machines, which end their processes.
     _folder: TempDir,
-    /// From the first machine on.
+    /// `Some` from the first machine on.
     guard: Option<Guard>,
 }
 
@@ -134,13 +134,13 @@ impl Machines {
     }
 }
 
-/// Whether nothing is left of the instance's machine (service API, POST /api/instance/release: system and data disk are
+/// Whether the instance's machine is removed (service API, POST /api/instance/release: system and data disk are
 /// deleted).
 fn is_gone(instance: &Instance) -> bool {
     instance.status == "Failed" || instance.is_released()
 }
 
-/// A machine that is switched on, or off. Dropping it ends all of it.
+/// A machine, on or off. Dropping it ends its processes and sessions, and removes its files.
 #[derive(Debug)]
 struct Machine {
     site: Site,
@@ -159,7 +159,7 @@ struct Machine {
 impl Machine {
     /// Switches the machine of a Running instance on, and gives the instance its port.
     fn start(site: &Site, instance: &mut Instance, seed: u64, sshd_start_ms: i64, now_ms: i64) -> io::Result<Self> {
-        // After a restart of the sandbox the port is what it was, where it is still free.
+        // After a restart of the sandbox the port is the same, if it is still free.
         let kept = if instance.host.has_port { u16::try_from(instance.ssh_port).unwrap_or(0) } else { 0 };
         let (mut held, port) = Port::reserve(kept).or_else(|_| Port::reserve(0))?;
         instance.ssh_port = i64::from(port);
@@ -183,7 +183,7 @@ impl Machine {
         if let Sshd::Up(up) = &*changes.borrow()
             && up.from <= Instant::now()
         {
-            // At once, so that whoever reads that it is Running is not refused.
+            // At once, so that a client that reads Running is not refused.
             let _runtime = site.runtime.enter();
             held = Port::Listening(held.listen()?);
         }
@@ -191,7 +191,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Makes it what its instance is now.
+    /// Brings the machine in line with its instance.
     fn follow(&mut self, instance: &Instance, seed: u64, sshd_start_ms: i64, now_ms: i64) {
         let is_on = instance.status == "Running";
         if (self.is_on && !is_on) || self.reboots != instance.host.reboots {
@@ -268,13 +268,13 @@ fn config(host_key: &PrivateKey, methods: MethodSet) -> Config {
     }
 }
 
-/// The name under which this program is the guard.
+/// The name under which this program runs as the guard.
 pub(in crate::sandbox) const GUARD: &str = "sandbox-guard";
 
-/// What the names of folders with instances begin with. The guard removes no other folder.
+/// The prefix of the names of folders with instances. The guard removes no other folder.
 const FOLDER: &str = "sandbox-";
 
-/// The guard of a sandbox. Dropping it waits until the guard has ended.
+/// The guard process of a sandbox. Dropping it waits until the process has ended.
 #[derive(Debug)]
 struct Guard(Child);
 
@@ -282,7 +282,7 @@ impl Guard {
     /// Guards the processes and files of the instances in this folder.
     fn start(executable: &Path, folder: &Path) -> io::Result<Self> {
         let mut command = Command::new(executable);
-        // In a group of its own, so that Ctrl-C ends the sandbox alone.
+        // A process group of its own, so that Ctrl-C ends only the sandbox.
         command.arg0(GUARD).arg(folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Self)
     }
@@ -297,7 +297,7 @@ impl Drop for Guard {
     }
 }
 
-/// The guard itself: waits for the end of the sandbox, then ends what is left.
+/// The guard process: waits for the end of the sandbox, then ends the remaining processes and removes the folder.
 pub(in crate::sandbox) fn guard(folder: Option<&str>) -> ExitCode {
     let Some(folder) = folder.map(Path::new).filter(|folder| is_ours(folder)) else { return ExitCode::FAILURE };
     // It closes with the sandbox, and carries no data.

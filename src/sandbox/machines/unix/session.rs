@@ -26,8 +26,8 @@ use crate::sandbox::{
     world::Instance,
 };
 
-/// What a connection may do: run commands, and reach ports. There is no terminal, no file transfer and no forwarding
-/// back.
+/// A connection, which may run commands and connect to ports. There is no terminal, no file transfer and no reverse
+/// forwarding.
 #[derive(Debug)]
 pub(super) struct Session {
     guest: Arc<Guest>,
@@ -41,7 +41,7 @@ impl Session {
         Self { guest, tasks, idle: HashMap::new() }
     }
 
-    /// Whoever is refused may try again, by any method that there is: OpenSSH goes on offering one that failed.
+    /// After a refusal the client may try any method again, as with OpenSSH.
     fn answer(&self, is_right: bool) -> Auth {
         match is_right {
             true => Auth::Accept,
@@ -115,7 +115,7 @@ impl Handler for Session {
             match stream {
                 Some(mut stream) => {
                     reply.accept().await;
-                    // However it ends, both sides see that it did.
+                    // The result is ignored: both sides see how the connection ends.
                     let _ended = copy_bidirectional(&mut channel.into_stream(), &mut stream).await;
                 }
                 None => reply.reject(ChannelOpenFailure::ConnectFailed).await,
@@ -174,14 +174,14 @@ impl Handler for Session {
 /// The only user.
 pub(super) const USER: &str = "root";
 
-/// Where programs are looked for after those of the instance; as sshd has it where nobody changes it.
+/// The system folders of PATH, after those of the instance: sshd's default.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What the sessions of a machine share.
+/// The state that the sessions of a machine share.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) uid: String,
-    /// The value of [`exec::VARIABLE`] that is this machine's alone.
+    /// The value of [`exec::VARIABLE`] for this machine alone.
     pub(super) marker: String,
     pub(super) neighbours: Arc<Neighbours>,
     folder: PathBuf,
@@ -217,12 +217,12 @@ impl Guest {
         self.folder.join(USER)
     }
 
-    /// Where the sockets of the port space are.
+    /// The folder of the port space's sockets.
     pub(super) fn ports(&self) -> PathBuf {
         self.folder.join("ports")
     }
 
-    /// The ways to log in: by a key always, by a password where the instance was created with one.
+    /// The login methods: always a key, and a password if the instance was created with one.
     pub(super) fn methods(&self) -> MethodSet {
         let mut methods = MethodSet::empty();
         methods.push(MethodKind::PublicKey);
@@ -236,7 +236,7 @@ impl Guest {
         self.password.as_ref().is_some_and(|own| own.reveal() == password)
     }
 
-    /// Whether the key is the instance's, or stands in the home's `authorized_keys`.
+    /// Whether the key is the instance's, or is in the home's `authorized_keys`.
     pub(super) fn is_key(&self, key: &PublicKey) -> bool {
         let is_same = |known: &PublicKey| known.key_data() == key.key_data();
         self.key.as_ref().is_some_and(is_same) || {
@@ -261,7 +261,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Changes the hardware, also under programs that run.
+    /// Changes the hardware, even while programs run.
     pub(super) fn equip(&self, machine: Machine) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.machine != machine {

@@ -1,4 +1,4 @@
-//! Chats: the request, and the answer whole or piece by piece.
+//! Chats: the request, and the answer, whole or streamed.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -26,7 +26,7 @@ use super::{
 #[error("break off")]
 struct Cut;
 
-/// A chat request, as far as it matters here.
+/// The fields of a chat request that are needed here.
 #[derive(Debug)]
 struct Request {
     model: Option<String>,
@@ -129,7 +129,7 @@ fn happens(app: &App, model: &Model, number: u64) -> OnChat {
     model.on_chat
 }
 
-/// The name that the answer bears: the new generation's own, with the old one whatever was asked for.
+/// The name in the answer: the new generation's own; with the old one, the requested name.
 fn name(app: &App, request: &Request) -> String {
     match &request.model {
         Some(asked) if app.context.build.is_old() => asked.clone(),
@@ -156,7 +156,7 @@ async fn whole(app: Arc<App>, request: Request, model: Model, answer: ChatReply)
         predicted += 1;
     }
     if app.stopping.is_cancelled() {
-        // As measured: a server that is told to end keeps it waiting, until the client gives up.
+        // As measured: a server that shuts down leaves the request unanswered until the client disconnects.
         return std::future::pending().await;
     }
     let timings = Timings { prompt: request.prompt_tokens, predicted, took: begun.elapsed() };
@@ -197,7 +197,7 @@ fn streamed(app: Arc<App>, request: Request, model: Model, answer: ChatReply) ->
         let begun = Instant::now();
         let mut predicted = 0;
         let first = chunk(choice(json!({ "role": "assistant", "content": null }), Value::Null));
-        // Whoever has gone gets no more.
+        // A client that has disconnected gets no more.
         if sender.send(event(&first)).await.is_err() {
             return;
         }
@@ -232,7 +232,7 @@ fn streamed(app: Arc<App>, request: Request, model: Model, answer: ChatReply) ->
     ([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))], body).into_response()
 }
 
-/// What will be said.
+/// The reply to a prompt.
 #[derive(Debug)]
 pub(super) struct ChatReply {
     pieces: Vec<String>,
@@ -241,7 +241,7 @@ pub(super) struct ChatReply {
 }
 
 impl ChatReply {
-    /// The answer to a prompt, cut after so many tokens.
+    /// The reply to a prompt, cut after this many tokens.
     pub(super) fn to(prompt: &str, max_tokens: Option<usize>) -> Self {
         let text = format!("You said: {prompt}");
         let words = text.split_whitespace().enumerate();
@@ -258,7 +258,7 @@ impl ChatReply {
         Self { pieces: Vec::new(), finish: "stop" }
     }
 
-    /// Says it, when a slot is free. It ends early when the server is told to end, or the receiver is dropped.
+    /// Generates the reply when a slot is free. It ends early when the server shuts down or the receiver is dropped.
     pub(super) fn generate(self, app: Arc<App>, model: &Model, prompt_tokens: u64) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(1);
         let token = model.token;
@@ -288,7 +288,7 @@ impl ChatReply {
     }
 }
 
-/// How long what took.
+/// The tokens and the duration of a reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timings {
     pub(super) prompt: u64,
@@ -297,7 +297,7 @@ pub(super) struct Timings {
 }
 
 impl Timings {
-    /// As answers show it. One token tells no speed.
+    /// As in answers. A single token has no speed.
     pub(super) fn json(self) -> Value {
         let ms = self.took.as_secs_f64() * 1000.0;
         let count = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));

@@ -1,4 +1,4 @@
-//! Loading a model: what goes wrong with it, and what it then does.
+//! Loading a model: its failures, and the behaviour of the loaded model.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,7 +21,7 @@ const ARCHITECTURES: [&str; 12] = [
     "starcoder2",
 ];
 
-/// How long a token takes on the GPU, and on the CPU.
+/// The time of a token on the GPU, and on the CPU.
 const TOKEN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
 /// What happens at a chat.
@@ -36,7 +36,7 @@ pub(super) enum OnChat {
     Killed,
 }
 
-/// A model that is loaded.
+/// A loaded model.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     /// The context that a request may fill, in tokens.
@@ -46,18 +46,18 @@ pub(super) struct Model {
     pub(super) template: String,
     pub(super) token: Duration,
     pub(super) on_chat: OnChat,
-    /// How many chats are answered before that happens.
+    /// How many chats are answered before `on_chat` happens.
     pub(super) answered: u64,
 }
 
-/// A model that is not: the lines that say why.
+/// A failed load, with its log lines.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) lines: Vec<String>,
     pub(super) ending: Ending,
 }
 
-/// How a server ends that cannot load.
+/// How a server ends after a failed load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Aborted,
@@ -66,7 +66,7 @@ pub(super) enum Ending {
     Killed,
 }
 
-/// What was found in the file, before the data is loaded.
+/// The content of the file's header, before the data is loaded.
 #[derive(Debug)]
 pub(super) struct ModelFile {
     file: Gguf,
@@ -81,7 +81,7 @@ impl ModelFile {
     }
 }
 
-/// Opens the file and looks at its header.
+/// Opens the file and reads its header.
 pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, Failure> {
     let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
@@ -100,7 +100,7 @@ pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, 
     Ok(ModelFile { file, path, size })
 }
 
-/// Loads the data, after its time.
+/// Loads the data, after the loading time.
 pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<Model, Failure> {
     let ModelFile { file, path, size } = found;
     let ended = |line: &str, ending| Failure { lines: vec![line.to_owned()], ending };
@@ -156,7 +156,7 @@ pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<Model, 
     })
 }
 
-/// What one request may fill. The new generation cuts it to what the model was trained for.
+/// The context of one request. The new generation limits it to the trained context.
 fn slot_context(context: &ServerContext, trained: u64) -> u64 {
     let asked = if context.settings.context == 0 { trained } else { context.settings.context };
     let shares = u64::try_from(context.settings.parallel).unwrap_or(1).max(1);
@@ -182,7 +182,7 @@ fn no_memory(context: &ServerContext) -> Vec<String> {
     vec![first.to_owned(), buffer, "llama_init_from_model: failed to initialize the context".to_owned()]
 }
 
-/// A failure with the lines that follow from any.
+/// A failure with the lines that end each failure.
 fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<String>) -> Failure {
     let path = path.display();
     if context.build.is_old() {

@@ -1,4 +1,4 @@
-//! The inference server: its start, its life and its ends, as measured on two builds of the real one.
+//! The inference server: start, run and ends, as measured on two builds of the real one.
 
 mod chat;
 mod load;
@@ -20,7 +20,7 @@ use super::{
     build::{Build, Generation},
 };
 
-/// What is true for the life of a server.
+/// The constants of a server's run.
 #[derive(Debug)]
 struct ServerContext {
     build: Build,
@@ -40,7 +40,7 @@ impl ServerContext {
     }
 }
 
-/// Runs the server, or answers `--help`, `--version` and their like.
+/// Runs the server, or answers `--help`, `--version` and similar options.
 pub(super) fn main(call: &Call<'_>) -> ExitCode {
     let build = Build::of(call);
     let machine = call.machine();
@@ -105,17 +105,17 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Dies as `abort` does: 134 for a shell.
+/// Ends like `abort`: 134 for a shell.
 fn abort() {
     let _ = raise(Signal::SIGABRT);
 }
 
-/// Dies as one that the kernel kills for its memory: 137, and not a word.
+/// Ends like a process that the kernel kills for its memory: 137, without a log line.
 fn killed() {
     let _ = raise(Signal::SIGKILL);
 }
 
-/// How much a line matters; the new generation writes the letter.
+/// The level of a line; the new generation writes its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Error,
@@ -123,7 +123,7 @@ enum Level {
     Warning,
 }
 
-/// Writes lines as a generation does.
+/// The log, in the format of a generation.
 #[derive(Debug)]
 struct Log {
     generation: Generation,
@@ -174,7 +174,7 @@ fn stamp(micros: u128) -> String {
 }
 
 fn write(text: &str) {
-    // On a full disk later lines are lost, and the server goes on.
+    // On a full disk later lines are lost, and the server continues.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::sandbox::stand_in::{Call, build::Build};
 
-/// Types that a cache may have.
+/// Permitted types of a cache.
 const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];
 
-/// What the program is to do.
+/// The request of a command line.
 #[derive(Debug)]
 pub(super) enum Asked {
     Devices,
@@ -24,19 +24,19 @@ pub(super) enum FlashAttention {
     On,
 }
 
-/// What a server is started with.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// None: a new server starts without one and chooses models by request, an old one takes its default path.
+    /// `None`: a new server starts without one and chooses models by request, an old one uses its default path.
     pub(super) model: Option<PathBuf>,
     pub(super) alias: Option<String>,
     pub(super) host: String,
     /// As written; a number beyond 65535 wraps when it is bound.
     pub(super) port: u64,
-    /// 0: the model's.
+    /// 0: the model's context.
     pub(super) context: u64,
     pub(super) parallel: i64,
-    /// None: all that fit.
+    /// `None`: all that fit.
     pub(super) gpu_layers: Option<i64>,
     pub(super) flash_attention: FlashAttention,
     pub(super) cache_k: String,
@@ -45,7 +45,7 @@ pub(super) struct Settings {
     pub(super) metrics: bool,
     pub(super) slots: bool,
     pub(super) props: bool,
-    /// None at all: nobody is asked for one.
+    /// Empty: no key is required.
     pub(super) keys: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Settings {
         }
     }
 
-    /// The name that answers bear: the alias, or else the path as it was given.
+    /// The name in answers: the alias, or else the path as given.
     pub(super) fn name(&self) -> String {
         let path = self.model.as_deref().unwrap_or_else(|| Path::new(""));
         self.alias.clone().unwrap_or_else(|| path.display().to_string())
@@ -122,7 +122,7 @@ impl Settings {
     }
 }
 
-/// Reads the command line, and the environment for what it does not say.
+/// Reads the command line, and the environment for options that it does not set.
 ///
 /// # Errors
 ///
@@ -191,17 +191,17 @@ fn flash_attention(value: &str, build: &Build) -> Result<FlashAttention, String>
     }
 }
 
-/// What follows an option.
+/// The kind of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueKind {
     Decimal,
-    /// Nothing.
+    /// No value.
     Flag,
     Number,
     Text,
 }
 
-/// Which generations know an option.
+/// The generations that have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum In {
     Both,
@@ -212,13 +212,13 @@ enum In {
 /// An option.
 #[derive(Debug)]
 struct Opt {
-    /// The last one is the name by which it is known here.
+    /// The last one is the name in this code.
     names: &'static [&'static str],
     kind: ValueKind,
     generations: In,
     hint: &'static str,
     about: &'static str,
-    /// The variable that stands for it.
+    /// The environment variable of the option.
     variable: Option<&'static str>,
 }
 
@@ -231,7 +231,7 @@ impl Opt {
         }
     }
 
-    /// As `--help` shows it.
+    /// The lines of `--help`.
     fn help(&self) -> String {
         let mut names = match self.names {
             [first, rest @ ..] if !rest.is_empty() => format!("{:<6} {}", format!("{first},"), rest.join(", ")),
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use crate::sandbox::stand_in::build::Generation;
 
-    /// The guide's command line, but for flash attention, which each generation takes in its own way.
+    /// The guide's command line, without flash attention, whose option differs between the generations.
     const GUIDE: &str = "-m M --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -ctk q8_0 -ctv q8_0 --jinja --metrics";
 
     fn read_with(generation: Generation, line: &str, variables: &[(&str, &str)]) -> Result<Asked, String> {

@@ -1,4 +1,4 @@
-//! What is answered to whom and when, and the documents that describe a server.
+//! The routes of a server: access and readiness, and the documents that describe it.
 
 use std::{
     fmt::Write,
@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ServerContext, chat, load::Model};
 
-/// A server: what it is, and what it has done.
+/// The state of a server.
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) context: ServerContext,
-    /// Set when it is loaded; none within for a server that chooses models by request.
+    /// Set when the model is loaded; `Some(None)` for a server that chooses models by request.
     model: OnceLock<Option<Model>>,
     pub(super) metrics: Metrics,
     pub(super) chats: AtomicU64,
@@ -77,7 +77,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// What comes before every answer: the key, then whether the model is loaded.
+/// The checks before every answer: the key, then whether the model is loaded.
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_health = path == "/health" || path == "/v1/health";
@@ -101,7 +101,7 @@ fn has_key(app: &App, headers: &HeaderMap) -> bool {
     keys.is_empty() || keys.iter().any(|key| key == own)
 }
 
-/// An error as both generations shape it; the order of the keys is another in each.
+/// An error in the shape of both generations; the order of the keys differs.
 pub(super) fn error(app: &App, code: u16, kind: &str, message: &str) -> Response {
     let message = json!(message);
     let text = if app.context.build.is_old() {
@@ -189,12 +189,12 @@ impl Metrics {
         self.started_us
     }
 
-    /// A request waits, or has waited.
+    /// A request begins to wait (1), or ends (-1).
     pub(super) fn wait(&self, by: i64) {
         self.change(|counts| counts.deferred += by);
     }
 
-    /// A request is answered, or was.
+    /// The processing of a request begins (1), or ends (-1).
     pub(super) fn process(&self, by: i64) {
         self.change(|counts| counts.processing += by);
     }
@@ -211,7 +211,7 @@ impl Metrics {
         });
     }
 
-    /// As Prometheus reads it.
+    /// The format of Prometheus.
     pub(super) fn text(&self, is_old: bool) -> String {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = counts.predicted.as_secs_f64();

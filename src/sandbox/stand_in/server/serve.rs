@@ -1,4 +1,4 @@
-//! From the port to the end: bind, load, serve, stop.
+//! The run of a server: bind, load, serve, stop.
 
 use std::{
     fs, io,
@@ -51,7 +51,7 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
     log.info("system info: n_threads = 2, n_threads_batch = 2, total_threads = 2");
     let (host, port) = (settings.host.as_str(), settings.port);
     let Ok(listening) = Port::listen(ports, host, port, build.is_old()).await else {
-        // The same words whatever the reason.
+        // The same message for every reason.
         let prefix = if build.is_old() { "main" } else { "srv         start" };
         log.error(&format!("{prefix}: couldn't bind HTTP server socket, hostname: {host}, port: {port}"));
         if !build.is_old() {
@@ -67,7 +67,7 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
         Err(failure) => return fail(&app, &failure),
     }
     log.info(&format!("{}: model loaded", main_name(&app)));
-    // Only now are signals handled: before, they end it at once.
+    // Signals are handled from here on: before, they end the process at once.
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
     let Ok((mut term, mut interrupt)) = signals else { return ExitCode::FAILURE };
     log.info(&format!("{}: server is listening on http://{host}:{port}", main_name(&app)));
@@ -81,7 +81,7 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
         super::abort();
     }
     log.info("srv    operator(): operator(): cleaning up before exit...");
-    // The port closes at once; requests that are being answered keep the process, until their clients have gone.
+    // The port closes at once; open requests keep the process running until their clients disconnect.
     accepting.abort();
     app.stopping.cancel();
     connections.close();
@@ -119,7 +119,7 @@ async fn accept(port: Port, app: Arc<App>, connections: TaskTracker) {
 async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) {
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
-    // The client sees each end of a connection by itself.
+    // The result is ignored: the client sees how its connection ends.
     tokio::select! {
         _ = &mut connection => {}
         () = app.stopping.cancelled() => {
@@ -173,12 +173,12 @@ fn fail(app: &App, failure: &Failure) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A connection, of whatever kind.
+/// A connection of any kind.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What is listened on. Dropping it closes the port.
+/// A listening port. Dropping it closes the port.
 #[derive(Debug)]
 pub(super) enum Port {
     Tcp(TcpListener),
@@ -186,9 +186,9 @@ pub(super) enum Port {
 }
 
 impl Port {
-    /// Listens. `shares`: whether another one may listen on it too, as before the new generation (SO_REUSEPORT).
+    /// Listens. `shares`: whether another server may listen on the port too, as in the old generation (SO_REUSEPORT).
     pub(super) async fn listen(ports: Option<&Path>, host: &str, port: u64, shares: bool) -> io::Result<Self> {
-        // As the real one: the number is cut to 16 bits.
+        // As in the real one: the number is cut to 16 bits.
         let port = u16::try_from(port % 65_536).unwrap_or(0);
         match ports {
             Some(folder) if is_own(host) => unix(folder, port, shares),
@@ -217,7 +217,7 @@ impl Drop for Port {
     }
 }
 
-/// Whether an address is the machine's own.
+/// Whether an address belongs to this computer.
 fn is_own(host: &str) -> bool {
     ["0.0.0.0", "127.0.0.1", "::", "::1", "localhost"].contains(&host)
 }
@@ -230,7 +230,7 @@ fn unix(folder: &Path, port: u16, shares: bool) -> io::Result<Port> {
         Err(_) => {}
     }
     let path = if Probe::connect(&path).is_err() {
-        // Left behind by one that was killed.
+        // Left behind by a killed server.
         fs::remove_file(&path)?;
         path
     } else if shares {

@@ -1,4 +1,4 @@
-//! Errors of the chat endpoint, whose format is not documented: in each of the sandbox's.
+//! Errors of the chat endpoint, whose format is not documented, in each of the sandbox's forms.
 
 use damodel::sandbox::{Action, Code, Form, Mutation, Options, When};
 use serde_json::json;
@@ -39,7 +39,7 @@ fn each_is_told_in_every_form() {
         for form in FORMS {
             site.sandbox().set_form(form.parse::<Form>().unwrap());
             workspace.set_env("DAMODEL_API_KEY", site.chat_key());
-            // Plain text tells no argument: the likeliest one, and all of them in words.
+            // Plain text names no argument: the error is on the likeliest one and lists all of them.
             let is_text = form == "chat_error=text";
             let named = |attribute| Some(if is_text { "model" } else { attribute });
             let cases = [
@@ -107,7 +107,7 @@ fn an_answer_has_all_its_attributes_under_both_base_addresses() {
             assert_eq!(chat.value("usage"), &told, "{base}");
             let whole: serde_json::Value = serde_json::from_str(chat.value("response_json").as_str().unwrap()).unwrap();
             assert_eq!(whole["model"], "llama-3.1-8b-instruct", "{whole}");
-            // Without a limit it comes to its own end.
+            // Without a limit it ends by itself.
             workspace.write(&question(&[]));
             workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
             let state = workspace.state();

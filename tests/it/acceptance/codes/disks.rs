@@ -7,7 +7,7 @@ use damodel::sandbox::{Action, Code, Mutation, Options, Thing, When};
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal, unchecked};
 
-/// A disk for each of the rows, with these arguments instead of the usual ones.
+/// A disk for each of the rows, with these arguments changed.
 fn disks(rows: &[Row], arguments: &[(&str, &str)]) -> String {
     (0..rows.len()).map(|number| disk(&format!("x{number}"), arguments)).collect()
 }
@@ -145,7 +145,7 @@ fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
     });
 }
 
-/// What the service itself refuses, without a fault.
+/// Errors of the service itself, without a fault.
 #[test]
 fn of_an_account_in_arrears_and_a_specification_that_is_sold_out() {
     each_cli(|cli| {

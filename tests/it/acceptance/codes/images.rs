@@ -13,7 +13,7 @@ fn images(rows: &[Row], suffix: &str) -> String {
     format!("{}{}", Instance::new("builder"), (0..rows.len()).map(image).collect::<String>())
 }
 
-/// An image that gives up soon what it would wait for.
+/// An image with short timeouts.
 fn image(label: &str, name: &str, instance: &str) -> String {
     format!(
         "resource \"damodel_private_image\" {label:?} {{\n  instance_id = {instance}\n  name = {name:?}\n  timeouts \
@@ -117,7 +117,7 @@ fn of_a_delete() {
         assert!(!done);
         check(&site, &said, &rows);
         assert_eq!(workspace.state().addresses().len(), rows.len() + 1);
-        // One that stays in use is told when the time is over.
+        // An image that stays in use is an error after the timeout.
         site.sandbox().clear_faults();
         site.arm("image_delete", When::Always, Action::Error { code_n: Code::ImageUsedByInstance, processed: false });
         let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_private_image.x0"]);

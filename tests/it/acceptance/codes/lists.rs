@@ -1,4 +1,4 @@
-//! Errors of everything that lists, met by the data sources.
+//! Errors of all lists, in the data sources.
 
 use damodel::sandbox::{Action, Code, When};
 
@@ -6,7 +6,7 @@ use crate::support::terraform::{Diagnostic, Site, Workspace, config_with, each_c
 
 use super::ONCE;
 
-/// Every data source that lists or reads, each with an argument that reaches the service where it has one.
+/// Every data source that lists or reads, each with an argument that is sent to the service, if there is one.
 const SOURCES: &str = r#"
 data "damodel_instances" "x" { query = "a" }
 data "damodel_instance" "x" { id = "ins-a" }
@@ -62,7 +62,7 @@ fn the_one<'a>(errors: &[&'a Diagnostic], source: &str) -> &'a Diagnostic {
     found[0]
 }
 
-/// What the service itself refuses, without a fault.
+/// Errors of the service itself, without a fault.
 #[test]
 fn an_unknown_instance_and_a_missing_permission() {
     each_cli(|cli| {

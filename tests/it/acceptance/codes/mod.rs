@@ -1,4 +1,4 @@
-//! Every documented error of every endpoint: where it lands, what it advises, and what support asks for. Here those of
+//! Every documented error of every endpoint: its attribute, its advice, and the ids for support. This file has those of
 //! instances.
 
 mod chat;
@@ -13,19 +13,19 @@ use damodel::sandbox::{Action, Code, When};
 
 use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, unchecked};
 
-/// A code, the attribute that it lands on, and a part of its advice.
+/// A code, the attribute of its error, and a part of its advice.
 type Row = (Code, Option<&'static str>, &'static str);
 
 const ONCE: &str = "region = \"cn-east-1\"\nmax_retries = 0";
 
-/// Lets each of these errors strike one call of an endpoint.
+/// Arms each of these errors for one call of an endpoint.
 fn arm(site: &Site, endpoint: &str, rows: &[Row]) {
     for (position, (code, ..)) in (1..).zip(rows) {
         site.arm(endpoint, When::Nth(position), Action::Error { code_n: *code, processed: false });
     }
 }
 
-/// Sees that each code has one error with its attribute, advice, and the ids of the request that it answered.
+/// Checks that each code has one error with its attribute, its advice, and the ids of its request.
 fn check(site: &Site, said: &[Diagnostic], rows: &[Row]) {
     let mut by_code = BTreeMap::new();
     for error in said.iter().filter(|diagnostic| diagnostic.is_error()) {
@@ -115,7 +115,7 @@ fn of_a_create_whose_outcome_is_not_known() {
         assert_eq!((site.balance().created, site.requests("instance_create")), (0, 1), "sent once");
         assert!(workspace.state().addresses().is_empty());
 
-        // Processed after all: found, and nothing is made twice.
+        // If it was processed anyway, the instance is found and nothing is created twice.
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: true });

@@ -5,7 +5,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate, matchers::method};
 
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli};
 
-/// Everything that asks the service for something, without live checks.
+/// All data sources that send requests, without live checks.
 const ALL: &str = r#"
 data "damodel_instances" "x" {}
 data "damodel_instance" "x" { id = "ins-a" }
@@ -34,7 +34,7 @@ resource "damodel_private_image" "x" {
 }
 "#;
 
-/// A service that refuses requests of these methods, and has nothing to list.
+/// A service that refuses requests with these methods, and has empty lists.
 async fn service(refuses: &[&str], status: u16) -> MockServer {
     let ids = |error: Value| json!({ "request_id": "req-000001", "trace_id": "trace-000001", "error": error });
     let frozen = json!({ "code_n": 190_099, "code": "QuotaFrozen", "message": "the quota is frozen." });
@@ -59,7 +59,7 @@ fn one_stays_readable_and_nothing_is_made() {
         let machine = Instance::new("x").block("timeouts { create = \"1s\" }");
         let resources = format!("{machine}{RESOURCES}");
         for status in [200, 409] {
-            // What a create made is looked for before its refusal is believed: such a code may mean anything.
+            // A create looks for its object before it accepts such a refusal: the code may mean anything.
             for (body, refuses, count) in [(ALL, &["GET", "POST"][..], 8), (&*resources, &["POST"], 3)] {
                 let service = runtime.block_on(service(refuses, status));
                 let workspace = Workspace::new(cli, &site);

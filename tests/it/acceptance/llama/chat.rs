@@ -30,7 +30,7 @@ fn a_chat_goes_through_ssh() {
         let usage = state.resource("data.damodel_chat_completion.c").value("usage").clone();
         assert!(usage["total_tokens"].as_i64().unwrap() > 0, "{usage}");
 
-        // Without a pin it answers too, and says how to pin.
+        // Without a pin it answers too, and explains how to pin.
         workspace.write(&both(&with_key.replace("  host_key", "  # host_key")));
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not pinned"), "{said:#?}");
@@ -78,7 +78,7 @@ fn the_arguments_of_a_target_belong_to_it() {
     });
 }
 
-/// A provisioner asks through the tunnel, with what every shell has.
+/// A provisioner sends a request through the tunnel, with a tool that every shell has.
 #[test]
 fn a_tunnel_leads_to_the_server_while_the_run_lasts() {
     each_cli(|cli| {

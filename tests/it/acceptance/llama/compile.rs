@@ -25,7 +25,7 @@ fn a_v100_compiles_at_once_and_never_twice() {
         };
         let compiled = binary(&state);
 
-        // A restart with other options, and a destroy with a new create, use the build that is there.
+        // A restart with other options, and a destroy with a new create, use the existing build.
         workspace.apply_ok(&server.clone().set("context_size", 2048).config());
         assert!(!runs(first));
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
@@ -62,7 +62,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        // Makes the home, and nothing else.
+        // Only creates the home.
         workspace.write(&Server::new().model("nowhere").config());
         assert!(!workspace.try_apply(&[]).0);
         let broken = home(&site).join("broken");
@@ -82,7 +82,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         workspace.settled();
         assert_eq!(builds(&site).len(), 1);
 
-        // The prebuilt one and no other: that is what fails.
+        // Only the prebuilt server is permitted, and it fails.
         workspace.write(&server.text("build", "prebuilt").config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "it ended before it was ready"), "{said:#?}");

@@ -1,4 +1,4 @@
-//! What a refresh sees, and how the plan repairs it.
+//! Drift of a server: what a refresh detects, and how the plan repairs it.
 
 use std::{fs, os::unix::net::UnixListener};
 
@@ -69,7 +69,7 @@ fn a_server_whose_queue_is_full_is_no_drift() {
     });
 }
 
-/// It is healthy, and decodes nothing.
+/// The server is healthy, but does not decode.
 #[test]
 fn a_server_that_computes_nothing_any_more_is_started_again() {
     each_cli(|cli| {
@@ -116,7 +116,7 @@ fn other_options_are_drift() {
         let site = site();
         let (here, there) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
         here.apply_ok(&Server::new().config());
-        // Somebody else, with a state of their own, starts it with other options.
+        // Another configuration with a state of its own starts it with other options.
         let uid = here.state().resource("damodel_instance.gpu").id();
         let foreign =
             Server::new().text("instance_id", &uid).set("context_size", 1024).set("extra_args", "[\"-t\", \"1\"]");
@@ -166,7 +166,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         );
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
         assert_eq!(workspace.state().resource(X).flat(), before);
-        // What has to be changed cannot be.
+        // A change cannot be made.
         workspace.write(&server.set("context_size", 64).config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "Nothing was changed"), "{said:#?}");
@@ -186,7 +186,7 @@ fn a_port_that_somebody_else_took_is_left_alone() {
         let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
-        // The machine's own port space: a socket for each port that somebody listens on.
+        // The instance's own port space: a socket for each port with a listener.
         let ports = home(&site).parent().unwrap().join("ports");
         let socket = ports.join("8000.sock");
         let _ = fs::remove_file(&socket);

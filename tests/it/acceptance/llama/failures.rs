@@ -1,4 +1,4 @@
-//! What goes wrong, and what one reads then.
+//! Failures of a server, and their messages.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use damodel::sandbox::Mutation;
 use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
 use crate::support::terraform::{Site, Started, Workspace, each_cli, refusal};
 
-/// What is refused at once leaves nothing behind: not in the state, and not in the instance.
+/// A create that is refused at once leaves nothing in the state or in the instance.
 #[test]
 fn what_is_refused_at_once_leaves_nothing() {
     each_cli(|cli| {
@@ -37,8 +37,8 @@ fn what_is_refused_at_once_leaves_nothing() {
     });
 }
 
-/// A server that was started and does not serve is tainted, with its log in the error, and on_failure decides what
-/// becomes of it.
+/// A server that was started and does not serve is tainted, with its log in the error; on_failure decides what happens
+/// to it.
 #[test]
 fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
     each_cli(|cli| {
@@ -84,7 +84,7 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
         let workspace = Workspace::new(cli, &site);
         let server = Server::new().text("build", "prebuilt").text("on_update_failure", "keep");
         workspace.apply_ok(&server.config());
-        // Refused at once: what runs goes on.
+        // Refused at once: the running server continues.
         workspace.write(&server.clone().model("nowhere").config());
         let (_, said) = workspace.try_apply(&[]);
         refusal(&said, &["model not found", "What runs in the instance continues"]);
@@ -163,7 +163,7 @@ fn a_full_disk_is_told_and_ends_no_server() {
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());
 
-        // What serves goes on, as it was.
+        // The running server continues unchanged.
         disk.fill();
         workspace.settled();
         let changed = server.set("context_size", 2048).config();
@@ -203,8 +203,7 @@ fn a_disk_that_fills_while_the_model_loads_is_told() {
     });
 }
 
-/// Whoever holds the records of the server: what would change them gives up, at once here, since no wait takes its
-/// time.
+/// Holds the lock of the server's records. Changes to them time out, at once here, because `sleep` does not wait.
 struct Busy {
     _held: File,
     sleep: PathBuf,
@@ -271,7 +270,7 @@ fn a_server_is_not_stopped_for_what_is_refused() {
     });
 }
 
-/// Work that fails before its server starts has ended nothing.
+/// Work that fails before its server starts ends no other server.
 #[test]
 fn work_that_finds_no_server_ends_none() {
     each_cli(|cli| {
@@ -291,7 +290,7 @@ fn work_that_finds_no_server_ends_none() {
     });
 }
 
-/// A small file system in a folder; only root may mount one.
+/// A small file system in a folder; only root can mount one.
 pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {

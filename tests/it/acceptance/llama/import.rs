@@ -1,4 +1,4 @@
-//! Servers that are taken over.
+//! Imports of servers.
 
 use super::{Server, X, pid, site};
 use crate::support::terraform::{Workspace, config, each_cli};
@@ -24,7 +24,7 @@ fn an_import_finds_the_options_and_restarts_nothing() {
             fresh.run_ok(&["import", "-no-color", "-input=false", X, &id]);
             let (state, known) = (fresh.state(), workspace.state());
             let mut known = known.resource(X).flat();
-            // The last probe is not on record.
+            // The last probe is not recorded.
             known.remove("tokens_per_second");
             assert_eq!(state.resource(X).flat(), known, "{id}");
             fresh.settled();

@@ -1,4 +1,4 @@
-//! Runs that end early: the work in the instance goes on, and the next run takes it up.
+//! Runs that end early: the work in the instance continues, and the next run resumes it.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use super::{Server, X, builds, home, pid, processes, records, runs, servers, site, slay, until_phase};
 use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
 
-/// A server that is compiled slowly, in a machine that is there.
+/// A server that is compiled slowly, in an existing instance.
 pub(super) fn slow(workspace: &Workspace<'_>, site: &Site) -> Server {
     workspace.write(&Server::new().model("nowhere").config());
     assert!(!workspace.try_apply(&[]).0);
@@ -94,8 +94,7 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
     });
 }
 
-/// Whoever holds the records of the server keeps the apply from being heard, as a connection does that is lost for
-/// long.
+/// The lock of the server's records delays the apply's request, like a connection that is lost for a long time.
 #[test]
 fn an_update_that_nobody_heard_is_still_to_be_made() {
     each_cli(|cli| {
@@ -109,7 +108,7 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
         workspace.write(&limited.set("triggers", "{ day = \"one\" }").config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
-        // It may still come to be heard: this one does not.
+        // The delayed request could still be processed: this one is ended.
         for waiting in processes(&site, "sh\0-s") {
             slay(Pid::from_raw(i32::try_from(waiting).unwrap()));
         }
@@ -154,7 +153,7 @@ fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
         let started = Started::apply(&workspace);
         until_phase(&site, "compile");
         let uid = workspace.state().resource("damodel_instance.gpu").id();
-        // All sessions are cut and all processes end; what was compiled stays.
+        // All sessions are cut and all processes end; compiled files stay.
         site.mutate(Mutation::RebootInstance { uid });
         let said = started.ended(true);
         assert_eq!(workspace.state().resource(X).value("status"), "ready", "{said}");
@@ -163,7 +162,7 @@ fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
     });
 }
 
-/// Nobody waits for it until the end of the operation.
+/// The apply does not wait until the end of the operation.
 #[test]
 fn an_apply_ends_soon_after_its_instance_was_released() {
     each_cli(|cli| {

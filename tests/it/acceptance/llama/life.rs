@@ -39,18 +39,18 @@ fn a_server_lives_its_life() {
         assert!(!runs(first) && runs(second));
         assert_eq!(servers(&site).len(), 1);
 
-        // How one logs in, how long to wait and what to do on failure restart nothing.
+        // Changes of login, timeouts and failure handling restart nothing.
         let server = server.text("on_failure", "stop").text("ready_timeout", "25s").set("ssh", "{ timeout = \"1m\" }");
         let plan = workspace.apply_ok(&server.config());
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         workspace.apply_ok(&server.clone().block("  timeouts {\n    create = \"20m\"\n  }").config());
-        // A probe asks, and restarts nothing either.
+        // A probe sends a request, and restarts nothing either.
         let server = server.set("probe", "{ prompt = \"another pong\", max_tokens = 30 }");
         let plan = workspace.apply_ok(&server.config());
         assert_eq!(plan.change(X).unknown(), ["tokens_per_second"]);
         assert_eq!(pid(&workspace.state()), second);
 
-        // A trigger restarts it, and so does a new workspace, whose old records go.
+        // A trigger restarts it, and so does a new workspace, whose old records are removed.
         workspace.apply_ok(&server.clone().set("triggers", "{ day = \"one\" }").config());
         let third = pid(&workspace.state());
         assert!(third != second && !runs(second));
@@ -91,7 +91,7 @@ fn a_server_goes_with_its_instance() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         let uid = workspace.state().resource("damodel_instance.gpu").id();
-        // Stopped: nothing runs there, and a destroy has nothing to do.
+        // In a Stopped instance nothing runs, and a destroy has nothing to do.
         site.mutate(damodel::sandbox::Mutation::SetInstanceStatus { uid: uid.clone(), status: "Stopped".to_owned() });
         let said = workspace.try_plan(&[]);
         let warning = said.iter().find(|said| said.summary == format!("Instance {uid} is Stopped")).unwrap();
@@ -102,7 +102,7 @@ fn a_server_goes_with_its_instance() {
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
         site.mutate(damodel::sandbox::Mutation::SetInstanceStatus { uid: uid.clone(), status: "Running".to_owned() });
 
-        // Released behind our back: the server leaves the state with it.
+        // If the instance was released outside Terraform, the server is removed from the state with it.
         workspace.apply_ok(&Server::new().config());
         site.mutate(damodel::sandbox::Mutation::ReleaseInstance { uid });
         let plan = workspace.plan(&[]);

@@ -1,4 +1,4 @@
-//! How one logs in: host keys, keys, write-only credentials, and machines that no service knows.
+//! Logins: host keys, keys, write-only credentials, and hosts that are not instances of a service.
 
 use std::{fs, process::Command};
 
@@ -26,7 +26,7 @@ fn a_changed_host_key_is_refused_until_somebody_accepts_it() {
         assert!(!done && error.detail.matches("SHA256:").count() >= 2, "{error:#?}");
         assert_eq!(workspace.state().resource(X).value("host_key"), &pinned);
         assert!(runs(first));
-        // Accepted by name.
+        // Accepted by its pin.
         let accepted = Server::new().set("context_size", 64).set("ssh", format!("{{ host_key = {shown:?} }}"));
         workspace.write(&accepted.config());
         assert!(workspace.try_apply(&[]).0);
@@ -84,7 +84,7 @@ fn a_machine_that_takes_keys_needs_one() {
         workspace.write(&server.config());
         let (_, said) = workspace.try_apply(&[]);
         refusal(&said, &["No SSH credentials", "private_key_file", "Nothing was changed"]);
-        // The machine is there now: the plan says it before anything else is done.
+        // The instance exists now: the plan reports the error before any other step.
         refusal(&workspace.try_plan(&[]), &["No SSH credentials"]);
         let path = file.display().to_string();
         workspace.apply_ok(&server.set("ssh", format!("{{ private_key_file = {path:?} }}")).config());
@@ -109,7 +109,7 @@ fn write_only_credentials_alone_are_for_applies() {
         let server = server.text("restart_policy", "never");
         workspace.apply_ok(&server.config());
         slay_for_good(pid(&workspace.state()));
-        // Nobody can look: the state stays, in silence.
+        // A refresh has no credentials: the state stays, without a message.
         workspace.settled();
         assert!(!workspace.try_plan(&[]).iter().any(|said| said.text().contains("llama")));
         workspace.apply_ok(&server.set("context_size", 64).config());

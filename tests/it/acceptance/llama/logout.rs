@@ -1,4 +1,4 @@
-//! Logins that systemd ends with all that they started, in a machine whose PID 1 it is.
+//! Logouts, at which systemd ends all processes of a login, in namespaces whose PID 1 is systemd.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ use crate::support::{
 /// How long the boot may take.
 const BOOT: Duration = Duration::from_secs(20);
 
-/// A machine with systemd, to which the user "visitor" logs in. It ends with this.
+/// A host with systemd, to which the user "visitor" logs in. Dropping it ends the host.
 struct Booted {
     folder: TempDir,
     script: Child,
@@ -36,7 +36,7 @@ struct Booted {
 }
 
 impl Booted {
-    /// None where namespaces, systemd or sshd cannot be had, which is said past the test harness.
+    /// `None`, with a message past the test harness, if namespaces, systemd or sshd are not available.
     fn start() -> Option<Self> {
         let skipped = |why: &str| {
             let _ = writeln!(io::stderr(), "\nNOT TESTED: systemd as PID 1 in namespaces: {why}");
@@ -89,7 +89,7 @@ impl Booted {
         )
     }
 
-    /// Has its root run a command.
+    /// Runs a command as its root.
     fn root(&self, command: &str) {
         let run = Command::new("ssh")
             .args(["-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o"])
@@ -122,7 +122,7 @@ fn a_server_that_systemd_ends_with_the_login_is_never_a_silent_success() {
         let (done, said) = workspace.try_apply(&[]);
         let words = ["systemd ends the server with the last login of visitor", "loginctl enable-linger visitor"];
         assert!(done && words.iter().all(|words| says(&said, Severity::Warning, words)), "{said:#?}");
-        // And so it is.
+        // The warning is right.
         until("the server has ended with the login", || !serves());
 
         booted.root("loginctl enable-linger visitor");

@@ -1,4 +1,4 @@
-//! The plan holds a model against the memory of the machine's GPUs.
+//! The plan compares a model with the memory of the instance's GPUs.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         let server = Server::new().model("large");
-        // Without the machine there is nothing to hold it against.
+        // Without the instance there is no memory to compare.
         workspace.write(&server.config());
         let said = workspace.try_plan(&[]);
         assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
@@ -22,7 +22,7 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
         let words =
             ["large.gguf does not fit in GPU memory", "the GPU has 24.0 GiB", "no context fits", "preflight = false"];
         assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("model"), "{said:#?}");
-        // A destroy plans first, and would meet the same error.
+        // A destroy plans first, and would have the same error.
         let layers = server.clone().set("gpu_layers", 1);
         workspace.write(&layers.config());
         let said = workspace.try_plan(&[]);
@@ -45,7 +45,7 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         let workspace = Workspace::new(cli, &site);
         let server = Server::new();
         workspace.apply_ok(&server.config());
-        // The little model has 136 bytes of cache for a token, and a batch needs 1,024 for each.
+        // The small model has 136 bytes of cache for a token, and a batch needs 1,024 for each.
         let tight = server.clone().set("context_size", 21_000_000);
         workspace.write(&tight.config());
         let said = workspace.try_plan(&[]);

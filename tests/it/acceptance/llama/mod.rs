@@ -1,4 +1,4 @@
-//! `damodel_llama_server` through the real command line, in instances that speak SSH.
+//! `damodel_llama_server` through the real command line, in instances that accept SSH logins.
 
 mod chat;
 mod compile;
@@ -46,7 +46,7 @@ pub(super) fn options() -> Options {
     Options { executable: Some(BINARY.into()), ..Site::options() }
 }
 
-/// A `damodel_llama_server` that works: the tiny model, on the machine `gpu`.
+/// A `damodel_llama_server` that works: the tiny model, on the instance `gpu`.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     arguments: BTreeMap<String, String>,
@@ -62,7 +62,7 @@ impl Server {
         server.model("tiny")
     }
 
-    /// Another of the sandbox's models.
+    /// Uses another of the sandbox's models.
     pub(super) fn model(self, name: &str) -> Self {
         self.text("model", &format!("~/public-storage/model/{name}.gguf"))
     }
@@ -87,7 +87,7 @@ impl Server {
         self
     }
 
-    /// Changes the machine.
+    /// Changes the instance.
     pub(super) fn on(mut self, change: impl FnOnce(Instance) -> Instance) -> Self {
         self.machine = change(self.machine);
         self
@@ -99,12 +99,12 @@ impl Server {
         format!("resource \"damodel_llama_server\" \"x\" {{\n{arguments}{}}}\n", self.blocks)
     }
 
-    /// On a V100, with an image that it can use.
+    /// On a V100, with an image that supports it.
     pub(super) fn on_v100(self) -> Self {
         self.on(|machine| machine.set("spec_id", 105).set("image_id", 904))
     }
 
-    /// The configuration with its machine.
+    /// The configuration with its instance.
     pub(super) fn config(&self) -> String {
         config(self)
     }
@@ -116,14 +116,14 @@ impl fmt::Display for Server {
     }
 }
 
-/// The home directory of the only machine.
+/// The home directory of the only instance.
 pub(super) fn home(site: &Site) -> PathBuf {
     let machines = site.sandbox().machines();
     let [machine] = machines.as_slice() else { panic!("not one machine: {machines:?}") };
     machine.home.clone()
 }
 
-/// Where the server's records are.
+/// The folder of the server's records.
 pub(super) fn records(site: &Site) -> PathBuf {
     home(site).join("workspace/.damodel/8000")
 }
@@ -137,12 +137,12 @@ pub(super) fn builds(site: &Site) -> Vec<String> {
     builds
 }
 
-/// The process of the server, by its state.
+/// The process of the server, from its state.
 pub(super) fn pid(state: &State) -> Pid {
     Pid::from_raw(i32::try_from(state.resource(X).value("pid").as_i64().unwrap()).unwrap())
 }
 
-/// Whether a process runs; one that nobody has waited for does not.
+/// Whether a process runs; a zombie does not.
 pub(super) fn runs(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -154,7 +154,7 @@ pub(super) fn slay(pid: Pid) {
     until("the process is gone", || !runs(pid));
 }
 
-/// The same for a server that is not started again: its worker writes down how it ended, and ends as well.
+/// The same for a server that is not started again: its worker records the end, and ends as well.
 pub(super) fn slay_for_good(pid: Pid) {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok()).unwrap();
@@ -162,7 +162,7 @@ pub(super) fn slay_for_good(pid: Pid) {
     until("its worker has ended", || !runs(Pid::from_raw(parent)));
 }
 
-/// The processes of the only machine whose command line holds this.
+/// The processes of the only instance whose command line contains this.
 pub(super) fn processes(site: &Site, word: &str) -> Vec<u32> {
     let of_machine = site.sandbox().machines().into_iter().flat_map(|machine| machine.processes);
     let holds = |pid: &u32| {
@@ -172,7 +172,7 @@ pub(super) fn processes(site: &Site, word: &str) -> Vec<u32> {
     of_machine.filter(holds).collect()
 }
 
-/// The servers that run in the only machine.
+/// The servers that run in the only instance.
 pub(super) fn servers(site: &Site) -> Vec<u32> {
     processes(site, "llama-server\0-m")
 }
@@ -181,7 +181,7 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     wait_for(what, || done().then_some(()));
 }
 
-/// A record of the run of now, below the folder of a port.
+/// A record of the current run, below the folder of a port.
 pub(super) fn record(state: &Path, name: &str) -> PathBuf {
     let run = fs::read_to_string(state.join("run")).unwrap_or_default();
     PathBuf::from(run.trim_end()).join(name)

@@ -1,4 +1,4 @@
-//! Over real OpenSSH servers, without any service.
+//! Servers over real OpenSSH servers, without any service.
 
 use std::{
     env, fs,
@@ -20,14 +20,14 @@ use crate::support::{
     terraform::{Cli, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
 };
 
-/// A machine with an sshd, whose server has a port of the real network.
+/// A host with an sshd, whose server has a port of the real network.
 pub(super) struct Host {
     pub(super) sshd: Sshd,
     pub(super) port: u16,
 }
 
 impl Host {
-    /// With one GPU of the service's `gpu_name` and this CUDA toolkit; none where there is no sshd.
+    /// With one GPU of the service's `gpu_name` and this CUDA toolkit; `None` without an sshd.
     pub(super) fn with(gpu_name: &str, toolkit: &str) -> Option<Self> {
         let mut sshd = Sshd::prepare()?;
         let home = sshd.home();
@@ -41,12 +41,12 @@ impl Host {
         Self::with("NVIDIA-GeForce-RTX-4090", "12.2")
     }
 
-    /// The key file that its sshd lets in.
+    /// The key file that its sshd accepts.
     fn key(&self) -> PathBuf {
         self.sshd.target().credentials.private_key_file.unwrap()
     }
 
-    /// The argument `ssh`, with more in it.
+    /// The argument `ssh`, with further attributes.
     pub(super) fn ssh(&self, more: &str) -> String {
         ssh(self.sshd.port(), more)
     }
@@ -60,7 +60,7 @@ impl Host {
         Server::new().without("instance_id").set("port", self.port).set("ssh", self.ssh_with_key(""))
     }
 
-    /// What runs with its home.
+    /// The processes with its home.
     fn processes(&self) -> Vec<Pid> {
         let home = format!("HOME={}", self.sshd.home().display());
         let entries = fs::read_dir("/proc").unwrap().map_while(Result::ok);
@@ -72,7 +72,7 @@ impl Host {
         ids.filter(is_here).map(Pid::from_raw).filter(|id| runs(*id)).collect()
     }
 
-    /// The servers that run there.
+    /// Its running servers.
     pub(super) fn servers(&self) -> Vec<Pid> {
         let is_server = |id: &Pid| {
             let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // A test that failed leaves its server behind.
+        // A failed test leaves its server behind.
         for process in self.processes() {
             let _ = kill(process, Signal::SIGKILL);
         }
@@ -101,7 +101,7 @@ fn ssh(port: u16, more: &str) -> String {
     format!("{{ host = \"127.0.0.1\", port = {port}, user = {user:?}, timeout = \"20s\", {more} }}")
 }
 
-/// A workspace that is told of no service.
+/// A workspace without settings of a service.
 pub(super) fn workspace<'a>(cli: &'a Cli, site: &'a Site) -> Workspace<'a> {
     let workspace = Workspace::new(cli, site);
     workspace.remove_env("DAMODEL_BASE_URL");
@@ -129,7 +129,7 @@ fn a_key_file_is_enough_from_create_to_destroy() {
         assert_eq!(x.value("host_key"), words.join(" ").as_str());
         assert_eq!(host.servers(), [pid(&state)]);
 
-        // A chat on the way that the server was made, and a restart in place.
+        // A chat over the same login, and a restart in place.
         let chat = format!(
             "data \"damodel_chat_completion\" \"c\" {{\n  target = \"llama_server\"\n  llama_server_id = {X}.id\n  \
              host_key = {X}.host_key\n  ssh = {}\n  model = \"any\"\n  messages = [{{ role = \"user\", content = \
@@ -167,7 +167,7 @@ fn an_agent_logs_in_and_a_killed_server_is_repaired() {
     });
 }
 
-/// No service tells the GPU, and the prebuilt server aborts on it only when it computes.
+/// No service reports the GPU, and the prebuilt server aborts on it only when it computes.
 #[test]
 fn a_server_that_the_card_cannot_run_is_compiled() {
     let found = Command::new("cmake").arg("--version").output().is_ok();
@@ -210,7 +210,7 @@ fn a_replaced_host_key_refuses_the_apply() {
         refusal(&said, &["its host key has changed", &pinned, &shown, "No credential was sent", "Nothing was changed"]);
         assert!(!done && runs(first));
         assert_eq!(host.sshd.attempts(), attempts, "nobody tried to log in");
-        // Accepted by name.
+        // Accepted by its pin.
         let accepted = format!("host_key = {shown:?}");
         workspace.apply_ok(&config(&changed.set("ssh", host.ssh_with_key(&accepted))));
         workspace.destroy_ok();
@@ -262,7 +262,7 @@ fn another_bastion_is_no_bastion_with_another_key() {
         let plan = workspace.apply_ok(&through(&second));
         assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
         workspace.settled();
-        // The key that it showed counts from now on.
+        // The key that it showed is pinned from now on.
         second.stop();
         second.replace_host_keys();
         second.start();
@@ -274,8 +274,7 @@ fn another_bastion_is_no_bastion_with_another_key() {
     });
 }
 
-/// A host key without a pin is accepted where nothing is stored, and told: that of the machine, and that of the
-/// bastion.
+/// Without a pin and a stored key, the host keys of the host and of the bastion are accepted, with a warning.
 #[test]
 fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
     each_cli(|cli| {
@@ -333,7 +332,7 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
     });
 }
 
-/// Its own `ssh.timeout` counts, and no default of the bastion.
+/// Its own `ssh.timeout` applies, not the bastion's default.
 #[test]
 fn an_apply_ends_soon_after_its_machine_is_gone_behind_a_bastion() {
     each_cli(|cli| {
@@ -359,7 +358,7 @@ fn an_apply_ends_soon_after_its_machine_is_gone_behind_a_bastion() {
     });
 }
 
-/// The machine goes on, and the way to it is cut while it loads the model.
+/// The host continues, and the connection to it is cut while it loads the model.
 #[test]
 fn an_apply_outlives_a_cut_connection() {
     each_cli(|cli| {
@@ -388,7 +387,7 @@ fn an_apply_outlives_a_cut_connection() {
     });
 }
 
-/// Nothing of it can be looked at, and the apply that follows takes up what runs.
+/// The import cannot connect, and the next apply adopts the running server.
 #[test]
 fn a_server_over_plain_ssh_is_imported_by_host_and_port() {
     each_cli(|cli| {

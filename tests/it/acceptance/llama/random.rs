@@ -1,4 +1,4 @@
-//! Random updates of a server that serves, on a real sshd, by runs that end, are killed, or lose their connection.
+//! Random updates of a running server, on a real sshd, by runs that end, are killed, or lose their connection.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::support::terraform::{Cli, Site, Started, each_cli};
 
-/// Models that the sandbox has, and whether a server that nobody asks fails with them by itself.
+/// Models of the sandbox, and whether a server fails with them without a request.
 const MODELS: &[(&str, bool)] = &[
     ("tiny", true),
     ("slow-1s", true),
@@ -34,11 +34,11 @@ const MODELS: &[(&str, bool)] = &[
     ("hang-on-chat", false),
 ];
 
-/// How a run is disturbed, at a random moment.
+/// The disturbance of a run, at a random moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disturbance {
     Nothing,
-    /// SIGKILL for the core and the provider.
+    /// SIGKILL for Terraform and the provider.
     Both,
     /// SIGKILL for the provider.
     Provider,
@@ -46,8 +46,8 @@ enum Disturbance {
     Sessions,
 }
 
-/// Whatever happens to an update, in the end something serves. `LLAMA_UPDATES` says how many, and `LLAMA_SEED` with
-/// which seed they begin.
+/// After each disturbed update a server serves. `LLAMA_UPDATES` is the number of updates, and `LLAMA_SEED` the first
+/// seed.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
     let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
@@ -70,7 +70,7 @@ fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
         }
         workspace.write(&plain::config(&server));
         let all = [Disturbance::Nothing, Disturbance::Sessions, Disturbance::Both, Disturbance::Provider];
-        // Where nobody is left, and the successor is healthy and computes nothing, only the next run sees that.
+        // If the run is killed, only the next run detects a successor that is healthy but does not compute.
         let disturbance = *all[..if fails_alone { 4 } else { 2 }].choose(&mut random).unwrap();
         let told = format!("seed {seed}: {model}, {disturbance:?}");
         let moment = Duration::from_millis(random.random_range(0..4000));
@@ -86,13 +86,13 @@ fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
                 }
             }
             started.ended(true);
-            // As after a minute in which nobody looked.
+            // As after a minute without a client.
             let attended = host.sshd.home().join(format!("workspace/.damodel/{}/attended", host.port));
             let _ = Command::new("touch").args(["-c", "-d", "10 minutes ago"]).arg(attended).status();
         }
         until(&told, || chats(host.port));
     }
-    // The next run finds its way from whatever is left.
+    // The next run continues from any state.
     workspace.apply_ok(&plain::config(&host.server()));
     let server = pid(&workspace.state());
     assert_eq!((host.servers(), runs(server)), (vec![server], true), "{X}");

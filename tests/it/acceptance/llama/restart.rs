@@ -1,4 +1,4 @@
-//! The action that restarts a server: through the protocol over a real sshd, and by the cores that know actions.
+//! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
 
 const ACTION: &str = "damodel_llama_server_restart";
 
-/// A value of an object type in which all that is not said is null.
+/// A value of an object type; attributes that are not given are null.
 fn object(ty: &Type, said: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
     let mut said: BTreeMap<&str, Value> = said.into_iter().collect();
@@ -35,7 +35,7 @@ fn attribute(ty: &Type, name: &str) -> Type {
     attributes[name].clone()
 }
 
-/// What the action told, and how it ended.
+/// The progress and the diagnostics of the action.
 async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value)>) -> (Vec<String>, Vec<Diagnostic>) {
     let provider = || Damodel::new(Environment::default());
     let server = damodel::framework::Server::new(provider(), Ends::default());
@@ -96,7 +96,7 @@ fn a_server_is_restarted_as_it_is() {
         // The plan after it changes nothing.
         workspace.settled();
 
-        // It asks for its key.
+        // Its server requires the key.
         let (_, said) = block_on(invoke(&host, []));
         let [error] = said.as_slice() else { panic!("{said:?}") };
         assert!(error.summary.contains("was restarted and generates no tokens"), "{error:?}");

@@ -1,4 +1,4 @@
-//! No secret in what is printed, logged, planned, stored or shown in a process list.
+//! No secret in output, logs, plans, states or a process list.
 
 use std::{collections::BTreeSet, fs};
 
@@ -37,7 +37,7 @@ fn secrets_reach_the_server_and_nothing_else() {
             let line = fs::read(format!("/proc/{server}/cmdline")).unwrap();
             assert_eq!(leaks("argv", &line, &site_secrets(&site)), Vec::<String>::new());
         }
-        // Another key restarts it, and an error shows none.
+        // Another key restarts it, and no error shows one.
         workspace.apply_ok(&with(&server.clone().set("api_key_wo_version", 2)));
         workspace.write(&with(
             &server.clone().model("crash-on-load").text("build", "prebuilt").set("api_key_wo_version", 3),
@@ -53,7 +53,7 @@ fn secrets_reach_the_server_and_nothing_else() {
         found.extend(leaks("logged", &log, &secrets));
         // State and backups; the plan file is an archive, whose readable form was printed.
         found.extend(leaks_below(&workspace.directory(), &[], &secrets));
-        // In the instance: the key's own file alone.
+        // In the instance only the key's own file contains it.
         found.extend(leaks_below(&machine.join("workspace"), &["/api_key"], &secrets));
         assert_eq!(found, Vec::<String>::new());
         workspace.finish();
@@ -82,7 +82,7 @@ fn an_environment_is_hidden_and_not_written_to_logs() {
     });
 }
 
-/// The service's own, and those that were planted here.
+/// The secrets of the service, and those of this test.
 fn site_secrets(site: &crate::support::terraform::Site) -> BTreeSet<String> {
     let mut secrets = site.secrets();
     secrets.extend([KEY.to_owned(), VALUE.to_owned()]);

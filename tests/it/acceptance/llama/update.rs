@@ -1,4 +1,4 @@
-//! Updates that fail, and who ends which server: what served goes on serving.
+//! Updates that fail, and which apply may end which server: the running server continues.
 
 use std::{net::TcpListener, process::Command};
 
@@ -102,7 +102,7 @@ fn a_move_to_another_workspace_that_fails_leads_back() {
             workspace.write(&former.config());
             workspace.settled();
         }
-        // An apply that is killed, and whose change is taken back.
+        // An apply that is killed, and whose change is reverted.
         workspace.write(&moved.clone().model("slow-60s").text("ready_timeout", "100s").config());
         let started = Started::apply(&workspace);
         until_phase_in(&site, "elsewhere", "load");
@@ -111,7 +111,7 @@ fn a_move_to_another_workspace_that_fails_leads_back() {
         started.ended(true);
         workspace.apply_ok(&former.config());
         assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
-        // The move that succeeds leaves nothing behind.
+        // A move that succeeds leaves nothing behind.
         workspace.apply_ok(&moved.config());
         assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
         assert!(!records(&site).exists());
@@ -160,7 +160,7 @@ fn a_server_is_ended_by_its_owner_alone() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         let first = pid(&workspace.state());
-        // Another name without `moved`: one object is destroyed and another created, in any order.
+        // A new name without `moved`: one object is destroyed and another created, in any order.
         let renamed =
             Server::new().config().replace("\"damodel_llama_server\" \"x\"", "\"damodel_llama_server\" \"y\"");
         let y = "damodel_llama_server.y";
@@ -170,7 +170,7 @@ fn a_server_is_ended_by_its_owner_alone() {
             nix::unistd::Pid::from_raw(i32::try_from(number).unwrap())
         };
         assert!(runs(running(y)));
-        // Its successor takes over what runs, and is there before it.
+        // With create_before_destroy, the successor adopts the running server before the destroy.
         let lasting =
             renamed.replace("instance_id =", "lifecycle {\n    create_before_destroy = true\n  }\n  instance_id =");
         workspace.apply_ok(&lasting);
@@ -251,7 +251,7 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         let config = plain::config(&host.server().text("restart_policy", "never"));
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
-        // Another program: nothing that an apply may end.
+        // Another program, which an apply may not end.
         let mut other = None;
         until("the port is free", || {
             other = TcpListener::bind(("0.0.0.0", host.port)).ok();
@@ -260,7 +260,7 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         let said = workspace.try_plan(&[]);
         refusal(&said, &["The port is in use", "another program listens"]);
         drop(other);
-        // A server by hand: its process and options are told, and the apply takes the port back.
+        // A server that was started by hand: its process and options are reported, and the apply takes the port back.
         let home = host.sshd.home();
         let mut by_hand = Command::new(home.join("public-storage/package/llama.cpp-new/bin/llama-server"))
             .args([

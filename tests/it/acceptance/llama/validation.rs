@@ -1,4 +1,4 @@
-//! Wrong values, each told at its argument before anything is asked.
+//! Wrong values: each is an error on its argument, before a request is sent.
 
 use super::{Server, site};
 use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says};
@@ -8,7 +8,7 @@ fn validate(workspace: &Workspace<'_>, server: &Server) -> Vec<Diagnostic> {
     validated(workspace)
 }
 
-/// What `validate` says of us; that the provider is overridden is of no interest.
+/// The diagnostics of `validate` with an address: without the warning about development overrides.
 fn validated(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
     let mut said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
     said.retain(|said| said.address.is_some());
@@ -69,7 +69,7 @@ fn each_wrong_value_is_told_at_its_argument() {
         }
         let off = Server::new().text("flash_attention", "off");
         assert!(validate(&workspace, &off)[0].detail.contains("a quantized value cache"));
-        // What is merely odd is a warning.
+        // Unusual values are warnings.
         for (name, value, words) in [
             ("extra_args", "[\"-c\", \"1\"]", "is set with context_size"),
             ("extra_args", "[\"--threads 8\"]", "as two elements"),
@@ -101,7 +101,7 @@ fn what_is_missing_without_an_instance_is_told() {
             let [said] = said.as_slice() else { panic!("{said:#?}") };
             assert!(said.is_error() && said.detail.contains(words), "{said:#?}");
         }
-        // What is known only later is no error.
+        // Values that are known only later are no errors.
         let unknown = "resource \"terraform_data\" \"x\" {\n  input = \"/m.gguf\"\n}\n";
         let server = Server::new()
             .text("instance_id", "ins-1")

@@ -1,4 +1,4 @@
-//! Arguments that do not go together, and what only a plan can say.
+//! Combinations of arguments that are invalid, and errors that need a plan.
 
 use super::{Case, check, plan, validate};
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli};

@@ -1,4 +1,4 @@
-//! Every wrong value on every argument: an error on its attribute, with the rule in its text.
+//! Every wrong value of every argument: an error on its attribute that contains the rule.
 
 mod cross;
 mod values;
@@ -7,13 +7,13 @@ use std::fmt::Write;
 
 use crate::support::terraform::{Diagnostic, Site, Workspace, each_cli};
 
-/// A wrong block of a configuration, and the error that it must lead to.
+/// A wrong block of a configuration, and its expected error.
 pub(super) struct Case {
     /// The header of the block, with `NAME` for its name.
     header: &'static str,
     /// Its lines.
     lines: Vec<String>,
-    /// The attribute on whose line the error is; none for an attribute that is not set, where it is on the block.
+    /// The attribute on whose line the error is; `None` if the attribute is not set and the error is on the block.
     attribute: Option<String>,
     /// A part of the error's text.
     says: String,
@@ -25,12 +25,12 @@ const PROVIDER: &str = "provider \"damodel\"";
 const SPECS: &str = "data \"damodel_specs\" \"NAME\"";
 
 impl Case {
-    /// A machine that is right but for one argument.
+    /// An instance with one wrong argument.
     pub(super) fn instance(attribute: &str, value: &str, says: &str) -> Self {
         Self::instance_with(&[(attribute, value)], Some(attribute), says)
     }
 
-    /// A machine with these arguments instead of the usual ones.
+    /// An instance with these arguments changed.
     pub(super) fn instance_with(changed: &[(&str, &str)], attribute: Option<&str>, says: &str) -> Self {
         let usual = [("spec_id", "103"), ("gpu_num", "1"), ("image_id", "902"), ("image_type", "\"public\"")];
         let kept = usual.iter().filter(|(name, _)| changed.iter().all(|(other, _)| other != name));
@@ -61,7 +61,7 @@ impl Case {
     }
 }
 
-/// One configuration of all cases, and the lines of each.
+/// A configuration of all cases, and the lines of each.
 fn configuration(cases: &[Case]) -> (String, Vec<std::ops::RangeInclusive<u64>>) {
     let mut text = "terraform {\n  required_providers {\n    damodel = { source = \"damodel/damodel\" }\n  }\n}\n\
                     provider \"damodel\" {\n  region = \"cn-east-1\"\n}\n"
@@ -79,7 +79,7 @@ fn configuration(cases: &[Case]) -> (String, Vec<std::ops::RangeInclusive<u64>>)
         writeln!(text, "}}").unwrap();
         spans.push(first..=text.lines().count() as u64);
         if case.header == PROVIDER {
-            // A provider that nothing uses is not looked at.
+            // Terraform does not validate a provider without resources.
             writeln!(text, "data \"damodel_specs\" \"of_{number}\" {{\n  provider = damodel.case_{number}\n}}")
                 .unwrap();
         }
@@ -87,7 +87,7 @@ fn configuration(cases: &[Case]) -> (String, Vec<std::ops::RangeInclusive<u64>>)
     (text, spans)
 }
 
-/// Sees that each case has its error, and nothing else has one.
+/// Checks that each case has its error, and that there are no others.
 pub(super) fn check(cases: &[Case], ask: impl Fn(&Workspace<'_>) -> Vec<Diagnostic>) {
     each_cli(|cli| {
         let site = Site::start();

@@ -1,4 +1,4 @@
-//! One argument alone.
+//! Wrong values of single arguments.
 
 use super::{Case, check, validate};
 

@@ -11,7 +11,7 @@ use serde::{
 
 use super::random::attribute_name;
 
-/// Any value. Objects are told from maps by the names in them.
+/// Any value. The names in objects distinguish them from maps.
 #[derive(Clone, Debug)]
 pub(crate) struct Any(pub(crate) Value);
 

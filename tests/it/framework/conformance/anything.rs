@@ -1,4 +1,4 @@
-//! A provider of one resource with any schema, whose applies go as a tape of choices says.
+//! A provider of one resource with any schema, whose applies follow a tape of choices.
 
 use std::{
     sync::{Arc, Mutex},
@@ -27,10 +27,10 @@ pub(crate) struct AnyProvider(pub(crate) AnyResource);
 #[derive(Clone, Debug)]
 pub(crate) struct AnyResource {
     pub(crate) schema: Schema,
-    /// Of a value, the `timeouts` block included.
+    /// The type of a value, including the `timeouts` block.
     pub(crate) ty: Type,
     pub(crate) choices: Arc<Mutex<Choices>>,
-    /// Whether its own plan writes into every attribute.
+    /// Whether its own plan sets every attribute.
     pub(crate) meddles: bool,
 }
 
@@ -50,7 +50,7 @@ impl AnyResource {
     }
 }
 
-/// The core of a resource.
+/// The `Core` of a resource.
 pub(crate) fn core_of(resource: AnyResource) -> Core {
     let schema = resource.schema.clone().with_block(default_timeouts().block());
     let identity = Resource::identity(&resource);
@@ -83,11 +83,11 @@ impl Provider for AnyProvider {
     }
 }
 
-/// The same thing without a life in a state.
+/// The same as an ephemeral resource.
 #[derive(Clone, Debug)]
 struct AnyEphemeral(AnyResource);
 
-/// The schema as an ephemeral resource may have it: nothing is write-only.
+/// The schema of an ephemeral resource, which must not have write-only attributes.
 pub(crate) fn without_write_only(mut schema: Schema) -> Schema {
     fn clear(attributes: &mut [Attribute]) {
         for attribute in attributes {
@@ -117,7 +117,7 @@ impl EphemeralResource for AnyEphemeral {
     async fn open(&self, Any(config): Any, _: StepContext<()>) -> Opened<Any, ()> {
         let mut choices = self.0.choices.lock().unwrap();
         let wrong = choices.once_in(3);
-        // What is null may be open: a provider that does not look would fill it in.
+        // A null attribute may stay open: a wrong provider would set it.
         let mut asked = config;
         for attribute in self.0.schema.attributes.iter().filter(|attribute| attribute.is_computed() || wrong) {
             if asked.attribute(&attribute.name).is_null() {
@@ -144,7 +144,7 @@ impl Resource for AnyResource {
         default_timeouts()
     }
 
-    /// The first plain attribute that the provider decides, where there is one.
+    /// The first plain attribute that the provider computes, if there is one.
     fn identity(&self) -> Option<IdentitySchema> {
         let is_plain = |ty: &Type| matches!(ty, Type::String | Type::Number | Type::Bool);
         self.schema.attributes.iter().filter(|attribute| attribute.is_computed() && !attribute.sensitive).find_map(

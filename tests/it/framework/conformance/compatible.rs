@@ -1,9 +1,9 @@
-//! What the core demands of a later value, given an earlier plan of it (plugin protocol, ApplyResourceChange): what was
-//! known is the same, and what was unknown may be anything.
+//! Terraform's rules for a later value, given an earlier plan of it (plugin protocol, ApplyResourceChange): known
+//! values are the same, and unknown values may become anything.
 
 use damodel::framework::{Path, Value};
 
-/// All violations; none for compatible values.
+/// All violations; empty for compatible values.
 pub(crate) fn compatibility_faults(planned: &Value, actual: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     compare(planned, actual, &Path::root(), &mut faults);

@@ -1,4 +1,4 @@
-//! A small core: it speaks to a provider in process, through the whole protobuf and msgpack round trip.
+//! A small stand-in for Terraform: it calls a provider in process, through the whole protobuf and msgpack round trip.
 
 use damodel::{
     framework::{Ends, Provider, Schema, Type, Value},
@@ -16,7 +16,7 @@ use damodel::{
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
-/// The core's side of one resource type.
+/// Terraform's side of one resource type.
 #[derive(Clone)]
 pub(crate) struct Core {
     pub(crate) client: ProviderClient<Routes>,
@@ -25,13 +25,13 @@ pub(crate) struct Core {
     identity: Option<Type>,
 }
 
-/// An answer that holds a value.
+/// An answer that contains a value.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) value: Value,
     pub(crate) private: Vec<u8>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Top-level names of the attributes that need a new thing.
+    /// Top-level names of the attributes that force a replacement.
     pub(crate) replace: Vec<String>,
     pub(crate) identity: Option<Value>,
 }
@@ -49,7 +49,7 @@ impl Core {
         }
     }
 
-    /// The core of a resource that has an identity of this type. Every answer's identity is judged.
+    /// For a resource that has an identity of this type. The identity of every answer is checked.
     pub(crate) fn with_identity(mut self, ty: Type) -> Self {
         self.identity = Some(ty);
         self
@@ -196,14 +196,14 @@ impl Core {
         Answer { value: self.value(value), private, diagnostics, replace: Vec::new(), identity: None }
     }
 
-    /// The answer with its identity, which has to be known.
+    /// The answer with its identity, which must be known.
     fn known(&self, answer: Answer, identity: Option<ResourceIdentityData>) -> Answer {
         let identity = self.judged(identity);
         assert!(identity.as_ref().is_none_or(Value::is_wholly_known), "an identity with unknown values");
         Answer { identity, ..answer }
     }
 
-    /// The identity, of its type. One of a resource that has none would crash the core.
+    /// The identity, decoded by its type. An identity without a schema would crash Terraform.
     fn judged(&self, identity: Option<ResourceIdentityData>) -> Option<Value> {
         let data = identity?.identity_data.expect("an identity has data");
         Some(decode(self.identity.as_ref().expect("an identity schema"), &data.msgpack).unwrap())

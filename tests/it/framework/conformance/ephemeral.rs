@@ -1,5 +1,5 @@
-//! What the core demands of an ephemeral resource's result (plugin protocol, ephemeral resources): a plan without a
-//! prior object, wholly known.
+//! Terraform's rules for an ephemeral resource's result (plugin protocol, ephemeral resources): a plan without a prior
+//! object, wholly known.
 
 use damodel::{
     framework::{Type, Value},

@@ -1,4 +1,4 @@
-//! What random schemas found once, each as a fixed case.
+//! Faults that random schemas found once, each as a fixed case.
 
 use damodel::framework::{
     Schema, Type, Value,
@@ -28,7 +28,7 @@ fn object<const N: usize>(attributes: [(&str, Value); N]) -> Value {
     Value::object(attributes)
 }
 
-/// The core and the whole schema of a resource with one attribute; its applies go as the tape says.
+/// The `Core` and the whole schema of a resource with one attribute; its applies follow the tape.
 async fn core(attribute: Attribute, meddles: bool, tape: &[u8]) -> (Core, Schema) {
     let schema = Schema::new("One.", vec![attribute]);
     let resource = AnyResource::new(schema.clone(), Choices::new(tape.to_vec()), meddles);
@@ -39,7 +39,7 @@ async fn core(attribute: Attribute, meddles: bool, tape: &[u8]) -> (Core, Schema
     (core, schema)
 }
 
-/// A whole value with this one attribute.
+/// A complete value with this one attribute.
 fn whole(value: Value) -> Value {
     object([("a0", value), ("timeouts", Value::Null)])
 }

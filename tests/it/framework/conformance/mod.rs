@@ -1,4 +1,4 @@
-//! The framework's answers against the core's own rules, written down here a second time: random schemas,
+//! The framework's answers against Terraform's own rules, implemented here a second time: random schemas,
 //! configurations and applies, through the whole service.
 
 mod any_model;
@@ -47,8 +47,8 @@ proptest! {
     }
 }
 
-/// The same lives each time, so that no change is blamed for one that nobody met before. `PROPTEST_CASES=100000` looks
-/// for more.
+/// The same cases each time, so that a change does not fail for a case that was never run before.
+/// `PROPTEST_CASES=100000` runs more.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let asked = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
@@ -66,7 +66,7 @@ fn runtime() -> &'static tokio::runtime::Runtime {
     RUNTIME.get_or_init(|| tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap())
 }
 
-/// The life of one object: made with the first configuration, changed to the second, destroyed.
+/// The life cycle of one object: created with the first configuration, changed to the second, destroyed.
 async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
     let schema = resource.schema.clone().with_block(default_timeouts().block());
     let meddles = resource.meddles;
@@ -87,15 +87,15 @@ async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
 struct Life {
     core: Core,
     schema: Schema,
-    /// Whether the resource's own plan writes into what the configuration leaves open.
+    /// Whether the resource's own plan sets attributes that the configuration leaves open.
     meddles: bool,
     state: Value,
     private: Vec<u8>,
 }
 
 impl Life {
-    /// Brings the object to a configuration, of which only `masked` is known while planning. What a failed create
-    /// leaves is tainted: the next plan is that of a new one.
+    /// Applies a configuration, of which only `masked` is known while planning. An object of a failed create is
+    /// tainted: the next plan creates a new one.
     async fn change(&mut self, masked: &Value, config: &Value) {
         for config in [masked, config] {
             let said = self.core.validate(config).await;
@@ -137,25 +137,25 @@ impl Life {
         assert!(again.replace.is_empty());
     }
 
-    /// A plan that was checked, and came out alike twice.
+    /// A plan that was checked, and is the same twice.
     async fn plan(&mut self, prior: &Value, config: &Value) -> Answer {
         let proposed = proposed_new(&self.schema, prior, config);
         let mut plan = self.core.plan(config, prior, &proposed, &self.private).await;
         assert!(!plan.has_errors(), "{:?}", plan.diagnostics);
         let faults = plan_faults(&self.schema, prior, config, &plan.value);
         assert!(faults.is_empty(), "invalid plan: {faults:?}");
-        // As the core does: what did not change needs no replacement, whatever the answer says.
+        // Like Terraform: unchanged attributes need no replacement, whatever the answer contains.
         plan.replace.retain(|name| plan.value.attribute(name) != prior.attribute(name));
         let same = self.core.plan(config, prior, &proposed, &self.private).await;
         assert!(same.value == plan.value && same.private == plan.private);
         plan
     }
 
-    /// A configuration that is made of the state is a valid one, and changes nothing.
+    /// A configuration that is generated from the state is valid, and changes nothing.
     async fn generate(&mut self) {
         let answer = self.core.generate(&self.state).await;
         assert!(answer.diagnostics.is_empty(), "{:?}", answer.diagnostics);
-        // What is left out for its default, a meddling plan would exchange.
+        // A plan that sets open attributes would change those that are left to their defaults.
         if self.meddles || must_write(&self.schema.attributes) {
             return;
         }
@@ -187,7 +187,7 @@ impl Life {
     }
 }
 
-/// Whether a configuration has to say what no state holds.
+/// Whether a configuration must have attributes that no state contains.
 fn must_write(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.ty {
         AttributeType::Plain(_) => attribute.write_only && attribute.requirement == Requirement::Required,
@@ -195,7 +195,7 @@ fn must_write(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The attributes that differ, with both values in the clear: these are test values.
+/// The attributes that differ, with both values in clear: these are test values.
 fn difference(before: &Value, after: &Value) -> String {
     let Value::Object(attributes) = before else {
         return "no object".to_owned();

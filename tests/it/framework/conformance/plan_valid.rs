@@ -1,11 +1,11 @@
-//! What the core demands of a plan (plugin protocol, PlanResourceChange: rule for each attribute).
+//! Terraform's rules for a plan (plugin protocol, PlanResourceChange: rule for each attribute).
 
 use damodel::framework::{
     Path, Schema, Value,
     schema::{Attribute, AttributeType, Requirement},
 };
 
-/// All violations; none for a valid plan.
+/// All violations; empty for a valid plan.
 pub(crate) fn plan_faults(schema: &Schema, prior: &Value, config: &Value, planned: &Value) -> Vec<String> {
     let mut faults = Faults(write_only_faults(schema, planned));
     let root = Path::root();
@@ -29,8 +29,8 @@ pub(crate) fn plan_faults(schema: &Schema, prior: &Value, config: &Value, planne
     faults.0
 }
 
-/// The write-only attributes that have a value, wherever they are: the core looks for them before anything else, in
-/// what the provider alone decides too.
+/// The write-only attributes that have a value, at any depth: Terraform checks them before anything else, even in
+/// attributes that the provider alone computes.
 pub(crate) fn write_only_faults(schema: &Schema, value: &Value) -> Vec<String> {
     let mut faults = Faults(Vec::new());
     faults.write_only(&schema.attributes, value, &Path::root());

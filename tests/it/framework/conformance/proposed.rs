@@ -1,11 +1,11 @@
-//! The core's merge of prior state and configuration (plugin protocol, meaning of the plan inputs).
+//! Terraform's merge of prior state and configuration (plugin protocol, meaning of the plan inputs).
 
 use damodel::framework::{
     Schema, Value,
     schema::{Attribute, AttributeType, Requirement},
 };
 
-/// What the core proposes as the new state.
+/// The new state that Terraform proposes.
 pub(crate) fn proposed_new(schema: &Schema, prior: &Value, config: &Value) -> Value {
     if config.is_null() {
         return Value::Null;

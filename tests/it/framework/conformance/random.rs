@@ -99,7 +99,7 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
         };
     }
     match choices.one_of(6) {
-        // The provider's own values need no new thing.
+        // Attributes that only the provider computes force no replacement.
         4 | 5 if requirement == Requirement::Computed => attribute,
         5 => attribute.replaces(Replacement::Always),
         4 => attribute.replaces(Replacement::IfKnown),
@@ -108,7 +108,7 @@ fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attr
     }
 }
 
-/// A known configuration that the schema allows.
+/// A known configuration that the schema permits.
 pub(crate) fn config(choices: &mut Choices, schema: &Schema) -> Value {
     let mut config = configured(choices, &schema.attributes);
     for block in &schema.blocks {
@@ -155,7 +155,7 @@ fn keyed(values: Vec<Value>) -> std::collections::BTreeMap<String, Value> {
     values.into_iter().enumerate().map(|(index, value)| (format!("k{index}"), value)).collect()
 }
 
-/// A known value of a type, parts of it null at times.
+/// A known value of a type, in which parts may be null.
 pub(crate) fn known(choices: &mut Choices, ty: &Type) -> Value {
     match ty {
         Type::Bool => Value::Bool(choices.once_in(2)),
@@ -175,7 +175,7 @@ pub(crate) fn known(choices: &mut Choices, ty: &Type) -> Value {
     }
 }
 
-/// The configuration as it is while parts come from things that do not exist yet.
+/// The configuration while parts of it come from resources that do not exist yet.
 pub(crate) fn masked(choices: &mut Choices, schema: &Schema, config: &Value) -> Value {
     let mut masked = mask_attributes(choices, &schema.attributes, config);
     for block in &schema.blocks {
@@ -220,7 +220,7 @@ fn mask_plain(choices: &mut Choices, value: &Value) -> Value {
     })
 }
 
-/// The value with every element of a collection, or the one object, exchanged.
+/// The value with every element of a collection, or the one object, replaced.
 fn each(value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
     match value {
         Value::List(elements) => Value::List(elements.iter().map(change).collect()),
@@ -232,7 +232,7 @@ fn each(value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
     }
 }
 
-/// What an apply makes of a plan: unknown parts get a value, or null, or stay unknown; with `wrong`, known parts change
+/// The result of applying a plan: unknown parts get a value, or null, or stay unknown; with `wrong`, known parts change
 /// too.
 pub(crate) fn applied(choices: &mut Choices, ty: &Type, planned: &Value, wrong: bool) -> Value {
     if wrong && choices.once_in(4) {

@@ -1,4 +1,4 @@
-//! What the real core said, unpacked: `tests/fixtures/core-verdicts` and the README there.
+//! The recorded answers of the real Terraform, unpacked: `tests/fixtures/core-verdicts` and the README there.
 
 use std::{collections::BTreeMap, fs::File, io::Read as _};
 
@@ -22,7 +22,7 @@ pub(super) fn lines(name: &str) -> Vec<Json> {
     text.lines().map(line).collect()
 }
 
-/// What an input means is not asked, and may be nested more deeply than JSON is read.
+/// The JSON of an input is dropped: it is not compared, and may be nested too deeply for the reader.
 fn line(line: &str) -> Json {
     let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(line).unwrap();
     if fields.get("section").is_some_and(|section| section.get() == "\"input\"") {
@@ -44,8 +44,7 @@ pub(super) fn ty(json: &Json) -> Type {
     decode_type(json.to_string().as_bytes()).unwrap()
 }
 
-/// The value that a verdict shows. What more is known of an unknown value is dropped; none where a number is not
-/// finite.
+/// The value of a verdict. Refinements of unknown values are dropped; `None` if a number is not finite.
 pub(super) fn value(ty: &Type, json: &Json) -> Option<Value> {
     let number = |text: &str| text.parse().ok().map(Value::Number);
     Some(match (ty, json) {
@@ -90,7 +89,7 @@ pub(super) fn path(json: &Json) -> Path {
     json.as_array().unwrap().iter().map(step).collect()
 }
 
-/// The schema, where ours can say the same: attributes of lists, maps and objects, nested ones single or in lists, and
+/// The schema, if ours can express it: attributes of lists, maps and objects, nested ones single or in lists, and
 /// single blocks of plain arguments.
 pub(super) fn schema(block: &Json) -> Option<Schema> {
     let mut schema = Schema::new("Recorded.", attributes(block)?);

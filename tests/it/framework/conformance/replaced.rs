@@ -1,4 +1,4 @@
-//! Which of the paths that a plan names as needing a new thing the core heeds (plugin protocol, PlanResourceChange).
+//! Which paths of a plan force a replacement in Terraform (plugin protocol, PlanResourceChange).
 
 use damodel::framework::{
     Path, PathStep, Schema, Value,
@@ -7,15 +7,15 @@ use damodel::framework::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heeded {
-    /// It makes a new thing.
+    /// It forces a replacement.
     Kept,
     /// The value there does not change.
     Ignored,
-    /// Neither state has such a place: an error.
+    /// The path is in neither state: an error.
     Missing,
 }
 
-/// What the core makes of one path.
+/// Terraform's decision about one path.
 pub(crate) fn heeded(schema: &Schema, prior: &Value, planned: &Value, path: &Path) -> Heeded {
     if prior.is_null() {
         return Heeded::Ignored;
@@ -31,7 +31,7 @@ pub(crate) fn heeded(schema: &Schema, prior: &Value, planned: &Value, path: &Pat
     }
 }
 
-/// The value at a path; none where there is no such place.
+/// The value at a path; `None` if the path does not exist.
 fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
     path.steps().iter().try_fold(value, |value, step| match (value, step) {
         (Value::Object(attributes), PathStep::Attribute(name)) => attributes.get(name),

@@ -1,4 +1,4 @@
-//! The codec, held against what the real core writes and reads.
+//! The codec, compared with what the real Terraform writes and reads.
 
 use std::sync::OnceLock;
 
@@ -10,14 +10,14 @@ use serde_json::Value as Json;
 
 use super::recorded::{bytes, lines, text, ty, value};
 
-/// The vectors of a section, and how many there have to be.
+/// The vectors of a section, whose number must be `count`.
 fn section(name: &str, count: usize) -> Vec<Json> {
     let vectors: Vec<Json> = lines("msgpack").into_iter().filter(|line| line["section"] == name).collect();
     assert_eq!(vectors.len(), count);
     vectors
 }
 
-/// Fails unless the test is false for exactly the exceptions, each named with its reason.
+/// Fails unless the test is false for exactly the exceptions, each of which has its reason.
 fn agree(vectors: &[Json], exceptions: &[(&str, &[&str])], test: impl Fn(&Json) -> bool) {
     let mut expected: Vec<&str> = exceptions.iter().flat_map(|(_, ids)| ids.iter().copied()).collect();
     expected.sort_unstable();
@@ -31,7 +31,7 @@ fn is_accepted(vector: &Json) -> bool {
     vector["accepted"] == true && vector.get("type_differs").is_none()
 }
 
-/// What the core writes, with the types.
+/// The recorded values that Terraform writes, with their types.
 pub(crate) fn recorded_values() -> &'static [(Type, Vec<u8>)] {
     static VALUES: OnceLock<Vec<(Type, Vec<u8>)>> = OnceLock::new();
     VALUES.get_or_init(|| {
@@ -104,7 +104,7 @@ fn what_the_core_refuses_is_refused() {
     });
 }
 
-/// Stricter on purpose: the core reads these, and writes none of them.
+/// Stricter on purpose: Terraform reads these, but writes none of them.
 #[test]
 fn what_the_core_writes_is_not_refused() {
     let exceptions: [(&str, &[&str]); 9] = [

@@ -1,4 +1,4 @@
-//! The rules that these tests write down, held against the verdicts of the real core.
+//! The rules of these tests, compared with the verdicts of the real Terraform.
 
 use damodel::{
     framework::{Schema, Type, Value},
@@ -14,8 +14,7 @@ use super::{
     replaced::{Heeded, heeded},
 };
 
-/// How many cases our schemas can express. A change of the schemas, of the recording or of the reading of it shows
-/// here.
+/// The number of cases that our schemas can express. It changes with the schemas, the recording and its reader.
 const EXPRESSIBLE: usize = 399;
 
 struct Case {
@@ -23,7 +22,7 @@ struct Case {
     json: Json,
     schema: Schema,
     ty: Type,
-    /// Whether more is known of an unknown value than that. We drop that, so that compatibility can differ.
+    /// Whether an unknown value is refined. We drop refinements, so that compatibility can differ.
     is_refined: bool,
 }
 
@@ -45,7 +44,7 @@ impl Case {
         decode(&self.ty, &bytes(&self.json[name]["msgpack"])).unwrap()
     }
 
-    /// Whether the core took it.
+    /// Whether Terraform accepted it.
     fn is_ok(&self, verdict: &str) -> bool {
         self.json[verdict]["ok"] == true
     }
@@ -55,7 +54,7 @@ impl Case {
     }
 }
 
-/// Fails with the ids of all cases in which we say otherwise than the core.
+/// Fails with the ids of all cases in which we differ from Terraform.
 fn agree(what: &str, agrees: impl Fn(&Case) -> bool) {
     let different: Vec<String> = cases().into_iter().filter(|case| !agrees(case)).map(|case| case.id).collect();
     assert!(different.is_empty(), "{what}: {} cases differ: {different:?}", different.len());
@@ -127,7 +126,7 @@ fn our_rule_of_replacements_is_the_cores() {
     });
 }
 
-/// The same question without a schema: of every recorded value whose type our schemas can have.
+/// The same without a schema: for every recorded value whose type our schemas can have.
 #[test]
 fn our_rules_of_a_value_are_the_cores() {
     let mut judged = 0;
@@ -147,5 +146,5 @@ fn our_rules_of_a_value_are_the_cores() {
     assert_eq!((judged, different), (JUDGED_VALUES, Vec::new()));
 }
 
-/// How many those are.
+/// The number of these values.
 const JUDGED_VALUES: usize = 516;

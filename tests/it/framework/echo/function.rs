@@ -1,4 +1,4 @@
-//! A function that tells what it was called with.
+//! A function that returns its arguments as text.
 
 use damodel::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
 use serde::Deserialize;

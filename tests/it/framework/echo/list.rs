@@ -1,4 +1,4 @@
-//! A list of things that are made up as its `config` block says.
+//! A list of made-up resources, controlled by its `config` block.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! An ephemeral thing that does what its name says.
+//! An ephemeral resource that behaves as its name says.
 
 use damodel::framework::{
     Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, StepContext, Type, schema::Attribute,
@@ -10,11 +10,11 @@ use super::Signals;
 
 pub(crate) const LOAN: &str = "echo_loan";
 
-/// Counts what is lent and not given back.
+/// Counts the open loans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loans(watch::Sender<usize>);
 
-/// One thing that is lent. It is given back when it is dropped.
+/// An open loan. Dropping it returns it.
 #[derive(Debug)]
 pub(crate) struct Lent(Loans);
 
@@ -28,7 +28,7 @@ impl Loans {
         *self.0.borrow()
     }
 
-    /// Waits until all is given back.
+    /// Waits until all loans are returned.
     pub(crate) async fn returned(&self) {
         self.down_to(0).await;
     }

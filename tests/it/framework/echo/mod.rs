@@ -1,4 +1,4 @@
-//! A provider for tests: it keeps nothing, and does what its arguments say.
+//! A provider for tests: it stores nothing, and its arguments control its behaviour.
 
 mod function;
 mod list;
@@ -32,22 +32,22 @@ pub(crate) const THING: &str = "echo_thing";
 #[derive(Debug, Default)]
 pub(crate) struct Echo(pub(crate) Arc<Signals>);
 
-/// How a test watches and steers a create that is under way.
+/// How a test observes and controls a running create.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     pub(crate) started: Notify,
     pub(crate) go_on: Notify,
     pub(crate) finished: Notify,
-    /// How much is lent.
+    /// The open loans.
     pub(crate) loans: Loans,
-    /// Who opened loans of the name "told".
+    /// The callers that opened loans of the name "told".
     pub(crate) callers: Mutex<Vec<CancellationToken>>,
-    /// The passwords that creates and updates were told.
+    /// The passwords of creates and updates.
     pub(crate) passwords: Mutex<Vec<Secret>>,
 }
 
 impl Signals {
-    /// Notes the write-only value of a configuration.
+    /// Records the write-only value of a configuration.
     fn told(&self, config: &Thing) {
         self.passwords.lock().unwrap().extend(config.password.known().cloned());
     }

@@ -1,4 +1,4 @@
-//! An action that says what it is told to.
+//! An action that sends its arguments as progress.
 
 use damodel::framework::{
     Action, ActionProgress, Attr, Diagnostic, Diagnostics, Path, PlanContext, Schema, StepContext, Type,

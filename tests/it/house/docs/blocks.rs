@@ -1,5 +1,4 @@
-//! The configurations and commands that pages show. All configurations are modules of one, so that one `validate`
-//! judges them.
+//! The configurations and commands on pages. All configurations are modules of one, so that one `validate` checks them.
 
 use std::{
     fmt::Write as _,
@@ -17,14 +16,14 @@ use super::{
 };
 use crate::support::terraform::{Cli, Site, Workspace, each_cli};
 
-/// What is added to a configuration that does not say where the provider comes from.
+/// Added to a configuration without `required_providers`.
 const REQUIRED: &str =
     "terraform {\n  required_providers {\n    damodel = {\n      source = \"damodel/damodel\"\n    }\n  }\n}\n";
 
-/// A provider that nothing uses is not validated.
+/// Terraform does not validate a provider without resources.
 const USED: &str = "data \"damodel_specs\" \"uses_the_provider\" {}\n";
 
-/// What only newer cores read, by the minor version of Terraform and of OpenTofu that does.
+/// Syntax of newer versions, with the first minor version of Terraform and of OpenTofu that reads it.
 const NEWER: [(&str, u64, u64); 5] = [
     ("provider::damodel::", 8, 7),
     ("\nephemeral \"", 10, 11),
@@ -45,7 +44,7 @@ fn configurations(pages: &[Page]) -> Vec<Configuration> {
     for page in pages {
         let blocks: Vec<&Block> = page.blocks.iter().filter(|block| block.language == "terraform").collect();
         for (number, block) in blocks.iter().enumerate() {
-            // What an import brings in is what the page's example configures.
+            // An import on a page imports the resources of the page's first example.
             let is_bare_import = is_root_only(&block.text) && !block.text.contains("resource \"");
             let first = blocks.first().filter(|_| is_bare_import && number > 0);
             let text = first.map_or_else(|| block.text.clone(), |first| format!("{}\n{}", first.text, block.text));
@@ -56,7 +55,7 @@ fn configurations(pages: &[Page]) -> Vec<Configuration> {
     configurations
 }
 
-/// Whether only a root module may say this.
+/// Whether the text is permitted only in a root module.
 fn is_root_only(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("import {"))
 }
@@ -81,7 +80,7 @@ fn write_module(folder: &Path, text: &str) {
     }
 }
 
-/// Those that the command line reads, and the others, which are named.
+/// The configurations that this version reads, and the others, whose names are printed.
 fn readable<'a>(cli: &Cli, all: &'a [Configuration]) -> (Vec<&'a Configuration>, Vec<&'a Configuration>) {
     let needs_newer = |configuration: &Configuration| {
         let text = format!("\n{}", configuration.text);
@@ -135,7 +134,7 @@ fn every_configuration_is_formatted_and_valid() {
     });
 }
 
-/// HCL that is no configuration: what configures the command line, queries, and tests of modules.
+/// HCL that is not a configuration: settings of the command line, queries, and tests of modules.
 #[test]
 fn other_hcl_is_formatted() {
     let other = Regex::new("(?m)^(list|provider_installation|run) ").unwrap();

@@ -1,4 +1,4 @@
-//! A page, as far as the tests look at it.
+//! A Markdown page, with the parts that the tests check.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ pub(super) struct Page {
     pub(super) text: String,
     pub(super) length: usize,
     pub(super) front_matter: String,
-    /// What a link can lead to: headings, as the sites that show the page name them, and explicit ones.
+    /// The targets of links: headings, in the form of the sites that show the page, and explicit anchors.
     pub(super) anchors: BTreeSet<String>,
     pub(super) links: Vec<String>,
     pub(super) blocks: Vec<Block>,
@@ -26,11 +26,11 @@ pub(super) struct Page {
 pub(super) struct Block {
     pub(super) language: String,
     pub(super) text: String,
-    /// The file of the repository that it shows: the comment before it says so.
+    /// The file of the repository that it shows, named by the comment before it.
     pub(super) file: Option<String>,
 }
 
-/// What the text of the next events belongs to.
+/// The element to which the text of the next events belongs.
 enum Within {
     Block(Block),
     FrontMatter,

@@ -27,7 +27,7 @@ use crate::support::{
     tls::ClientIdentity,
 };
 
-/// As the guide names the place of the web server.
+/// The web server's address in the guide.
 const URL: &str = "https://mirror.example.com/providers/";
 const REQUIRES: &str =
     "terraform {\n  required_providers {\n    damodel = {\n      source = \"damodel/damodel\"\n    }\n  }\n}\n";
@@ -39,7 +39,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// A text of the guide as this command line needs it.
+    /// A text of the guide, adapted to this command line.
     fn fitted(&self, text: &str, url: &str) -> String {
         let host = if self.cli.is_tofu { "registry.opentofu.org" } else { "registry.terraform.io" };
         let mirror = self.folder.join("mirror").display().to_string();
@@ -108,7 +108,7 @@ fn answer(file: &Path) -> Response {
     ([(CONTENT_TYPE, kind)], bytes).into_response()
 }
 
-/// Terraform takes further roots from a file on Linux only.
+/// Only on Linux does Terraform read further root certificates from a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_commands_of_the_guide_work() {
@@ -124,7 +124,7 @@ fn the_commands_of_the_guide_work() {
     each_cli(|cli| {
         let root = tempfile::tempdir().unwrap();
         let scene = Scene { cli, folder: root.path().to_owned() };
-        // No step starts the program: a small one is packed sooner.
+        // No step starts the program: a small one is packed faster.
         let program = root.path().join("program");
         let said = concat!("terraform-provider-damodel ", env!("CARGO_PKG_VERSION"), " (commit none)");
         fs::write(&program, format!("#!/bin/sh\necho '{said}'\n")).unwrap();
@@ -156,7 +156,7 @@ fn the_commands_of_the_guide_work() {
     });
 }
 
-/// The platform of the zip that the release made.
+/// The platform of the zip in the release.
 fn platform(folder: &Path) -> String {
     let mut names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let zip = names.find(|name| name.ends_with(".zip") && name.starts_with("terraform-provider")).unwrap();

@@ -1,4 +1,4 @@
-//! The documentation: current, complete, linked, and every configuration in it valid.
+//! The documentation: current, complete, linked, and with valid configurations.
 
 mod blocks;
 mod markdown;
@@ -17,14 +17,14 @@ use regex::Regex;
 use self::markdown::Page;
 use crate::support::plugin::BINARY;
 
-/// What the registry shows of one page (plugin protocol, documentation layout).
+/// The most bytes of a page that the registry shows (plugin protocol, documentation layout).
 const LARGEST: usize = 500_000;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Everything that is published: the folder that the registry reads.
+/// All published pages: the folder that the registry reads.
 fn published() -> Vec<Page> {
     let mut pages = Vec::new();
     collect(&root().join("docs"), &mut pages);
@@ -32,7 +32,7 @@ fn published() -> Vec<Page> {
     pages
 }
 
-/// All pages that are written for people, those for who works on the provider included.
+/// All pages for people, including those for contributors.
 fn written() -> Vec<Page> {
     let top = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<Page> = top.filter(|path| is_markdown(path)).map(|path| Page::read(&path)).collect();
@@ -151,7 +151,7 @@ fn links_lead_somewhere() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What is wrong with a link; none for one that is right, or leads out of the repository.
+/// What is wrong with a link; `None` for a right one, and for one that leads out of the repository.
 fn fault(page: &Page, link: &str, pages: &[Page]) -> Option<&'static str> {
     const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/");
     let is_published = page.path.starts_with(root().join("docs"));
@@ -210,7 +210,7 @@ fn every_guide_is_in_the_index() {
     }
 }
 
-/// Service API, Errors: the numbers of all documented codes are in there.
+/// Service API, Errors: the page has the numbers of all documented codes.
 #[test]
 fn every_code_of_the_service_is_explained() {
     let troubleshooting = Page::read(&root().join("docs/guides/troubleshooting.md"));
@@ -222,7 +222,7 @@ fn every_code_of_the_service_is_explained() {
     }
 }
 
-/// No page promises what there is not.
+/// No page names something that does not exist.
 #[test]
 fn what_pages_name_exists() {
     let help = Command::new(BINARY).arg("--help").output().unwrap();

@@ -24,16 +24,16 @@ use serde_json::json;
 use self::stage::{Stage, is_import_block};
 use crate::support::plugin::BINARY;
 
-/// How many examples are proved at a time: one waits for its machines while another computes.
+/// How many examples run at a time: one waits for its instances while another computes.
 const AT_A_TIME: usize = 4;
 
-/// Terraform, or OpenTofu where that is all there is. Without either the test says so, and fails where CI is set.
+/// Terraform, or OpenTofu if only that is installed. Without either the test prints a message, and fails if CI is set.
 pub(crate) async fn cli() -> Option<Cli> {
     match Cli::find(None, Environment::of(env::vars_os())).await {
         Ok(cli) => Some(cli),
         Err(error) => {
             assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "{error}");
-            // Macros that print are collected, and not shown for a test that passes.
+            // Output of print macros is captured, and not shown for a test that passes.
             let mut stderr = io::stderr();
             writeln!(stderr, "SKIPPED: {error}").unwrap();
             None
@@ -59,7 +59,7 @@ fn folders(below: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(folders.iter().flat_map(|folder| self::folders(folder))).collect()
 }
 
-/// Whether a command line reads an example: actions are only known to the newest.
+/// Whether a command line reads an example: only the newest versions support actions.
 fn is_known_to(cli: &Cli, example: &Path) -> bool {
     const FIRST_WITH_ACTIONS: u64 = 14;
     let mut numbers = cli.version().split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse::<u64>().ok());
@@ -90,7 +90,7 @@ async fn prove(cli: Cli, example: &Path) {
     assert_eq!(stage.living(), before, "{}", example.display());
 }
 
-/// Forgets what the example is about and imports it again as its script does, with the real id.
+/// Removes the example's resource from the state and imports it again by its script, with the real id.
 async fn import(stage: &Stage, script: &str) {
     let (address, _) = target_of(script);
     let id = stage.id_of(address).await;
@@ -108,8 +108,8 @@ fn target_of(script: &str) -> (&str, &str) {
     (address, id)
 }
 
-/// Forgets it and plans its import by the block, with the real id instead of the one that the script shows; then
-/// everything is as it was before.
+/// Removes it from the state and plans its import by the block, with the real id instead of the script's; then restores
+/// the state.
 async fn import_by_block(stage: &Stage, file: &Path, script: &str) {
     let by_identity = file.ends_with("import-by-identity.tf");
     if by_identity && !stage.knows_identities() {
@@ -121,7 +121,7 @@ async fn import_by_block(stage: &Stage, file: &Path, script: &str) {
     assert!(block.contains(&format!("to = {address}\n")) && block.contains(shown), "{block}");
     let id = stage.id_of(address).await;
     let written = stage.configuration().join("import.tf");
-    // An identity names the machine and the port apart.
+    // An identity has the instance and the port in two attributes.
     let real = if by_identity { id.split(':').next().unwrap() } else { &id };
     fs::write(&written, block.replace(shown, real)).unwrap();
     stage.run(&["fmt", "-check", "-diff"]).await;
@@ -159,8 +159,8 @@ async fn every_example_lives_its_whole_life() {
         .await;
 }
 
-/// The flow that the factory's comments tell: the builder goes and the image stays, and a release makes a new image and
-/// new machines before the old ones go.
+/// The flow in the comments of image-factory: the builder is removed and the image stays, and a release makes a new
+/// image and new instances before the old ones are removed.
 #[tokio::test]
 async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
     let Some(cli) = cli().await else { return };
@@ -184,7 +184,7 @@ async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
     assert_eq!((stage.living_of(Thing::Instance), stage.living_of(Thing::PrivateImage)), (vec![], seeded));
 }
 
-/// The stack that is created wherever there is a card, while stock comes and goes.
+/// The stack that is created in any region with a GPU, while stock changes.
 #[tokio::test]
 async fn a_stack_with_candidates_is_created_while_stock_flaps() {
     let Some(cli) = cli().await else { return };
@@ -195,7 +195,7 @@ async fn a_stack_with_candidates_is_created_while_stock_flaps() {
         stage.sandbox().mutate(serde_json::from_value(mutation).unwrap()).unwrap();
     };
     set(103, 0);
-    // There is always one of the others, and never for long.
+    // Always one of the others has stock, but only briefly.
     let flap = async {
         for round in 0_usize.. {
             for (place, spec) in [101, 102, 201].into_iter().enumerate() {
@@ -247,7 +247,7 @@ async fn the_tests_of_the_example_module_pass_on_a_sandbox() {
     );
 }
 
-/// Everything that the provider offers has an example where the registry looks for it, and nothing else has one.
+/// Everything that the provider offers has an example in the registry's layout, and there are no other examples.
 #[tokio::test]
 async fn everything_has_its_example() {
     let Some(cli) = cli().await else { return };
@@ -263,7 +263,7 @@ async fn everything_has_its_example() {
         ("list_resource_schemas", "list-resources"),
         ("action_schemas", "actions"),
     ] {
-        // An older core does not know the newer kinds.
+        // Older versions do not list the newer kinds.
         let Some(offered) = schema[kind].as_object() else { continue };
         let offered: Vec<&String> = offered.keys().collect();
         let shown: Vec<String> = files(&examples().join(folder))
@@ -274,7 +274,7 @@ async fn everything_has_its_example() {
     }
 }
 
-/// The same of the kinds that older cores do not tell.
+/// The same for the kinds that older versions do not list.
 #[test]
 fn the_newest_kinds_have_their_examples() {
     let provider = Damodel::new(provider::Environment::default());

@@ -1,4 +1,4 @@
-//! An example on a stage of its own: a copy of its folder, a sandbox, and the command line between them.
+//! The environment of an example: a copy of its folder, a sandbox, and a command line.
 
 use std::{
     env, fs,
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::files;
 use crate::support::{gguf::Size, plugin::BINARY};
 
-/// An example on a stage of its own.
+/// An example with an environment of its own.
 pub(super) struct Stage {
     cli: Cli,
     service: Running,
@@ -26,7 +26,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Copies the example to where nothing else is. Import blocks are for the documentation: they name what does not
+    /// Copies the example to an empty folder. Import blocks are for the documentation: they name objects that do not
     /// exist here.
     pub(super) async fn set(cli: Cli, example: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ impl Stage {
         for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
             fs::copy(file, stage.configuration().join(file.file_name().unwrap())).unwrap();
         }
-        // The file that those read which are about a model.
+        // The file for examples that read a model.
         Size::dense().model().write(&stage.configuration().join("model.gguf"));
         stage
     }
@@ -61,7 +61,7 @@ impl Stage {
         self.example.display()
     }
 
-    /// Whether the core imports by identity: Terraform 1.12 or newer.
+    /// Whether imports by identity are supported: Terraform 1.12 or newer.
     pub(super) fn knows_identities(&self) -> bool {
         let version = self.cli.version().strip_prefix("Terraform v1.");
         let minor = version.and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
@@ -73,29 +73,29 @@ impl Stage {
         &self.service.sandbox
     }
 
-    /// Runs a command that has to succeed, and returns what it printed.
+    /// Runs a command that must succeed, and returns its output.
     pub(super) async fn run(&self, arguments: &[&str]) -> String {
         let run = self.cli.run(&self.configuration(), arguments, &CancellationToken::new()).await;
         run.unwrap_or_else(|error| panic!("{}: {error}", self.name())).stdout
     }
 
-    /// The same, for what it printed as JSON.
+    /// The same, for JSON output.
     pub(super) async fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.run(arguments).await).unwrap()
     }
 
-    /// What exists in the service, the sandbox's seed included.
+    /// The objects in the service, including the sandbox's seed.
     pub(super) fn living(&self) -> Vec<Vec<String>> {
         [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| self.living_of(thing)).to_vec()
     }
 
-    /// The same of one kind.
+    /// The objects of one kind.
     pub(super) fn living_of(&self, thing: Thing) -> Vec<String> {
         self.service.sandbox.ledger().live(thing)
     }
 
-    /// Plans and finds nothing. The data source of a check is read again in every apply, which is no change, though
-    /// -detailed-exitcode takes it for one.
+    /// Plans without changes. The data source of a check is read again in every apply, which is no change, but has its
+    /// exit code with -detailed-exitcode.
     pub(super) async fn expect_nothing_to_do(&self, option: &str) {
         self.run(&["plan", "-no-color", "-out=settled", option]).await;
         let plan = self.json(&["show", "-json", "settled"]).await;

@@ -1,5 +1,5 @@
-//! The arrows between the layers. Every path in src/ is resolved, in `use` lines and anywhere else, and held against
-//! two tables: which folder may name which, and which folder may name a crate from outside.
+//! The dependencies between the layers. Every path in src/ is resolved, in `use` lines and anywhere else, and compared
+//! with two tables: which folder may name which, and which folder may name a crate from outside.
 
 mod paths;
 
@@ -10,7 +10,7 @@ use std::{
 
 use self::paths::{Found, paths};
 
-/// What a folder may name besides itself. A new arrow is argued in the commit that changes this table.
+/// The folders that a folder may name besides itself. A new edge is argued in the commit that changes this table.
 const EDGES: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("commands", &["api", "framework", "plugin", "protocol", "provider", "review", "sandbox", "ssh"]),
@@ -24,7 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ssh", &[]),
 ];
 
-/// What comes from outside and is used in these places only: the beginning of a path, and the places as modules.
+/// Names from outside that only some modules may use: the beginning of a path, and the modules.
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("hyper", &["sandbox", "ssh"]),
     ("hyper_util", &["sandbox", "ssh"]),
@@ -37,19 +37,19 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("tokio_rustls", &["plugin"]),
     ("tonic", &["plugin", "protocol"]),
     ("tonic_prost", &["plugin", "protocol"]),
-    // The environment; what is known while compiling is no part of it. Commands read it through clap, or are handed it.
+    // The environment, without compile-time variables. Commands read it through clap, or get it as an argument.
     ("std::env", &["plugin", "provider::environment"]),
-    // An end of the process that nobody could clean up after.
+    // An end of the process without cleanup.
     ("std::process::abort", &[]),
     ("std::process::exit", &[]),
-    // The library's own name: `crate` says the same.
+    // The library's own name: `crate` means the same.
     ("damodel", &[]),
 ];
 
 /// Exceptions within those beginnings.
 const HARMLESS: &[&str] = &["std::env::consts"];
 
-/// The table of a file's faults, a line each.
+/// The faults of a file, a line each.
 fn faults(file: &Path, source: &str) -> Vec<String> {
     let module = module_of(file);
     let mut faults: Vec<String> = paths(source, &module)
@@ -85,7 +85,7 @@ fn fault(module: &[String], found: &Found) -> Option<String> {
     (own == "provider").then(|| things(module, &found.path)).flatten()
 }
 
-/// A thing never uses another thing's folder, and what several need knows none; the registry alone names them all.
+/// A resource's folder is used by itself and by the registry, not by other resources or shared modules.
 fn things(module: &[String], path: &[String]) -> Option<String> {
     let thing = path.get(1).filter(|name| is_thing(name))?;
     match module.get(1) {
@@ -95,7 +95,7 @@ fn things(module: &[String], path: &[String]) -> Option<String> {
     }
 }
 
-/// The one life cycle is no thing: those that are created and released share it.
+/// All resources that are created and released share `lifecycle`.
 fn is_thing(name: &str) -> bool {
     name != "lifecycle" && root().join("src/provider").join(name).is_dir()
 }

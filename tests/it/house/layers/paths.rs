@@ -1,5 +1,4 @@
-//! The paths of a source, read from its tokens: comments and strings are none, and what macros are given is read like
-//! the rest.
+//! The paths of a source, read from its tokens: without comments and strings, but with the arguments of macros.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -7,7 +6,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) line: usize,
-    /// Whether it leads to this crate. Its segments then count from the crate's root.
+    /// Whether it leads into this crate. Its segments then start at the crate's root.
     pub(super) inside: bool,
     pub(super) path: Vec<String>,
 }
@@ -24,7 +23,7 @@ fn trees(stream: TokenStream) -> Vec<TokenTree> {
     stream.into_iter().collect()
 }
 
-/// Reads code: whatever begins like a path is one.
+/// Reads code: everything that begins like a path is one.
 fn walk(tokens: &[TokenTree], module: &[String], found: &mut Vec<Found>) {
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -32,7 +31,7 @@ fn walk(tokens: &[TokenTree], module: &[String], found: &mut Vec<Found>) {
             TokenTree::Group(group) => {
                 let inner = trees(group.stream());
                 match (ident(tokens, at.wrapping_sub(2)), ident(tokens, at.wrapping_sub(1))) {
-                    // The module's own paths count from one step further in.
+                    // The module's own paths are one level deeper.
                     (Some(keyword), Some(name)) if keyword == "mod" && group.delimiter() == Delimiter::Brace => {
                         walk(&inner, &[module, &[name]].concat(), found);
                     }
@@ -53,12 +52,12 @@ fn walk(tokens: &[TokenTree], module: &[String], found: &mut Vec<Found>) {
                     path.push(segment);
                     at += 3;
                 }
-                // Alone it names what is here, or what a `use` brought here.
+                // Alone it names an item of this module, or an import.
                 if path.len() > 1 {
                     resolve(path, line, module, found);
                 }
             }
-            // After a type, what follows is no crate.
+            // After a type, the next name is not a crate.
             TokenTree::Punct(close) if close.as_char() == '>' && is_separator(tokens, at + 1) => {
                 at += 3;
                 while ident(tokens, at).is_some() && is_separator(tokens, at + 1) {
@@ -70,7 +69,7 @@ fn walk(tokens: &[TokenTree], module: &[String], found: &mut Vec<Found>) {
     }
 }
 
-/// Reads the tree of a `use`, and returns where it ends.
+/// Reads the tree of a `use`, and returns its end.
 fn import(tokens: &[TokenTree], mut at: usize, before: &[String], module: &[String], found: &mut Vec<Found>) -> usize {
     let mut path = before.to_vec();
     let mut line = 0;
@@ -103,7 +102,7 @@ fn import(tokens: &[TokenTree], mut at: usize, before: &[String], module: &[Stri
     }
 }
 
-/// Where a path leads from a module.
+/// The target of a path in a module.
 fn resolve(path: Vec<String>, line: usize, module: &[String], found: &mut Vec<Found>) {
     let mut rest = path.as_slice();
     let mut place = match rest.first().map(String::as_str) {

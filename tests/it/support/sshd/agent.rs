@@ -18,7 +18,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts one, and waits until it can be asked.
+    /// Starts an agent, and waits until it answers.
     pub(crate) fn start() -> Self {
         let directory = TempDir::with_prefix("agent-").unwrap();
         let socket = directory.path().join("socket");
@@ -29,7 +29,7 @@ impl Agent {
         Self { directory, running }
     }
 
-    /// Loads a key, and the certificate that lies beside it.
+    /// Loads a key, and the certificate beside it.
     pub(crate) fn add(&self, key: &Path) {
         let mut command = Command::new("ssh-add");
         let output = command.arg("-q").arg(key).env("SSH_AUTH_SOCK", self.socket()).output().unwrap();

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// A port that leads to another one, until it is broken. Ends when dropped.
+/// A port that forwards to another one, until it is broken. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Cable {
     port: u16,
@@ -49,7 +49,7 @@ impl Cable {
         self.port
     }
 
-    /// How many connections it was asked for.
+    /// The number of connections to it.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -59,12 +59,12 @@ impl Cable {
         self.state.send_replace(State::Cut);
     }
 
-    /// Lets nothing through any more, and ends nothing.
+    /// Holds all data back, without ending a connection.
     pub(crate) fn freeze(&self) {
         self.state.send_replace(State::Frozen);
     }
 
-    /// Lets everything through again.
+    /// Forwards all data again.
     pub(crate) fn mend(&self) {
         self.state.send_replace(State::Whole);
     }

@@ -30,7 +30,7 @@ impl<'a> Keys<'a> {
         file
     }
 
-    /// Signs the public half of a key with a certificate authority's key, for everyone who is named; gives the
+    /// Signs the public half of a key with a certificate authority's key, for these principals; returns the
     /// certificate.
     pub(crate) fn sign(&self, authority: &Path, key: &Path, principals: &str) -> String {
         let mut command = Command::new("ssh-keygen");

@@ -33,8 +33,7 @@ use tempfile::TempDir;
 pub(crate) use self::{agent::Agent, cable::Cable, keys::Keys};
 use super::wait::wait_until;
 
-/// An sshd whose sessions find themselves in [`Sshd::home`], whatever the user's real home is. Ends when dropped, with
-/// its sessions.
+/// An sshd whose sessions have [`Sshd::home`] as their home, not the user's. Ends when dropped, with its sessions.
 #[derive(Debug)]
 pub(crate) struct Sshd {
     program: PathBuf,
@@ -48,8 +47,8 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// One with an Ed25519 host key that lets [`Sshd::target`] in, not started yet. `None`: there is no sshd here,
-    /// which is said past the test harness, and fails where CI is set.
+    /// An sshd with an Ed25519 host key that accepts [`Sshd::target`], not started yet. `None` if sshd is missing, with
+    /// a message past the test harness; fails if CI is set.
     pub(crate) fn prepare() -> Option<Self> {
         let Some(program) = program() else {
             let _ = writeln!(io::stderr(), "\nNOT TESTED: there is no sshd. Install openssh-server.");
@@ -57,7 +56,7 @@ impl Sshd {
             return None;
         };
         if geteuid().is_root() {
-            // Where sshd's other half is locked up; packages make it at boot.
+            // The folder for sshd's privilege separation; packages make it at boot.
             fs::create_dir_all("/run/sshd").unwrap();
         }
         let directory = TempDir::with_prefix("sshd-").unwrap();
@@ -89,13 +88,13 @@ impl Sshd {
         self.lines.push(line.to_owned());
     }
 
-    /// Has every session begin with a line of shell, as in `PATH=…`; before [`Sshd::start`].
+    /// Begins every session with a line of shell, as in `PATH=…`; before [`Sshd::start`].
     pub(crate) fn session_line(&mut self, line: &str) {
         self.session.push_str(line);
         self.session.push('\n');
     }
 
-    /// Which host keys it has: `ed25519`, `rsa`, `ecdsa`; before [`Sshd::start`].
+    /// Sets its host keys: `ed25519`, `rsa`, `ecdsa`; before [`Sshd::start`].
     pub(crate) fn host_keys(&mut self, kinds: &[&'static str]) {
         self.host_keys = kinds.to_vec();
     }
@@ -120,7 +119,7 @@ impl Sshd {
         self.until("sshd listens", |sshd| sshd.listens() > before);
     }
 
-    /// Ends it, and every session of it.
+    /// Ends it, and all its sessions.
     pub(crate) fn stop(&mut self) {
         self.kill_sessions();
         if let Some(mut child) = self.running.take() {
@@ -129,7 +128,7 @@ impl Sshd {
         }
     }
 
-    /// Ends every connection and every command; it goes on to listen.
+    /// Ends every connection and every command; it continues to listen.
     pub(crate) fn kill_sessions(&self) {
         let Some(child) = &self.running else { return };
         for process in descendants(child.id()) {
@@ -138,7 +137,7 @@ impl Sshd {
         }
     }
 
-    /// Makes its host keys anew, as a machine under the same address has them. Takes effect when it is started.
+    /// Makes new host keys, like a new host at the same address. Takes effect at the next start.
     pub(crate) fn replace_host_keys(&self) {
         for kind in &self.host_keys {
             let file = self.host_key_file(kind);
@@ -147,52 +146,52 @@ impl Sshd {
         }
     }
 
-    /// Lets another key in: a line of authorized_keys.
+    /// Authorizes another key: a line of authorized_keys.
     pub(crate) fn authorize(&self, line: &str) {
         let file = self.directory.path().join("authorized_keys");
         let before = fs::read_to_string(&file).unwrap_or_default();
         fs::write(file, format!("{before}{}\n", line.trim())).unwrap();
     }
 
-    /// Lets nobody in any more.
+    /// Removes all authorized keys.
     pub(crate) fn authorize_nobody(&self) {
         fs::write(self.directory.path().join("authorized_keys"), "").unwrap();
     }
 
-    /// The public host key of a kind, as a line.
+    /// The public host key of a type, as a line.
     pub(crate) fn host_key(&self, kind: &str) -> String {
         fs::read_to_string(self.host_key_file(kind).with_extension("pub")).unwrap()
     }
 
-    /// The pin of its host key of a kind.
+    /// The pin of its host key of a type.
     pub(crate) fn pin(&self, kind: &str) -> Pin {
         self.host_key(kind).parse().unwrap()
     }
 
-    /// How to reach it and log in, with no pin.
+    /// Its address and credentials, without a pin.
     pub(crate) fn target(&self) -> Target {
         let private_key_file = Some(self.directory.path().join("user"));
         self.target_with(Credentials { private_key_file, ..Credentials::default() })
     }
 
-    /// How to reach it with a private key of this text.
+    /// Its address, with a private key of this text.
     pub(crate) fn target_with_key(&self, key: &str) -> Target {
         let private_key = Some(SecretString::from(key));
         self.target_with(Credentials { private_key, ..Credentials::default() })
     }
 
-    /// How to reach it with these.
+    /// Its address, with these credentials.
     pub(crate) fn target_with(&self, credentials: Credentials) -> Target {
         let user = User::from_uid(geteuid()).unwrap().unwrap().name;
         Target { host: "127.0.0.1".to_owned(), port: self.port, user, credentials, pin: None, bastion: None }
     }
 
-    /// The port that it listens on, once it is started.
+    /// Its port, once it is started.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// What its sessions have as their home and working directory.
+    /// The home and working directory of its sessions.
     pub(crate) fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
@@ -202,17 +201,17 @@ impl Sshd {
         Keys::new(self.directory.path())
     }
 
-    /// What it logged so far, since it was first started.
+    /// Its log since the first start.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// How many logins it saw being tried, by any method and by anyone.
+    /// The number of attempts to log in, by any method and any client.
     pub(crate) fn attempts(&self) -> usize {
         self.log().matches("userauth-request for user").count()
     }
 
-    /// Waits for something, and blocks its thread while it does.
+    /// Waits for a condition, and blocks the thread.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         wait_until(what, || is_so(self));
     }
@@ -225,10 +224,10 @@ impl Sshd {
         self.directory.path().join(format!("host_{kind}"))
     }
 
-    /// Writes its files anew.
+    /// Writes its files.
     fn configure(&self) {
         let directory = self.directory.path().display();
-        // Everything that a login shell of the user would bring along is left out.
+        // Without the environment of the user's login shell.
         let session = format!(
             "#!/bin/sh\nexport HOME='{directory}/home'\ncd \"$HOME\" || exit 1\n{}\
              if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\nexec /bin/sh\n",
@@ -242,7 +241,7 @@ impl Sshd {
             "AuthenticationMethods any".to_owned(),
             "KbdInteractiveAuthentication no".to_owned(),
             "LogLevel VERBOSE".to_owned(),
-            // Every attempt to log in, even one that only asks; a lower level would speak into the sessions.
+            // Every attempt to log in, even a query; a lower level would write into the sessions.
             "LogVerbose auth2.c:input_userauth_request():*".to_owned(),
             "MaxStartups 100".to_owned(),
             "PasswordAuthentication no".to_owned(),
@@ -251,7 +250,7 @@ impl Sshd {
             // Keeps Debian's bash from reading the user's real .bashrc, which may take seconds; not among the lines
             // that a test should replace.
             "SetEnv SHLVL=2".to_owned(),
-            // A temporary directory is everybody's.
+            // Everybody can write to the temporary directory.
             "StrictModes no".to_owned(),
             "UsePAM no".to_owned(),
         ];
@@ -261,7 +260,7 @@ impl Sshd {
             }
             lines.push(format!("HostKey {directory}/host_{kind}"));
         }
-        // The first line of a setting is the one that counts.
+        // The first line of a setting takes effect.
         let lines = [self.lines.clone(), lines].concat();
         fs::write(self.directory.path().join("config"), lines.join("\n") + "\n").unwrap();
     }
@@ -279,14 +278,14 @@ impl Drop for Sshd {
     }
 }
 
-/// sshd wants to be started by its whole path.
+/// sshd must be started by its absolute path.
 fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
@@ -296,7 +295,7 @@ fn write_program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// The processes that come from one, and that are still tied to it.
+/// The descendants of a process that are still attached to it.
 fn descendants(process: u32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     let children: Vec<u32> = children.split_whitespace().map(|child| child.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! States as they are when their resources were made long ago.
+//! States whose resources were created long ago.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Workspace;
 
 impl Workspace<'_> {
-    /// Lets what the state holds have been made an hour ago, so that it is no longer too young to be missed.
+    /// Makes the resources in the state an hour older: the absence of a new one proves nothing.
     pub(crate) fn made_long_ago(&self) {
         let file = self.directory().join("terraform.tfstate");
         let mut state: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -27,7 +27,7 @@ impl Workspace<'_> {
     }
 }
 
-/// Subtracts an hour from each `created_at`, and tells how many there were.
+/// Subtracts an hour from each `created_at`, and returns their number.
 fn age(value: &mut Value) -> usize {
     match value {
         Value::Object(fields) => fields

@@ -1,4 +1,4 @@
-//! Which command lines there are.
+//! The command lines on this computer.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-/// A command line that drives providers.
+/// A command line that runs providers.
 #[derive(Clone, Debug)]
 pub(crate) struct Cli {
     /// The program.
@@ -21,9 +21,9 @@ pub(crate) struct Cli {
     pub(crate) is_tofu: bool,
 }
 
-/// Runs a test with every command line of this machine: `terraform` and `tofu` on PATH, and TF_ACC_TERRAFORM_PATH.
+/// Runs a test with every command line of this computer: `terraform` and `tofu` on PATH, and TF_ACC_TERRAFORM_PATH.
 ///
-/// Without any, the test says so past the test harness, and fails where CI is set.
+/// Without any, the test prints a message past the test harness, and fails if CI is set.
 pub(crate) fn each_cli(test: impl Fn(&Cli)) {
     static FOUND: OnceLock<Vec<Cli>> = OnceLock::new();
     let found = FOUND.get_or_init(find);

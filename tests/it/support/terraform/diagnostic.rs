@@ -1,8 +1,8 @@
-//! What a run says, as its JSON output has it.
+//! The diagnostics of a run, from its JSON output.
 
 use serde_json::Value;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     Error,
@@ -17,18 +17,18 @@ pub(crate) struct Diagnostic {
     pub(crate) detail: String,
     /// The address of the resource.
     pub(crate) address: Option<String>,
-    /// The name of the attribute on whose line of the configuration it is; none when it is on the whole block.
+    /// The attribute on whose line of the configuration it is; `None` if it is on the whole block.
     pub(crate) attribute: Option<String>,
-    /// The first line of the configuration that it is about.
+    /// The first line of its place in the configuration.
     pub(crate) line: Option<u64>,
 }
 
-/// Whether there is a message of this severity with this word.
+/// Whether a diagnostic of this severity contains this word.
 pub(crate) fn says(said: &[Diagnostic], severity: Severity, word: &str) -> bool {
     said.iter().any(|diagnostic| diagnostic.severity == severity && diagnostic.text().contains(word))
 }
 
-/// The only error; panics when there is none, when there are several, or when it lacks one of the words.
+/// The only error; panics if there is none or several, or if it lacks one of the words.
 pub(crate) fn refusal<'a>(said: &'a [Diagnostic], words: &[&str]) -> &'a Diagnostic {
     let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
     let [error] = errors.as_slice() else { panic!("not one error: {said:#?}") };
@@ -49,7 +49,7 @@ impl Diagnostic {
     pub(crate) fn of_lines(text: &str) -> Vec<Self> {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let said = lines.filter(|line| line["type"] == "diagnostic").map(|line| Self::read(&line["diagnostic"]));
-        // How the provider under test is installed is no word of it.
+        // The warning about the installation of the provider under test is left out.
         said.filter(|said| !said.summary.contains("development overrides are in effect")).collect()
     }
 
@@ -77,7 +77,7 @@ impl Diagnostic {
         format!("{}\n{}", self.summary, self.detail)
     }
 
-    /// What stands behind `name` in the text, as in `request_id req-1`.
+    /// The word after `name` in the text, as in `request_id req-1`.
     pub(crate) fn id(&self, name: &str) -> Option<String> {
         let (_, rest) = self.detail.split_once(name)?;
         let rest = rest.trim_start_matches([' ', ':', '=', '"']);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-/// A `damodel_instance` that the sandbox can make: named as its label, one RTX 4090, PyTorch.
+/// A valid `damodel_instance`: named like its label, one RTX 4090, PyTorch.
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
     label: String,
@@ -64,12 +64,12 @@ impl fmt::Display for Instance {
     }
 }
 
-/// A `damodel_cloud_disk` named as its label.
+/// A `damodel_cloud_disk` named like its label.
 pub(crate) fn disk(label: &str) -> String {
     format!("resource \"damodel_cloud_disk\" {label:?} {{\n  name = {label:?}\n  size_gb = 20\n  spec_id = 31\n}}\n")
 }
 
-/// A `damodel_private_image` named as its label, of the instance `builder`.
+/// A `damodel_private_image` named like its label, of the instance `builder`.
 pub(crate) fn image(label: &str) -> String {
     format!(
         "resource \"damodel_private_image\" {label:?} {{\n  name = {label:?}\n  instance_id = \
@@ -77,17 +77,17 @@ pub(crate) fn image(label: &str) -> String {
     )
 }
 
-/// A configuration of a provider for `cn-east-1` and this body.
+/// A configuration with a provider for `cn-east-1` and this body.
 pub(crate) fn config(body: impl fmt::Display) -> String {
     config_with("region = \"cn-east-1\"", body)
 }
 
-/// The same without live checks of plans, for what the service itself says.
+/// The same without live checks of plans, for errors of the service itself.
 pub(crate) fn unchecked(body: impl fmt::Display) -> String {
     config_with("region = \"cn-east-1\"\npreflight = false", body)
 }
 
-/// A configuration of a provider with these arguments, and this body.
+/// A configuration with these arguments of the provider, and this body.
 pub(crate) fn config_with(provider: &str, body: impl fmt::Display) -> String {
     format!(
         "terraform {{\n  required_providers {{\n    damodel = {{ source = \"damodel/damodel\" }}\n  }}\n}}\n\

@@ -3,8 +3,8 @@
 use super::{Plan, Workspace};
 
 impl Workspace<'_> {
-    /// Imports a resource into a fresh state with the same configuration, and sees that its attributes are those of the
-    /// state here, but for the ones that the service never reports. Returns the workspace with the imported state.
+    /// Imports a resource into a fresh state with the same configuration, and checks that its attributes are the same
+    /// as here, except those that the service never reports. Returns the workspace with the imported state.
     pub(crate) fn import_ok(&self, config: &str, address: &str, never_reported: &[&str]) -> Self {
         let state = self.state();
         let known = state.resource(address);
@@ -13,7 +13,7 @@ impl Workspace<'_> {
         fresh.run_ok(&["import", "-no-color", "-input=false", address, &known.id()]);
         let imported_state = fresh.state();
         let imported = imported_state.resource(address);
-        // What a machine cost when it was created, an import cannot know, nor whether its credentials may be kept.
+        // An import does not know the cost at the time of the create, or whether credentials may be stored.
         let unknown = ["estimated_cost", "price_ceiling", "ssh_password", "jupyter_token"];
         let ignored: Vec<&str> = never_reported.iter().copied().chain(unknown).collect();
         let compared = |mut flat: std::collections::BTreeMap<String, String>| {

@@ -1,4 +1,4 @@
-//! The real command line (`terraform`, `tofu`) on the sandbox, driven as terraform-plugin-testing drives it.
+//! The real command line (`terraform`, `tofu`) on the sandbox, in the way of terraform-plugin-testing.
 //!
 //! ```ignore
 //! each_cli(|cli| {

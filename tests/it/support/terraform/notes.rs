@@ -1,4 +1,4 @@
-//! The notes that creates leave in the pending directory, and what becomes of it.
+//! Pending records of creates, and changes of the pending directory.
 
 use std::{fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Workspace;
 use crate::support::wait::wait_until;
 
-/// A note of a create.
+/// A pending record of a create.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Note {
     pub(crate) path: PathBuf,
@@ -21,19 +21,19 @@ impl Note {
 }
 
 impl Workspace<'_> {
-    /// Where the notes of this configuration are.
+    /// The pending directory of this configuration.
     pub(crate) fn pending(&self) -> PathBuf {
         self.directory().join(".terraform").join("damodel-pending")
     }
 
-    /// The notes there are, by the names of their files.
+    /// The pending records, by the names of their files.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let Ok(files) = fs::read_dir(self.pending()) else { return Vec::new() };
         let mut notes: Vec<Note> = files
             .map(|file| file.unwrap().path())
             .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
             .filter_map(|path| {
-                // It may be gone by now.
+                // It may have been removed by now.
                 let content: Value = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
                 content["phase"].is_string().then_some(Note { path, content })
             })
@@ -42,14 +42,14 @@ impl Workspace<'_> {
         notes
     }
 
-    /// Waits until so many notes are in this phase.
+    /// Waits until this many records are in this phase.
     pub(crate) fn await_notes(&self, phase: &str, count: usize) {
         wait_until(&format!("{count} notes {phase}"), || {
             self.notes().iter().filter(|note| note.phase() == phase).count() >= count
         });
     }
 
-    /// Lets the next run be one some minutes later.
+    /// Makes the pending records 15 minutes older.
     pub(crate) fn minutes_pass(&self) {
         for mut note in self.notes() {
             for moment in ["begun_at", "updated_at"] {
@@ -61,7 +61,7 @@ impl Workspace<'_> {
         }
     }
 
-    /// Loses `.terraform`, as a fresh runner of CI has it.
+    /// Loses `.terraform`, like on a fresh CI runner.
     pub(crate) fn lose_data_directory(&self) {
         let _ = fs::remove_dir_all(self.directory().join(".terraform"));
     }

@@ -1,4 +1,4 @@
-//! A plan, as `show -json` has it.
+//! A plan from `show -json`.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan(Value);
 
-/// What a plan does to one resource.
+/// The change of one resource in a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a>(&'a Value);
 
@@ -15,7 +15,7 @@ impl Plan {
         Self(serde_json::from_str(text).unwrap())
     }
 
-    /// The change of a resource; panics when the plan does not name it.
+    /// The change of a resource; panics if the plan does not contain it.
     pub(crate) fn change(&self, address: &str) -> Change<'_> {
         self.find(address)
             .unwrap_or_else(|| panic!("the plan does not name {address}: {:#}", self.0["resource_changes"]))
@@ -71,7 +71,7 @@ impl Change<'_> {
         paths.map(|path| path[0].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Why, such as `replace_because_tainted`.
+    /// The reason, such as `replace_because_tainted`.
     pub(crate) fn reason(&self) -> &str {
         self.0["action_reason"].as_str().unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::wait::wait_until;
 
-/// A running sandbox whose machines, disks and images are made, changed and released in a moment.
+/// A running sandbox whose instances, disks and images are created, changed and released at once.
 pub(crate) struct Site {
     running: Running,
     _runtime: Runtime,
@@ -79,12 +79,12 @@ impl Site {
         self.sandbox().ledger()
     }
 
-    /// What became of the instances that were made.
+    /// The counts of the instances.
     pub(crate) fn balance(&self) -> Balance {
         self.ledger().balance(Thing::Instance)
     }
 
-    /// What became of the things of a kind that were made.
+    /// The counts of the objects of a kind.
     pub(crate) fn balance_of(&self, thing: Thing) -> Balance {
         self.ledger().balance(thing)
     }
@@ -94,22 +94,22 @@ impl Site {
         self.ledger().live(Thing::Instance)
     }
 
-    /// How many requests came to an endpoint.
+    /// The number of requests to an endpoint.
     pub(crate) fn requests(&self, endpoint: &str) -> usize {
         self.ledger().requests_to(endpoint).count()
     }
 
-    /// How many requests came that ask for a change.
+    /// The number of requests for a change.
     pub(crate) fn changes(&self) -> usize {
         self.ledger().requests.iter().filter(|request| request.method != "GET").count()
     }
 
-    /// The same without the chats, which change nothing.
+    /// The same without chats, which change nothing.
     pub(crate) fn changes_but_chats(&self) -> usize {
         self.changes() - self.requests("chat_completions")
     }
 
-    /// Sets what a specification costs by the hour and how many GPUs are free, where given.
+    /// Sets the hourly price of a specification and its free GPUs, if given.
     pub(crate) fn set_spec(&self, spec_id: i64, hourly_price: Option<f64>, stock: Option<i64>) {
         self.mutate(Mutation::SetSpec {
             spec_id,
@@ -131,7 +131,7 @@ impl Site {
         self.sandbox().mutate(mutation).unwrap();
     }
 
-    /// Lets everything that is stuck in its creation be ready.
+    /// Finishes all stuck creates.
     pub(crate) fn unstick(&self) {
         let state = self.sandbox().state();
         let of = |list: &str| state[list].as_array().unwrap().clone();
@@ -148,7 +148,7 @@ impl Site {
         }
     }
 
-    /// Lets everything that is created from now on be stuck in its creation.
+    /// Makes all further creates stuck.
     pub(crate) fn stick(&self) {
         for endpoint in ["instance_create", "cloud_disk_create", "image_save"] {
             self.arm(endpoint, When::Always, Action::StickCreation);
@@ -162,17 +162,17 @@ impl Site {
         births.filter(|event| event.account == account).map(|event| event.uid).collect()
     }
 
-    /// Waits until the ledger shows what is looked for.
+    /// Waits until the ledger meets a condition.
     pub(crate) fn await_ledger(&self, what: &str, found: impl Fn(&Ledger) -> bool) {
         wait_until(what, || found(&self.ledger()));
     }
 
-    /// The request that an error names.
+    /// The request with the id of an error.
     pub(crate) fn request(&self, request_id: &str) -> Option<RequestEntry> {
         self.ledger().requests.into_iter().find(|request| request.request_id == request_id)
     }
 
-    /// Passwords and tokens of every account and machine, as the sandbox made them.
+    /// The passwords and tokens of every account and instance.
     pub(crate) fn secrets(&self) -> BTreeSet<String> {
         fn collect(value: &serde_json::Value, secrets: &mut BTreeSet<String>) {
             match value {

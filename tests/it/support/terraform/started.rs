@@ -1,4 +1,4 @@
-//! An apply under way, to be broken.
+//! A running apply, to be interrupted or killed.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use nix::{
 use super::{Run, Workspace};
 use crate::support::wait::wait_until;
 
-/// An apply under way, in a process group of its own as a shell gives it.
+/// A running apply, in a process group of its own, as in a shell.
 pub(crate) struct Started<'a> {
     workspace: &'a Workspace<'a>,
     core: Child,
@@ -44,8 +44,8 @@ impl<'a> Started<'a> {
         Self { workspace, core, output }
     }
 
-    /// Applies, and kills core and provider when so many creates were accepted, while nothing is ready. What was made
-    /// is ready then.
+    /// Applies, and kills Terraform and the provider when this many creates were accepted and none is ready. Afterwards
+    /// the created objects become ready.
     pub(crate) fn killed_when_accepted(workspace: &'a Workspace<'a>, count: usize) {
         workspace.site.stick();
         let mut started = Self::apply(workspace);
@@ -59,22 +59,22 @@ impl<'a> Started<'a> {
         workspace.site.unstick();
     }
 
-    /// The process of the core.
+    /// The id of Terraform's process.
     pub(crate) fn core(&self) -> u32 {
         self.core.id()
     }
 
-    /// Stops the core without ending it, so that it hears no answer.
+    /// Stops Terraform without ending it, so that it reads no answer.
     pub(crate) fn freeze_core(&self) {
         kill(self.core_pid(), Signal::SIGSTOP).unwrap();
     }
 
-    /// Kills the core.
+    /// Kills Terraform.
     pub(crate) fn kill_core(&mut self) {
         self.core.kill().unwrap();
     }
 
-    /// Kills the provider; all of them, where there are several.
+    /// Kills all its providers.
     pub(crate) fn kill_provider(&self) {
         for provider in self.providers() {
             // It may be ending by itself.
@@ -82,12 +82,12 @@ impl<'a> Started<'a> {
         }
     }
 
-    /// Kills both at once: a core that survived its provider would be killed while it writes the state.
+    /// Kills both at once: if the provider ended first, Terraform would be killed while it writes the state.
     pub(crate) fn kill(&self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Ends both as a supervisor of jobs does: SIGTERM to the process group.
+    /// Ends both like a job supervisor: SIGTERM to the process group.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }
@@ -99,7 +99,7 @@ impl<'a> Started<'a> {
         }
     }
 
-    /// Waits until this has come, the core has ended, or the time is over. Whether the core has ended.
+    /// Waits until the condition holds, Terraform has ended, or the time is over. Returns whether Terraform has ended.
     pub(crate) fn until_or_ended(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
         let begun = Instant::now();
         loop {
@@ -111,13 +111,13 @@ impl<'a> Started<'a> {
         }
     }
 
-    /// Waits until the core has said this, has ended, or so much time has passed.
+    /// Waits until Terraform has printed this, has ended, or the time is over.
     pub(crate) fn until_said(&mut self, what: &str, longest: Duration) {
         let output = self.output.clone();
         self.until_or_ended(longest, || fs::read_to_string(&output).is_ok_and(|said| said.contains(what)));
     }
 
-    /// Waits until the core has ended, and its provider too where that is wanted. Returns what the core said.
+    /// Waits until Terraform, and if wanted its provider, has ended. Returns Terraform's output.
     pub(crate) fn ended(mut self, provider_too: bool) -> String {
         wait_until("the broken apply ends", || self.has_ended());
         if provider_too {
@@ -128,7 +128,7 @@ impl<'a> Started<'a> {
         said
     }
 
-    /// Sends a signal to the core and its providers. They may have ended by now.
+    /// Sends a signal to Terraform and its providers. They may have ended by now.
     fn signal(&self, signal: Signal) {
         let sent = killpg(self.group(), signal);
         assert!(matches!(sent, Ok(()) | Err(Errno::ESRCH)), "{sent:?}");
@@ -151,11 +151,11 @@ impl<'a> Started<'a> {
         wait_until("its providers end", || self.providers().is_empty());
     }
 
-    /// The providers that this apply started and that have not ended.
+    /// The running providers of this apply.
     pub(crate) fn providers(&self) -> Vec<Pid> {
         let pids = fs::read_to_string(self.workspace.beside("pids")).unwrap_or_default();
         let pids = pids.lines().map(|pid| Pid::from_raw(pid.parse().unwrap()));
-        // The number of one that has ended may be another process's by now.
+        // The id of an ended provider may be another process's by now.
         pids.filter(|pid| getpgid(Some(*pid)) == Ok(self.group())).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A state, as `show -json` has it.
+//! A state from `show -json`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl State {
         Self(serde_json::from_str(text).unwrap())
     }
 
-    /// A resource or data source; panics when the state lacks it.
+    /// A resource or data source; panics if the state lacks it.
     pub(crate) fn resource(&self, address: &str) -> Resource<'_> {
         self.find(address).unwrap_or_else(|| panic!("{address} is not in the state: {:?}", self.addresses()))
     }
@@ -57,14 +57,14 @@ impl<'a> Resource<'a> {
         self.0["tainted"] == true
     }
 
-    /// The attributes that the state calls sensitive.
+    /// The sensitive attributes in the state.
     pub(crate) fn sensitive(self) -> Vec<String> {
         let sensitive = self.0["sensitive_values"].as_object().into_iter().flatten();
         sensitive.filter(|(_, value)| **value == true).map(|(name, _)| name.clone()).collect()
     }
 
-    /// All attributes by their flat names (`cloud_disks.0`), as terraform-plugin-testing compares them: without
-    /// timeouts, nulls and empty collections.
+    /// All attributes by their flat names (`cloud_disks.0`), like in terraform-plugin-testing: without timeouts, nulls
+    /// and empty collections.
     pub(crate) fn flat(self) -> BTreeMap<String, String> {
         let mut flat = BTreeMap::new();
         flatten("", &self.0["values"], &mut flat);

@@ -5,8 +5,8 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use super::Workspace;
 
 impl Workspace<'_> {
-    /// Writes a program beside the working directory, whose `$HERE` is that place, and lets the environment have no
-    /// token. Returns the argument that names it.
+    /// Writes a program beside the working directory, whose `$HERE` is its folder, and removes the token from the
+    /// environment. Returns the argument that names it.
     pub(crate) fn token_program(&self, script: &str) -> String {
         let program = self.beside("token-program");
         let here = program.parent().unwrap().display();

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{Cli, Diagnostic, Plan, Site, State};
 use crate::support::plugin::BINARY;
 
-/// How the provider comes to the command line.
+/// How the command line finds the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Installation {
     /// From a filesystem mirror, by `init`.
@@ -31,7 +31,7 @@ pub(crate) struct Workspace<'a> {
     transcript: RefCell<String>,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -58,7 +58,7 @@ impl<'a> Workspace<'a> {
         Self { cli, site, root, environment: RefCell::new(environment.into()), transcript: RefCell::new(String::new()) }
     }
 
-    /// Puts a shell script before the provider, which ends in `exec "$PROVIDER"`.
+    /// Puts a shell script before the provider; it ends with `exec "$PROVIDER"`.
     pub(crate) fn wrap_provider(&self, script: &str) {
         let program = self.root.path().join("bin").join("terraform-provider-damodel");
         fs::remove_file(&program).unwrap();
@@ -103,7 +103,7 @@ impl<'a> Workspace<'a> {
             .args(arguments)
             .current_dir(self.directory())
             .env("CHECKPOINT_DISABLE", "1")
-            // Terraform's own garbage collection is a seventh of the computing of a short run.
+            // Go's garbage collection is a seventh of the processor time of a short run.
             .env("GOGC", "off")
             .env("GOMEMLIMIT", "1GiB")
             .env("HOME", self.root.path().join("home"))
@@ -116,14 +116,14 @@ impl<'a> Workspace<'a> {
         command
     }
 
-    /// Runs a command, whatever comes of it.
+    /// Runs a command, which may fail.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         let output = self.command(arguments).output().unwrap();
         self.note(arguments, Run::of(output))
     }
 
-    /// Keeps what a command said. It fails when the service answered otherwise than planned: a default that the service
-    /// does not have, or a plan that says too much.
+    /// Stores the output of a command. Fails if the service's answer differed from a plan: a default that the service
+    /// does not have, or a plan that is too specific.
     pub(crate) fn note(&self, arguments: &[&str], run: Run) -> Run {
         let log = fs::read_to_string(self.root.path().join("log")).unwrap_or_default();
         let otherwise: Vec<&str> = log.lines().filter(|line| line.contains(damodel::framework::OTHERWISE)).collect();
@@ -133,19 +133,19 @@ impl<'a> Workspace<'a> {
         run
     }
 
-    /// Everything that the commands said so far.
+    /// The output of all commands so far.
     pub(crate) fn transcript(&self) -> String {
         self.transcript.borrow().clone()
     }
 
-    /// Runs a command that has to succeed.
+    /// Runs a command that must succeed.
     pub(crate) fn run_ok(&self, arguments: &[&str]) -> Run {
         let run = self.run(arguments);
         assert_eq!(run.code, Some(0), "{arguments:?}\n{}{}", run.stdout, run.stderr);
         run
     }
 
-    /// Runs `init`, where the provider comes from a mirror.
+    /// Runs `init`, if the provider comes from a mirror.
     pub(crate) fn init(&self) {
         self.run_ok(&["init", "-no-color", "-input=false"]);
     }
@@ -158,19 +158,19 @@ impl<'a> Workspace<'a> {
         Plan::parse(&self.show(&["show", "-json", "plan"]))
     }
 
-    /// Plans without a file, whatever comes of it.
+    /// Plans without a file; it may fail.
     pub(crate) fn try_plan(&self, arguments: &[&str]) -> Vec<Diagnostic> {
         let mut all = vec!["plan", "-json", "-input=false"];
         all.extend(arguments);
         Diagnostic::of_lines(&self.run(&all).stdout)
     }
 
-    /// Applies what was planned last.
+    /// Applies the last plan.
     pub(crate) fn apply_plan(&self) -> Run {
         self.run_ok(&["apply", "-no-color", "-input=false", "plan"])
     }
 
-    /// Plans and applies at once, whatever comes of it. The first answer is whether it succeeded.
+    /// Plans and applies at once; it may fail. The first value is whether it succeeded.
     pub(crate) fn try_apply(&self, arguments: &[&str]) -> (bool, Vec<Diagnostic>) {
         let mut all = vec!["apply", "-json", "-auto-approve", "-input=false"];
         all.extend(arguments);
@@ -178,8 +178,8 @@ impl<'a> Workspace<'a> {
         (run.code == Some(0), Diagnostic::of_lines(&run.stdout))
     }
 
-    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and sees that both the plan
-    /// without refresh and the plan with it are empty then. Returns the plan that was applied.
+    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and checks that the plans without
+    /// and with refresh are then empty. Returns the applied plan.
     pub(crate) fn apply_ok(&self, config: &str) -> Plan {
         self.write(config);
         let plan = self.plan(&[]);
@@ -188,7 +188,7 @@ impl<'a> Workspace<'a> {
         plan
     }
 
-    /// Sees that there is nothing left to do, without refresh and with it.
+    /// Checks that nothing is left to do, without and with refresh.
     pub(crate) fn settled(&self) {
         for refresh in ["-refresh=false", "-refresh=true"] {
             let arguments = ["plan", "-no-color", "-input=false", "-detailed-exitcode", refresh];
@@ -202,7 +202,7 @@ impl<'a> Workspace<'a> {
         State::parse(&self.show(&["show", "-json"]))
     }
 
-    /// Shows without keeping it in the transcript: this command prints sensitive values by design.
+    /// Shows without adding to the transcript: this command prints sensitive values by design.
     fn show(&self, arguments: &[&str]) -> String {
         let run = Run::of(self.command(arguments).output().unwrap());
         assert_eq!(run.code, Some(0), "{arguments:?}\n{}", run.stderr);
@@ -214,12 +214,12 @@ impl<'a> Workspace<'a> {
         self.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false"])
     }
 
-    /// Destroys, whatever comes of it.
+    /// Destroys; it may fail.
     pub(crate) fn try_destroy(&self) -> (bool, Vec<Diagnostic>) {
         self.try_apply(&["-destroy"])
     }
 
-    /// Destroys everything and sees that the sandbox has no machine any more and no create was forgotten.
+    /// Destroys everything and checks that no instance is left and none was created twice.
     pub(crate) fn finish(&self) {
         self.destroy_ok();
         assert!(self.state().addresses().is_empty());
@@ -256,7 +256,7 @@ fn cli_config(root: &Path, installation: Installation) -> String {
     }
 }
 
-/// The platform in the field's words, such as `linux_amd64`.
+/// The platform in Terraform's form, such as `linux_amd64`.
 fn platform() -> String {
     let system = if env::consts::OS == "macos" { "darwin" } else { env::consts::OS };
     let machine = match env::consts::ARCH {
