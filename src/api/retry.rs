@@ -32,6 +32,12 @@ pub(super) fn patience(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
 }
 
+/// The waits between looks through a list of candidates that has no stock: stock moves while one after the other is
+/// asked for, so a single look says little. Five waits, 0.5 s and then 1 s, with jitter: less than ten seconds in all.
+pub(super) fn rounds(random: &Random) -> ExponentialBackoff {
+    backoff(Duration::from_millis(500), Duration::from_secs(1), random).with_max_times(5).build()
+}
+
 /// The waits while the service is busy with another request like ours: 2 s, doubling up to 20 s, with jitter,
 /// without end.
 pub(super) fn busy(random: &Random) -> ExponentialBackoff {

@@ -172,6 +172,11 @@ impl Client {
         machine + self.shared.clock.now().1
     }
 
+    /// The waits between looks through a list of candidates that has no stock: five, less than ten seconds in all.
+    pub fn rounds(&self) -> impl Iterator<Item = Duration> {
+        retry::rounds(self.random())
+    }
+
     pub(super) fn snapshots(&self) -> &Snapshots {
         &self.shared.snapshots
     }
