@@ -32,6 +32,12 @@ pub(super) fn patience(random: &Random) -> ExponentialBackoff {
     backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
 }
 
+/// The pauses between rounds over a list of candidates without stock. Stock changes while the candidates are requested,
+/// so one round proves little. Five pauses, 0.5 s and then 1 s, with jitter: less than ten seconds in all.
+pub(super) fn rounds(random: &Random) -> ExponentialBackoff {
+    backoff(Duration::from_millis(500), Duration::from_secs(1), random).with_max_times(5).build()
+}
+
 /// The pauses while the service is busy with another request of the same kind: 2 s, doubling up to 20 s, with jitter,
 /// without end.
 pub(super) fn busy(random: &Random) -> ExponentialBackoff {

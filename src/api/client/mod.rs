@@ -173,6 +173,11 @@ impl Client {
         machine + self.shared.clock.now().1
     }
 
+    /// The pauses between rounds over a list of candidates without stock: five, less than ten seconds in all.
+    pub fn rounds(&self) -> impl Iterator<Item = Duration> {
+        retry::rounds(self.random())
+    }
+
     pub(super) fn snapshots(&self) -> &Snapshots {
         &self.shared.snapshots
     }

@@ -18,9 +18,6 @@ use crate::api::{
     retry,
 };
 
-/// The number of rounds over several candidates without a wait for capacity.
-const ROUNDS: usize = 3;
-
 /// The account that a create is recorded under.
 pub(super) struct Account {
     pub(super) base_url: String,
@@ -45,7 +42,7 @@ impl<C: Creation> Flow<C> {
         let mut pauses = self.pauses();
         let mut task = self.task(&marker);
         let mut order: Vec<usize> = (first..self.choices.count()).chain(0..first).collect();
-        let (mut may_repeat, mut refused_before) = (true, None);
+        let mut refused_before = None;
         let mut for_good: Vec<Refusal> = Vec::new();
         loop {
             let since = Instant::now();
@@ -75,11 +72,10 @@ impl<C: Creation> Flow<C> {
                 self.tell_attempt(&mut task, choice, &refusals);
                 let mut sent = self.send(choice, noted, &mut task).await?;
                 if let Sent::Nothing(noted, error) = sent {
-                    if !may_repeat || self.context.remaining() <= VISIBILITY_WINDOW {
+                    if self.context.remaining() <= VISIBILITY_WINDOW {
                         self.discard(*noted).await;
                         return Err(error);
                     }
-                    may_repeat = false;
                     tracing::warn!(%error, "nothing was made: the create is sent once more");
                     let noted = self.sending(*noted, account, choice).await?;
                     sent = self.send(choice, noted, &mut task).await?;
@@ -123,14 +119,13 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// The pauses between rounds. Stock changes while candidates are requested: without a wait for capacity, a list of
-    /// several is tried [`ROUNDS`] times.
+    /// The pauses between rounds. Without a wait for capacity, a list of several candidates is tried a few times.
     fn pauses(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
         let random = self.client.random();
         match (self.options.wait_for_capacity, self.choices.count()) {
             (Some(_), _) => Box::new(retry::patience(random)),
             (None, 1) => Box::new(iter::empty()),
-            (None, _) => Box::new(retry::schedule(ROUNDS - 1, random)),
+            (None, _) => Box::new(retry::rounds(random)),
         }
     }
 

@@ -4,6 +4,8 @@
 //! The offers are kept for the plan inside the apply and for the create: a candidate that was ruled out is not bought,
 //! and another one is bought at or below its quote.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::{
     api::{Context, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private, value::Number},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, Private, value::Number},
     provider::{
         Client,
         account_budget::{AccountBudget, Billed, Room},
@@ -80,8 +82,38 @@ pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Client
 pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>, client: &Client, limits: &Context) {
     let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
     let each = candidates::each(&config, &planned, Some(client));
+    let key = list_key(&each, client);
+    let kept = earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client);
+    // Stock moves: one list without any is no reason to end an apply that was planned with some.
+    let mut pauses = client.api.rounds().filter(|_| planned.wait_for_capacity.is_null());
+    let (mut verdicts, found) = loop {
+        let (verdicts, found) = check(&planned, &each, client, limits).await;
+        match pauses.next().filter(|_| is_sold_out(kept.as_deref(), &verdicts)) {
+            Some(pause) if is_worth_another_look(pause, &each, client, limits).await => {}
+            _ => break (verdicts, found),
+        }
+    };
+    plan.diagnostics.extend(found);
+    let is_whole = config.candidates.known().is_some_and(|candidates| candidates.len() == each.len());
+    let title = planned.title();
+    match billed {
+        Some(billed) => billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            rule_out_by(room, &title, &mut verdicts);
+            ((), decide(plan, &config, &each, &verdicts, kept, is_whole, client))
+        }),
+        None => drop(decide(plan, &config, &each, &verdicts, kept, is_whole, client)),
+    }
+}
+
+/// Checks each candidate, and what they have in common.
+async fn check(
+    planned: &Instance,
+    each: &[Instance],
+    client: &Client,
+    limits: &Context,
+) -> (Vec<Verdict>, Diagnostics) {
     let mut common = Findings::default();
-    let image = common.find_image(&planned, client, limits).await;
+    let image = common.find_image(planned, client, limits).await;
     let mut verdicts = Vec::new();
     for (place, candidate) in each.iter().enumerate() {
         let mut findings = Findings::default();
@@ -91,16 +123,32 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>,
         }
         verdicts.push(judge(place, candidate, findings, client, &mut common));
     }
-    plan.diagnostics.extend(std::mem::take(&mut common.diagnostics));
-    let is_whole = config.candidates.known().is_some_and(|candidates| candidates.len() == each.len());
-    let title = planned.title();
-    match billed {
-        Some(billed) => billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
-            rule_out_by(room, &title, &mut verdicts);
-            ((), decide(plan, &config, &each, &verdicts, is_whole, client))
-        }),
-        None => drop(decide(plan, &config, &each, &verdicts, is_whole, client)),
+    (verdicts, common.diagnostics)
+}
+
+/// Whether nothing but stock is missing, and it is missing for each candidate that may be bought.
+fn is_sold_out(kept: Option<&[Offer]>, verdicts: &[Verdict]) -> bool {
+    let may_be_bought = |place: &usize| kept.is_none_or(|offers| offers.iter().any(|offer| offer.place == *place));
+    let mut left = verdicts
+        .iter()
+        .enumerate()
+        .filter(|(place, verdict)| may_be_bought(place) && !matches!(verdict, Verdict::Out(_)))
+        .peekable();
+    left.peek().is_some() && left.all(|(_, verdict)| matches!(verdict, Verdict::Fits { shortage: Some(_), .. }))
+}
+
+/// Waits, then asks for the specifications of the candidates anew; whether there is another answer to judge.
+async fn is_worth_another_look(pause: Duration, each: &[Instance], client: &Client, limits: &Context) -> bool {
+    if limits.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+        return false;
     }
+    let regions: BTreeSet<&str> = each.iter().filter_map(|candidate| candidate.region.as_str()).collect();
+    for region in regions {
+        if client.api.specs().fresh(region, limits).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Rules out candidates that would exceed the account's budget.
@@ -120,12 +168,13 @@ fn decide(
     config: &Instance,
     each: &[Instance],
     verdicts: &[Verdict],
+    kept: Option<Vec<Offer>>,
     is_whole: bool,
     client: &Client,
 ) -> Option<Number> {
     let planned = plan.planned.as_mut()?;
     let key = list_key(each, client);
-    let offers = match earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client) {
+    let offers = match kept {
         Some(kept) => kept,
         None if !is_whole || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Open)) => return None,
         None => offers(verdicts).cloned().collect(),

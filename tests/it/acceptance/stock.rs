@@ -230,8 +230,14 @@ impl Market {
             *total += u64::from(had_one);
             *successes += u64::from(had_one && bought.is_some());
             let Some(bought) = bought else {
-                let is_said = said.iter().any(|said| said.is_error() && said.address.as_deref() == Some(&address));
-                assert!(is_said, "STOCK_SEED={seed}: {address} is missing without an error: {said:#?}");
+                let error = said.iter().find(|said| said.is_error() && said.address.as_deref() == Some(&address));
+                assert!(error.is_some(), "STOCK_SEED={seed}: {address} is missing without an error: {said:#?}");
+                if had_one {
+                    let _ = std::io::Write::write_fmt(
+                        &mut std::io::stderr(),
+                        format_args!("STOCK_SEED={seed}: {address} was not bought: {error:#?}\n"),
+                    );
+                }
                 continue;
             };
             let spec = bought.value("spec_id").as_i64().unwrap();

@@ -78,7 +78,7 @@ async fn a_wait_goes_round_the_candidates_that_stock_can_help() {
     let codes: Vec<_> = refusals.iter().map(|refusal| (refusal.choice, refusal.error.code())).collect();
     let lacking = Some(Code::ResourceInsufficient);
     assert_eq!(codes, [(0, lacking), (1, lacking), (2, lacking)]);
-    assert_eq!(asked_for(&ledger), [7, 8, 9].repeat(3));
+    assert_eq!(asked_for(&ledger), [7, 8, 9].repeat(6));
     assert!(phases(&journal).is_empty());
 }
 
@@ -98,6 +98,16 @@ async fn without_a_wait_one_refusal_of_each_candidate_is_not_the_end() {
     let (objects, limits) = (client.instances(), context(60));
     let error = objects.create(request(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap_err();
     assert_eq!((error.code(), ledger.of(Endpoint::InstanceCreate).len()), (Some(Code::ResourceInsufficient), 1));
+}
+
+/// Each request whose answer is lost, and that made nothing, is sent once more, whatever came before it.
+#[tokio::test(start_paused = true)]
+async fn answers_lost_between_two_refusals_do_not_end_a_wait() {
+    let (_folder, journal) = journal();
+    let (client, ledger) =
+        answering(&[lost, || refusal(160_001), || refusal(160_001), || refusal(160_001), lost, made]);
+    let accepted = create_one_of(&client, &journal, patient(Duration::from_secs(600))).await.unwrap();
+    assert_eq!((accepted.choice, asked_for(&ledger)), (0, vec![7, 7, 8, 9, 7, 7]));
 }
 
 #[tokio::test(start_paused = true)]
